@@ -1,4 +1,4 @@
-"""`audit` agrees with a slow audit in plain Python, and finds known faults in splits."""
+"""`audit` agrees with a slow version in plain Python, and finds known faults in splits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROW = st.tuples(
 
 @st.composite
 def sides(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
-    """Draw rows of train and test; the ids are numbers or strings."""
+    """Draw rows of train and test, with numbers or strings as ids."""
     name = draw(st.sampled_from([lambda n: n, lambda n: f"id {n}"]))
     drawn_sides = []
     for _ in range(2):
@@ -72,7 +72,7 @@ def slow_audit(
     min_positives: int,
     min_candidates: int,
 ) -> dict[str, tuple[int, int, list[Any]]]:
-    """Compute the count, total and first examples of every finding with plain loops."""
+    """Compute the count, the total and the first examples of every finding with plain loops."""
     train, test = merged_rows(train_rows), merged_rows(test_rows)
     newest: dict[Any, int] = {}
     owned = collections.Counter(user for user, _ in train)
@@ -166,7 +166,7 @@ def test_the_order_of_rows_does_not_matter(split, order):
 
 
 @given(split=sides())
-def test_positions_are_matched_like_ids(split):
+def test_positions_are_audited_like_ids(split):
     numbers = [
         [(*(int(str(x).split()[-1]) for x in row[:2]), *row[2:]) for row in s] for s in split
     ]
@@ -175,8 +175,7 @@ def test_positions_are_matched_like_ids(split):
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
     for finding in by_id.findings:
-        # These two findings also depend on the catalogue, which is larger for positions than for
-        # ids.
+        # These two findings also depend on the number of all items, which is larger for positions.
         if finding.name not in ("users_without_candidates", "users_few_relevant"):
             other_finding = by_position[finding.name]
             assert (finding.count, finding.total, finding.examples) == (
@@ -190,7 +189,7 @@ def test_positions_are_matched_like_ids(split):
 @given(
     split=sides(), relevant_from=st.sampled_from([None, 1, 2.5]), min_positives=st.integers(1, 2)
 )
-def test_users_that_cannot_be_evaluated_match_evaluate(split, relevant_from, min_positives):
+def test_audit_counts_the_users_that_evaluate_leaves_out(split, relevant_from, min_positives):
     rules = {"relevant_from": relevant_from, "min_positives": min_positives}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
@@ -218,11 +217,11 @@ def test_users_that_cannot_be_evaluated_match_evaluate(split, relevant_from, min
     }
 
 
-# Seeded faults
+# Faults planted in a clean split
 
 
 def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Draw 300 users with 8 items; the last two of each are in test, later than all of train."""
+    """Draw 300 users with 8 items each; the last two items are in test, later than all of train."""
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
@@ -241,7 +240,7 @@ def test_a_clean_split_has_no_leakage():
 
 
 @pytest.mark.parametrize("n", [1, 7, 100])
-def test_seeded_overlaps_are_counted(n):
+def test_planted_overlaps_are_counted(n):
     train, test = clean_split()
     copies = test.sample(n, seed=n).with_columns(timestamp=pl.lit(1_500, pl.Int64))
     report = rm.audit(pl.concat([train, copies]), test)
@@ -254,7 +253,7 @@ def test_seeded_overlaps_are_counted(n):
 
 
 @pytest.mark.parametrize("n", [1, 7, 100])
-def test_seeded_old_interactions_are_counted(n):
+def test_planted_old_interactions_are_counted(n):
     train, test = clean_split()
     test = test.with_row_index().with_columns(
         timestamp=pl.when(pl.col("index") < n).then(10).otherwise("timestamp")
@@ -269,7 +268,7 @@ def test_seeded_old_interactions_are_counted(n):
     ]
 
 
-def test_future_of_the_user_and_of_other_users_are_separate_findings():
+def test_later_interactions_of_the_user_and_of_others_are_separate_findings():
     train = frame([("ann", 1, 5, 10), ("bob", 1, 5, 90)])
     test = frame([("ann", 2, 5, 20), ("bob", 3, 5, 95)])
     report = rm.audit(train, test)
@@ -283,7 +282,7 @@ def test_equal_times_are_reported_as_a_fact():
     assert report["same_time"].count == 1
 
 
-def test_a_random_split_with_times_leaks():
+def test_random_split_with_times_has_leakage():
     generator = np.random.default_rng(1)
     interactions = pl.concat(clean_split())
     in_test = generator.random(len(interactions)) < 0.2
@@ -337,7 +336,7 @@ TIME = st.integers(1, 8)
 
 
 def make_splits(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
-    """Make splits; skip those without test users or without rows to train on."""
+    """Make splits, and skip those without test users or without training rows."""
     results = []
     make = splits.folds if several else splits.split
     with warnings.catch_warnings(), contextlib.suppress(splits.NoTestUsersError):
@@ -349,7 +348,7 @@ def make_splits(*arguments: Any, several: bool = False, **settings: Any) -> list
 
 
 @given(data=whole_data(), who=WHO, time=TIME, until=st.sampled_from([None, 9]), settings=SETTINGS)
-def test_splits_at_one_time_do_not_leak(data, who, time, until, settings):
+def test_splits_at_a_single_time_have_no_leakage(data, who, time, until, settings):
     for split in make_splits(data, splits.After(time, until), who=who, **settings):
         assert not rm.audit(split).leaks
     windows = splits.Windows(sorted({time, 4, 7}), until=until, length=5)
@@ -366,7 +365,7 @@ AT_RANDOM = st.sampled_from(
 
 
 @given(data=whole_data(), who=WHO, what=BY_TIME, settings=SETTINGS)
-def test_splits_by_last_items_only_leak_through_other_users(data, who, what, settings):
+def test_splits_by_last_items_leak_only_through_other_users(data, who, what, settings):
     for split in make_splits(data, what, who=who, **settings):
         report = rm.audit(split)
         assert {f.name for f in report.findings if f.level == "leakage"} <= {"older_than_training"}
@@ -455,7 +454,7 @@ def test_times_of_different_kinds_are_refused(early, late):
     ("early", "late"),
     [([-(10**15)], [10**15]), ([0], [10]), ([1, 5], [600_000_000]), ([3e8], [9e8]), ([-5], [7])],
 )
-def test_times_that_may_have_the_same_unit_are_compared(early, late):
+def test_times_are_compared_if_their_units_may_be_equal(early, late):
     def side(times: Any, item: int) -> pl.DataFrame:
         items = [item + i for i in range(len(times))]
         return pl.DataFrame({"user_id": [1] * len(times), "item_id": items, "time": times})
@@ -464,7 +463,7 @@ def test_times_that_may_have_the_same_unit_are_compared(early, late):
     assert rm.audit(side(late, 10), side(early, 0))["older_than_training"].count == len(early)
 
 
-def test_whole_times_and_fractions_are_compared():
+def test_integer_and_fractional_times_can_be_compared():
     train = pl.DataFrame({"user": [1], "item": [1], "time": [3]})
     test = pl.DataFrame({"user": [1, 1], "item": [2, 3], "time": [2.5, 3.5]})
     assert rm.audit(train, test)["older_than_own_training"].examples == ((1, 2),)
@@ -496,7 +495,7 @@ def test_an_empty_side_is_refused(sides, empty_side):
         rm.audit(*sides)
 
 
-def test_audit_asks_about_spelling_if_no_ids_match():
+def test_audit_asks_about_the_spelling_of_ids_if_none_match():
     report = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
     assert (
         "are ids written the same way? Those of test are such as 'u1'"
@@ -541,7 +540,7 @@ def test_train_is_searched_in_blocks(monkeypatch):
 # Output
 
 
-def test_printed_audit():
+def test_audit_is_printed_as_a_table_with_a_verdict():
     report = rm.audit(
         {"ann": ["book", "film"], "bob": ["film"]}, {"ann": ["book"], "cleo": ["game"]}
     )
@@ -560,7 +559,7 @@ def test_printed_audit():
         report.findings = ()
 
 
-def test_ids_of_any_type_become_json():
+def test_ids_of_any_type_are_converted_to_json():
     ids = [uuid.UUID(int=n) for n in range(2)]
     report = rm.audit({ids[0]: [ids[1]]}, {ids[0]: [ids[1], ids[0]]})
     content = json.loads(json.dumps(report.to_dict(), allow_nan=False))

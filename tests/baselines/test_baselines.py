@@ -1,4 +1,4 @@
-"""The simple models agree with slow, direct implementations of their formulas."""
+"""The baseline models agree with slow, direct implementations of their formulas."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 
 
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
-    """Return the similarities that `item_knn` keeps, with those of item j in row j."""
+    """Return the similarities that `item_knn` keeps; row j has those of item j."""
     n_items = matrix.shape[1]
     kept_similarities = np.zeros((n_items, n_items))
     for j in range(n_items):
@@ -93,7 +93,7 @@ def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_item_knn_prefers_lower_items_among_equal_similarities() -> None:
-    # The same two users have items 1, 2 and 3, and both also have item 0.
+    # Users 0 and 1 have all four items, so items 1, 2 and 3 are equally similar to item 0.
     matrix = np.array([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]])
     model = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
     only_item_0 = scores(model, 3)[2]
@@ -134,13 +134,13 @@ def test_iteration_agrees_with_full_eigendecomposition(
 
 
 @pytest.mark.parametrize(("n_items", "factors"), [(3, 1), (40, 10), (400, 64)])
-def test_truncated_svd_keeps_few_factors_of_few_items(n_items: int, factors: int) -> None:
+def test_truncated_svd_keeps_fewer_factors_for_few_items(n_items: int, factors: int) -> None:
     train = np.random.default_rng(0).random((500, n_items)) + 0.5
     items = baselines.truncated_svd(train).facts.arrays["items"]
     assert np.shape(items) == (n_items, factors)
 
 
-def test_truncated_svd_of_lower_rank_than_factors() -> None:
+def test_truncated_svd_reproduces_a_matrix_of_lower_rank() -> None:
     matrix = np.outer([1.0, 2, 3, 0], [1.0, 1, 2])
     source = baselines.truncated_svd(rm.Interactions.of(matrix), factors=3)
     np.testing.assert_allclose(scores(source, 4), matrix, atol=1e-12)
@@ -161,7 +161,7 @@ def test_ease_matches_its_formula(
     np.testing.assert_allclose(scores(source, 12), matrix @ weights, rtol=1e-10, atol=1e-12)
 
 
-def test_ease_is_optimal() -> None:
+def test_weights_of_ease_minimise_the_squared_error() -> None:
     """Each column of EASE's weights solves the ridge regression of an item on all other items."""
     matrix = matrix_of(6)
     actual = scores(baselines.ease(rm.Interactions.of(matrix), regularisation=2.0), 12)
@@ -207,7 +207,7 @@ def test_random_ranking_of_a_user_does_not_depend_on_other_users() -> None:
 
 
 def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
-    """Both hash the seed, the user and the item, but the draws must not be correlated."""
+    """Both hash the seed, the user and the item, but their draws must not be correlated."""
     from recometer.split import Fraction, split
 
     generator = np.random.default_rng(0)
@@ -244,7 +244,7 @@ def test_ids_are_kept(model: str) -> None:
 @pytest.mark.parametrize(
     "model", ["item_knn", "truncated_svd", "truncated_svd, normalised", "ease"]
 )
-def test_user_without_training_items_is_undefined_with_a_reason(model: str) -> None:
+def test_users_without_training_items_have_undefined_values_with_a_reason(model: str) -> None:
     matrix = matrix_of(8)
     test = np.zeros_like(matrix)
     test[:3, 0] = 1
@@ -258,7 +258,7 @@ def test_user_without_training_items_is_undefined_with_a_reason(model: str) -> N
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_users_and_items_without_interactions(model: str) -> None:
+def test_all_models_except_the_random_one_score_0_without_interactions(model: str) -> None:
     empty = rm.Interactions(indptr=np.zeros(5, np.int64), items=np.zeros(0, np.int32), n_items=4)
     actual = scores(MODELS[model](empty), 4)
     assert actual.shape == (4, 4)
@@ -330,7 +330,7 @@ def test_learned_models_beat_popularity_and_chance() -> None:
         (lambda t: baselines.random_ranking(t, seed=-1), "seed=-1 must be a whole number from 0"),
     ],
 )
-def test_wrong_arguments(fit: object, message: str) -> None:
+def test_wrong_arguments_are_refused(fit: object, message: str) -> None:
     train = rm.Interactions.of(np.ones((2, 3)))
     with pytest.raises(InputError, match=message):
         fit(train)  # type: ignore[operator]
@@ -350,13 +350,13 @@ def test_train_accepts_any_form_of_interactions(name: str) -> None:
     np.testing.assert_array_equal(result["ndcg@2"], expected["ndcg@2"])
 
 
-def test_train_must_be_finite() -> None:
+def test_infinite_training_values_are_refused() -> None:
     train = rm.Interactions.of(np.array([[1.0, np.inf], [1.0, 0.0]]))
     with pytest.raises(InputError, match="1 values of train are infinite"):
         baselines.ease(train)
 
 
-def test_descriptions_of_sources() -> None:
+def test_sources_describe_their_model_and_its_options() -> None:
     train = rm.Interactions.of(np.ones((2, 3)))
     assert "EASE, regularisation 250, 2 users x 3 items" in baselines.ease(train).describe()
     assert "item-kNN, 7 neighbours" in baselines.item_knn(train, neighbours=7).describe()

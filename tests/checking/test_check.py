@@ -1,4 +1,4 @@
-"""`check` finds known faults in the output of models."""
+"""`check` finds planted faults in the output of models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ITEMS = [f"item {number:02}" for number in range(N_ITEMS)]
 RNG = np.random.default_rng(7)
 FACTORS = RNG.normal(size=(N_USERS, 6)), RNG.normal(size=(N_ITEMS, 6))
 BEST = np.argsort(-(FACTORS[0] @ FACTORS[1].T), axis=1)
-# Each user's best items are in train; the next best ones are in test.
+# Each user's best items are in train, and the next best items are in test.
 TRAIN = {user: [ITEMS[item] for item in BEST[row, :5]] for row, user in enumerate(USERS)}
 TEST = {user: [ITEMS[item] for item in BEST[row, 5:9]] for row, user in enumerate(USERS)}
 IDS = {"user_ids": USERS, "item_ids": ITEMS}
@@ -35,11 +35,11 @@ CLEAN = (
 )
 
 
-def good() -> rm.Factors:
+def good_model() -> rm.Factors:
     return rm.Factors(*FACTORS, **IDS)
 
 
-def scored(change: Any) -> rm.Preflight:
+def check_changed_scores(change: Any) -> rm.Preflight:
     """Run `check` on scores after changing some of them."""
     scores = FACTORS[0] @ FACTORS[1].T
     change(scores)
@@ -47,7 +47,7 @@ def scored(change: Any) -> rm.Preflight:
 
 
 def test_a_good_model_has_no_problem() -> None:
-    report = rm.check(good(), TEST, train=TRAIN)
+    report = rm.check(good_model(), TEST, train=TRAIN)
     assert report.passed
     assert {name: report[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
     assert {finding.level for finding in report.findings} == {"fact"}
@@ -62,14 +62,14 @@ def test_a_good_model_has_no_problem() -> None:
     assert repr(report) == "<Preflight: no problem>"
 
 
-def test_chance_equals_that_of_evaluate() -> None:
-    result = rm.evaluate(good(), TEST, train=TRAIN, metrics="ndcg@3", chance=True)
-    statistics = rm.check(good(), TEST, train=TRAIN, k=3)["no_better_than_chance"].statistics
+def test_chance_level_equals_that_of_evaluate() -> None:
+    result = rm.evaluate(good_model(), TEST, train=TRAIN, metrics="ndcg@3", chance=True)
+    statistics = rm.check(good_model(), TEST, train=TRAIN, k=3)["no_better_than_chance"].statistics
     (row,) = result.summary()
     assert (statistics["mean"], statistics["chance"]) == (row.mean, row.chance)
 
 
-def test_a_function_whose_scores_change_between_calls() -> None:
+def test_scores_that_change_between_calls_are_a_problem() -> None:
     calls = itertools.count()
     unstable = rm.Scores(
         lambda rows: np.random.default_rng(next(calls)).normal(size=(len(rows), N_ITEMS)), **IDS
@@ -82,7 +82,7 @@ def test_a_function_whose_scores_change_between_calls() -> None:
 
 
 class Recommender:
-    """A model that recommends the best items, but reverses a list in every second call."""
+    """A model that recommends the best items, but reverses one user's list in every second call."""
 
     def __init__(self, unstable: int) -> None:
         self.restless, self.calls = unstable, 0
@@ -95,7 +95,7 @@ class Recommender:
         return lists
 
 
-def test_a_model_is_asked_twice() -> None:
+def test_model_is_called_twice_to_compare_its_lists() -> None:
     model = Recommender(unstable=3)
     report = rm.check(model, TEST, train=TRAIN)
     assert model.calls == 2
@@ -130,7 +130,7 @@ class Shortened(rm.Factors):
 
 
 @pytest.mark.parametrize(("source", "user"), [(Contradicting, 2), (Shortened, 4)])
-def test_lists_that_contradict_ranks(source: type[rm.Factors], user: int) -> None:
+def test_lists_that_contradict_ranks_are_a_problem(source: type[rm.Factors], user: int) -> None:
     report = rm.check(source(*FACTORS, **IDS), TEST, train=TRAIN)
     assert [finding.name for finding in report.findings if finding.level == "problem"] == [
         "rank_differs_from_list"
@@ -138,11 +138,11 @@ def test_lists_that_contradict_ranks(source: type[rm.Factors], user: int) -> Non
     assert report["rank_differs_from_list"].examples == (USERS[user],)
 
 
-def test_nan_infinite_and_constant_scores() -> None:
+def test_users_with_nan_infinite_or_constant_scores_are_reported() -> None:
     def change(scores: Any) -> None:
         scores[1, 40], scores[2, 41], scores[5] = math.nan, math.inf, 2.0
 
-    report = scored(change)
+    report = check_changed_scores(change)
     for name, user in (("nan_scores", 1), ("infinite_scores", 2), ("constant_scores", 5)):
         assert report[name].examples == (USERS[user],), name
         assert report[name].level == "warning"
@@ -151,24 +151,24 @@ def test_nan_infinite_and_constant_scores() -> None:
     assert report["tied_places"].examples == (USERS[5],)
     assert report.passed
 
-    def change_most(scores: Any) -> None:
+    def change_most_users(scores: Any) -> None:
         scores[1:, 40] = math.nan
 
-    assert scored(change_most)["nan_scores"].level == "problem"
+    assert check_changed_scores(change_most_users)["nan_scores"].level == "problem"
 
 
-def test_half_of_the_users_is_not_most_of_them() -> None:
+def test_nan_scores_of_half_the_users_are_only_a_warning() -> None:
     def change(scores: Any) -> None:
         scores[::2, 40] = math.nan
 
-    assert scored(change)["nan_scores"].level == "warning"
+    assert check_changed_scores(change)["nan_scores"].level == "warning"
 
 
-def test_tied_places() -> None:
-    def round_off(scores: Any) -> None:
+def test_tied_places_are_counted() -> None:
+    def round_all(scores: Any) -> None:
         scores[:] = np.round(scores)
 
-    finding = scored(round_off)["tied_places"]
+    finding = check_changed_scores(round_all)["tied_places"]
     scores = np.round(FACTORS[0] @ FACTORS[1].T)
     tied = 0
     for row in range(N_USERS):
@@ -178,25 +178,25 @@ def test_tied_places() -> None:
     assert (finding.count, finding.total) == (tied, 10 * N_USERS)
     assert finding.level == "warning"
 
-    def make_one(scores: Any) -> None:
+    def tie_two_items(scores: Any) -> None:
         scores[0, BEST[0, 6]] = scores[0, BEST[0, 7]]
 
-    assert scored(make_one)["tied_places"].level == "fact"
-    assert scored(make_one)["tied_places"].count == 2
+    assert check_changed_scores(tie_two_items)["tied_places"].level == "fact"
+    assert check_changed_scores(tie_two_items)["tied_places"].count == 2
     constant = rm.Scores(np.ones((N_USERS, N_ITEMS)), **IDS)
     finding = rm.check(constant, TEST)["tied_places"]
     assert (finding.level, finding.share) == ("problem", 1)
 
 
-def test_all_users_have_the_same_list() -> None:
+def test_same_list_for_all_users_is_reported() -> None:
     popular = rm.Factors(None, None, item_bias=RNG.normal(size=N_ITEMS), item_ids=ITEMS)
     finding = rm.check(popular, TEST)["same_list"]
     assert (finding.count, finding.level) == (N_USERS, "warning")
 
-    def copy_one(scores: Any) -> None:
+    def copy_scores_of_one_user(scores: Any) -> None:
         scores[3] = scores[8]
 
-    finding = rm.check(rm.Scores(_changed(copy_one), **IDS), TEST)["same_list"]
+    finding = rm.check(rm.Scores(_changed(copy_scores_of_one_user), **IDS), TEST)["same_list"]
     assert (finding.examples, finding.level) == ((USERS[3], USERS[8]), "fact")
 
 
@@ -206,7 +206,7 @@ def _changed(change: Any) -> Any:
     return scores
 
 
-def test_unknown_users_and_items() -> None:
+def test_unknown_users_and_items_are_counted() -> None:
     source = rm.Factors(FACTORS[0][4:], FACTORS[1][1:], user_ids=USERS[4:], item_ids=ITEMS[1:])
     test = {**TEST, "stranger": [ITEMS[0], "novelty"]}
     report = rm.check(source, test, train=TRAIN)
@@ -227,7 +227,7 @@ def test_unknown_users_and_items() -> None:
     )
 
 
-def test_positions_are_known() -> None:
+def test_positions_are_never_reported_as_unknown() -> None:
     test, train = (
         [[ITEMS.index(item) for item in items] for items in side.values()] for side in (TEST, TRAIN)
     )
@@ -243,13 +243,13 @@ def test_positions_are_known() -> None:
     assert report["test_users_unknown"].count == 0
 
 
-def test_a_sample_of_users() -> None:
-    report = rm.check(good(), TEST, train=TRAIN, n_users=7)
+def test_only_a_sample_of_users_is_checked() -> None:
+    report = rm.check(good_model(), TEST, train=TRAIN, n_users=7)
     assert (report.n_checked, report.n_users) == (7, N_USERS)
     assert report["nan_scores"].total == 7
     assert report["test_users_unknown"].total == N_USERS
     assert "checked: 7 of 40 test users, 10 places of each, drawn at random" in str(report)
-    assert rm.check(good(), TEST, n_users=None).n_checked == N_USERS
+    assert rm.check(good_model(), TEST, n_users=None).n_checked == N_USERS
     lists = [
         rm.check(rm.Factors(*FACTORS, **IDS), TEST, train=TRAIN, n_users=3, seed=seed)[
             "train_items_recommended"
@@ -259,7 +259,7 @@ def test_a_sample_of_users() -> None:
     assert lists[0] == lists[1] != lists[2]
 
 
-def test_items_of_train() -> None:
+def test_recommended_training_items_are_counted() -> None:
     lists = {user: [ITEMS[item] for item in BEST[row, :10]] for row, user in enumerate(USERS)}
     report = rm.check(rm.Lists(lists), TEST, train=TRAIN)
     assert report["train_items_recommended"].level == "warning"
@@ -282,14 +282,14 @@ def test_items_of_train() -> None:
     assert report["train_items_recommended"].count == 0
 
 
-def test_lists_of_all_candidates_are_not_too_short() -> None:
+def test_lists_of_all_candidates_never_count_as_too_short() -> None:
     source = rm.Scores([[3.0, 2.0, 1.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     report = rm.check(source, {"ann": ["b"]}, train={"ann": ["a"]})
     assert report["train_items_recommended"].level == "fact"
     assert report["rank_differs_from_list"].count == 0
 
 
-def test_users_in_the_wrong_order() -> None:
+def test_users_in_the_wrong_order_are_detected() -> None:
     """If the model's users are in the wrong order, items of train and test rank low."""
     reversed_model = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
     report = rm.check(reversed_model, TEST, train=TRAIN)
@@ -303,7 +303,7 @@ def test_users_in_the_wrong_order() -> None:
     assert rm.check(random, TEST, train=TRAIN)["no_better_than_chance"].level == "warning"
 
 
-def test_pairs_with_labels_need_no_test() -> None:
+def test_labelled_pairs_do_not_need_test_data() -> None:
     rows = [(user, item) for user in range(6) for item in range(12)]
     frame = pl.DataFrame(rows, schema=["user", "item"], orient="row").with_columns(
         score=pl.Series(RNG.normal(size=len(rows))), relevance=pl.Series(RNG.integers(0, 2, 72))
@@ -314,19 +314,19 @@ def test_pairs_with_labels_need_no_test() -> None:
     assert report["no_better_than_chance"].count is not None
 
 
-def test_a_split_provides_test_and_train() -> None:
+def test_check_takes_test_and_train_from_a_split() -> None:
     rows = [(user, item) for side in (TRAIN, TEST) for user in USERS for item in side[user]]
     frame = pl.DataFrame(rows, schema=["user_id", "item_id"], orient="row")
     split = rm.split.split(frame, rm.split.Fraction(0.3))
-    assert rm.check(good(), split).train is not None
+    assert rm.check(good_model(), split).train is not None
     with pytest.raises(rm.InputError, match="Split contains its own"):
-        rm.check(good(), split, train=TRAIN)
+        rm.check(good_model(), split, train=TRAIN)
     with pytest.raises(rm.InputError, match="one at a time"):
-        rm.check(good(), rm.split.folds(frame, rm.split.KFold(2)))
+        rm.check(good_model(), rm.split.folds(frame, rm.split.KFold(2)))
 
 
-def test_preflight_formats() -> None:
-    report = rm.check(good(), TEST, train=TRAIN)
+def test_preflight_converts_to_json_a_frame_and_html() -> None:
+    report = rm.check(good_model(), TEST, train=TRAIN)
     content = json.loads(report.to_json())
     assert content["passed"] is True
     assert content["k"] == 10
@@ -367,7 +367,7 @@ def test_recometers_sources_never_contradict_themselves(
 
 
 def test_ranks_are_compared_by_ids() -> None:
-    """Two calls of a model may number the same items differently, which is not an error."""
+    """A new item in the second call changes the numbers of other items, but not their ranks."""
 
     class Growing:
         calls = 0
@@ -397,7 +397,7 @@ def test_changed_ranks_are_detected_even_if_lists_stay_the_same() -> None:
     assert report["changes_between_calls"].examples == (USERS[6],)
 
 
-def test_listed_items_missing_from_the_catalogue():
+def test_listed_items_missing_from_the_catalogue_are_counted():
     lists = rm.Lists({"ann": ["book", "bokk"], "bob": ["film"]})
     test = {"ann": ["book"], "bob": ["film"]}
     finding = rm.check(lists, test, catalogue=["book", "film"])["listed_items_unknown"]
@@ -413,7 +413,7 @@ def test_listed_items_missing_from_the_catalogue():
         assert (finding.count, finding.sentence[:12]) == (None, "Not checked:")
 
 
-def test_invalid_places_of_generated_lists() -> None:
+def test_invalid_places_of_generated_lists_are_counted() -> None:
     catalogue = rm.Catalogue({"item": [1, 2, 3], "title": ["Hamlet", "hamlet", "Up"]})
     answers = {
         "ann": "1. Up\n2. Hamlet\n3. Up\n4. Foo",

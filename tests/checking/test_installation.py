@@ -14,7 +14,7 @@ from recometer.checking.installation import check_installation
 from recometer.version import __version__
 
 
-def test_this_installation_works() -> None:
+def test_this_installation_passes_its_check() -> None:
     report = check_installation()
     assert report.works
     lines = {line.what: line.found for line in report.lines}
@@ -27,7 +27,7 @@ def test_this_installation_works() -> None:
     assert report.to_dict()["works"] is True
 
 
-def test_stored_results_match_the_twin() -> None:
+def test_stored_results_match_the_numpy_version() -> None:
     stored = gzip.decompress(installation.PROBLEMS.read_bytes())
     is_equal = stored == kernel_problems.content()
     assert is_equal, "python tests/helpers/kernel_problems.py writes the file again"

@@ -16,7 +16,7 @@ TEST = sp.csr_array([[1, 0, 0, 0, 0, 2], [0, 1, 0, 3, 0, 0], [1, 0, 0, 0, 2, 0.0
 
 
 class AlternatingLeastSquares:
-    """A stand-in for implicit's model, with the factors and the method that the drop-in uses."""
+    """A stand-in for a model of implicit, with the factors and the method that the drop-in uses."""
 
     __module__ = "implicit.als"
     user_factors = np.array([[1.0, 0.5], [0.25, -1.0], [-0.5, 0.75]], np.float32)
@@ -24,7 +24,7 @@ class AlternatingLeastSquares:
         [[1.0, 0.0], [0.5, 1.0], [0.0, -1.0], [-1.0, 0.5], [2.0, 1.0], [0.3, 0.1]], np.float32
     )
 
-    # Printed by implicit 0.7.3 for N=8. It fills the remaining places with item 0.
+    # Printed by implicit 0.7.3 for N=8, which fills unused places with item 0.
     RECOMMENDED = np.array(
         [[4, 0, 5, 2, 3, 1, 0, 0], [0, 5, 4, 3, 1, 2, 0, 0], [1, 4, 0, 2, 5, 3, 0, 0]]
     )
@@ -43,7 +43,7 @@ class Model:
         return AlternatingLeastSquares.RECOMMENDED[userid, :N], None
 
 
-# implicit 0.7.3: ranking_metrics_at_k(model, train, test, K=k)
+# Printed by implicit 0.7.3 for ranking_metrics_at_k(model, train, test, K=k).
 PRINTED = {
     2: {
         "precision": 0.3333333333333333,
@@ -62,13 +62,13 @@ PRINTED = {
 
 @pytest.mark.parametrize("model", [AlternatingLeastSquares(), Model()])
 @pytest.mark.parametrize("k", PRINTED)
-def test_numbers_of_implicit(model: Any, k: int) -> None:
+def test_values_equal_those_of_implicit(model: Any, k: int) -> None:
     result = implicit.ranking_metrics_at_k(model, TRAIN, TEST, K=k)
     assert result == pytest.approx(PRINTED[k], abs=1e-12)
     assert list(result) == list(PRINTED[k])
 
 
-def test_single_metrics() -> None:
+def test_functions_of_single_metrics_return_the_same_values() -> None:
     arguments = (AlternatingLeastSquares(), TRAIN, TEST, 2)
     values = {
         "precision": implicit.precision_at_k(*arguments),
@@ -79,8 +79,8 @@ def test_single_metrics() -> None:
     assert values == pytest.approx(PRINTED[2], abs=1e-12)
 
 
-def test_relevant_train_items_are_misses_at_the_end() -> None:
-    """implicit ranks train items last, but counts them as relevant."""
+def test_relevant_training_items_count_as_misses() -> None:
+    """implicit ranks training items last, but counts them as relevant if they are in test."""
     train_and_test = sp.csr_array(TRAIN + TEST)
     result = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, train_and_test, K=2)
     assert result["precision"] == pytest.approx(2 / 6)

@@ -16,7 +16,7 @@ EDGES = np.array([[0, 0, 1, 2, 2], [2, 5, 3, 5, 0]])
 WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0], np.float32)
 NAMES = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
 
-# PyTorch Geometric 2.8.1: the same collection, update(LISTS, EDGES, WEIGHTS), compute()
+# Printed by PyTorch Geometric 2.8.1 for the same collection after update(LISTS, EDGES, WEIGHTS).
 PRINTED = {
     "LinkPredPrecision@2": 0.3333333432674408,
     "LinkPredRecall@2": 0.3333333432674408,
@@ -50,7 +50,7 @@ def collection() -> pyg.LinkPredMetricCollection:
     )
 
 
-def test_numbers_of_pytorch_geometric() -> None:
+def test_values_equal_those_of_pytorch_geometric() -> None:
     metrics = collection()
     metrics.update(LISTS, EDGES, WEIGHTS)
     values = {name: float(value) for name, value in metrics.compute().items()}
@@ -74,8 +74,8 @@ def test_padding_can_be_the_last_item_of_the_previous_source() -> None:
     assert float(pyg.LinkPredRecall(2).compute()) == 0.0
 
 
-def test_repeated_edge_with_a_padded_list() -> None:
-    """PyTorch Geometric 2.8.1 prints 1.0, since it takes -1 for item 7 of the previous source."""
+def test_repeated_edge_counts_once_with_a_padded_list() -> None:
+    """PyTorch Geometric 2.8.1 also prints 1.0: it reads -1 as item 7 of the previous source."""
     edges, lists = np.array([[0, 0, 1], [7, 7, 3]]), np.array([[1, 2], [3, -1]])
     metric = pyg.LinkPredRecall(k=2)
     metric.update(lists, edges)
@@ -99,7 +99,7 @@ def test_a_collection_is_a_mapping() -> None:
     assert list(collection_with_names.keys()) == ["mine"]
 
 
-def test_errors() -> None:
+def test_invalid_options_and_tensors_are_refused() -> None:
     with pytest.raises(rm.InputError, match="k=0 must be a whole number"):
         pyg.LinkPredMAP(0)
     with pytest.raises(rm.InputError, match="LinkPredNDCG is weighted, and edge_label_weight"):

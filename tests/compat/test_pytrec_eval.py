@@ -18,7 +18,7 @@ RUN = {
 }
 MEASURES = {"map", "ndcg", "P.1,3", "bpref", "set_map", "gm_map", "num_rel_ret", "num_ret"}
 
-# pytrec_eval-terrier 0.5.11: RelevanceEvaluator(QRELS, MEASURES, **options).evaluate(RUN)["q1"]
+# The values that pytrec_eval-terrier 0.5.11 returns for query q1, with different options.
 PRINTED: list[tuple[dict[str, Any], dict[str, float]]] = [
     (
         {},
@@ -66,7 +66,9 @@ PRINTED: list[tuple[dict[str, Any], dict[str, float]]] = [
 
 
 @pytest.mark.parametrize(("options", "numbers"), PRINTED)
-def test_numbers_of_pytrec_eval(options: dict[str, Any], numbers: dict[str, float]) -> None:
+def test_values_equal_those_of_pytrec_eval(
+    options: dict[str, Any], numbers: dict[str, float]
+) -> None:
     values = pytrec_eval.RelevanceEvaluator(QRELS, MEASURES, **options).evaluate(RUN)
     assert list(values) == ["q1", "q3"]
     assert values["q1"] == pytest.approx(numbers, abs=1e-12)
@@ -87,14 +89,14 @@ def test_queries_without_documents_have_no_values() -> None:
     assert evaluator.evaluate({"q1": {}}) == {"q1": {"map": 0.0, "num_ret": 0.0}}
 
 
-def test_totals() -> None:
+def test_values_of_queries_are_aggregated_as_in_pytrec_eval() -> None:
     total = pytrec_eval.compute_aggregated_measure
     assert total("map", [0.5, 1.0]) == 0.75
     assert total("num_ret", [2.0, 3.0]) == 5.0
     assert total("gm_map", [0.0, 0.0]) == 1.0
 
 
-def test_files() -> None:
+def test_lines_of_runs_and_qrels_are_parsed() -> None:
     run = pytrec_eval.parse_run(["q1 Q0 d1 1 2.5 me\n", "q1 Q0 d2 2 1.5 me\n"])
     assert run == {"q1": {"d1": 2.5, "d2": 1.5}}
     assert pytrec_eval.parse_qrel(["q1 0 d1 2\n"]) == {"q1": {"d1": 2}}
@@ -105,7 +107,7 @@ def test_files() -> None:
 
 
 @pytest.mark.parametrize("measure", ["infAP", "map.5", "ndcgcut"])
-def test_unknown_measure(measure: str) -> None:
+def test_unknown_measure_is_refused(measure: str) -> None:
     with pytest.raises(rm.UnknownNameError, match=f"has no measure '{measure}'"):
         pytrec_eval.RelevanceEvaluator(QRELS, {measure})
 
@@ -129,7 +131,7 @@ def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("max_ties", [0, 2**18])
 def test_places_of_judged_documents_match_lists(monkeypatch, max_ties: int) -> None:
-    """Values are the same to the last bit, whether or not ties require complete lists."""
+    """Values are the same to the last bit, with or without complete lists to resolve ties."""
     monkeypatch.setattr(_judged_documents, "MOST_TIED", max_ties)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
@@ -142,7 +144,7 @@ def test_places_of_judged_documents_match_lists(monkeypatch, max_ties: int) -> N
 
 
 @pytest.mark.parametrize("score", [np.nan, np.inf, 1e308])
-def test_odd_scores_become_lists(score: float) -> None:
+def test_nan_or_huge_scores_are_evaluated_as_lists(score: float) -> None:
     run = {"q": {"d1": score, "d2": 1.0, "d3": 1e308}}
     judged = {"q": {"d2": 1, "d3": 1}}
     assert _judged_documents.JudgedDocuments.of(run, judged) is None
@@ -153,7 +155,7 @@ def test_odd_scores_become_lists(score: float) -> None:
 
 
 def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None:
-    """pytrec_eval-terrier 0.5.11 reads scores as floats and prints 0.5 for these sigmoids."""
+    """pytrec_eval-terrier 0.5.11 reads scores in single precision, and prints 0.5 for these."""
     run, judged = {"q": {"d1": 0.99999999, "d3": 0.99999998}}, {"q": {"d1": 1}}
     evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}

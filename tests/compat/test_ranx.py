@@ -14,7 +14,8 @@ from recometer.compat.ranx import Qrels, Run, evaluate
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1}, "q2": {"d1": 1, "d5": 3, "d4": 0}}
 RUN = {"q2": {"d4": 1.0, "d1": 2.0}, "q1": {"d1": 0.5, "d2": 0.6, "d7": 0.9, "d3": 0.1}}
 
-# ranx 0.3.21: the means in evaluate(Qrels(QRELS), Run(RUN), list(MEANS), return_std=True)
+# The means that ranx 0.3.21 returns for evaluate(Qrels(QRELS), Run(RUN), list(MEANS),
+# return_std=True).
 MEANS = {
     "ndcg@3": 0.3277526595460605,
     "map": 0.4583333333333333,
@@ -24,7 +25,7 @@ MEANS = {
     "precision": 0.5,
 }
 STD_OF_RBP = 0.07920000000000002
-# The same call with Run({"q2": RUN["q2"]}) and make_comparable=True
+# The means for Run({"q2": RUN["q2"]}) and make_comparable=True.
 OF_ONE_QUERY = {
     "ndcg@3": 0.13770577618809332,
     "map": 0.25,
@@ -59,7 +60,7 @@ def forms() -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("qrels", "run"), forms())
-def test_numbers_of_ranx(qrels: Any, run: Any) -> None:
+def test_means_equal_those_of_ranx(qrels: Any, run: Any) -> None:
     assert evaluate(qrels, run, list(MEANS)) == pytest.approx(MEANS, abs=1e-12)
     assert evaluate(qrels, run, "map") == pytest.approx(MEANS["map"], abs=1e-12)
 
@@ -80,7 +81,7 @@ def test_run_keeps_its_results() -> None:
     assert run.scores["mrr@2"] == {"q1": 0.0, "q2": 1.0}
 
 
-def test_queries_missing_on_one_side() -> None:
+def test_queries_missing_on_one_side_are_refused_unless_made_comparable() -> None:
     run = {"q2": RUN["q2"], "q7": {"d1": 1.0}}
     with pytest.raises(rm.InputError, match=r"2 queries are only in.*'q1'.*make_comparable"):
         evaluate(QRELS, run, "map")
@@ -90,8 +91,8 @@ def test_queries_missing_on_one_side() -> None:
 
 
 @pytest.mark.parametrize("as_frames", [False, True])
-def test_run_with_only_other_queries_is_empty(as_frames: bool) -> None:
-    """ranx 0.3.21 prints 0 for both metrics, and an array of zeros."""
+def test_run_without_any_judged_query_counts_as_empty(as_frames: bool) -> None:
+    """Expect what ranx 0.3.21 prints: 0 for both metrics, and an array of zeros."""
     qrels: Any = {"q1": {"d1": 1}, "q2": {"d2": 2}}
     run: Any = {"q9": {"d1": 1.0}}
     if as_frames:
@@ -106,7 +107,7 @@ def test_run_with_only_other_queries_is_empty(as_frames: bool) -> None:
         assert evaluate(qrels, empty, "mrr", make_comparable=True) == 0.0
 
 
-def test_files(tmp_path: Any) -> None:
+def test_trec_files_are_read_like_dicts(tmp_path: Any) -> None:
     qrels, run = tmp_path / "qrels.txt", tmp_path / "run.txt"
     qrels.write_text(
         "".join(
@@ -128,7 +129,7 @@ def test_files(tmp_path: Any) -> None:
     assert len(Qrels.from_file(str(qrels))) == 2
 
 
-def test_errors() -> None:
+def test_unknown_metrics_and_data_are_refused() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"ranx has no metric 'ndgc@3'"):
         evaluate(QRELS, RUN, "ndgc@3")
     with pytest.raises(rm.InputError, match="level of 'map-l0'"):

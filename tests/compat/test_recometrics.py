@@ -30,7 +30,10 @@ def example():
 
 
 def separate_ndcg(arguments, options):
-    """Return NDCG at 1, ..., k from separate calls, since its cumulative NDCG stops at rank R."""
+    """Return NDCG at 1, ..., k from separate calls.
+
+    recometrics' cumulative NDCG stays constant beyond the number of relevant items.
+    """
     single = request_only("ndcg", "average_precision") | {
         name: options[name] for name in ("item_biases", "consider_cold_start", "nthreads")
     }
@@ -48,7 +51,7 @@ def test_values_equal_those_of_recometrics(batch):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
-            # If recometrics makes a whole row NaN, the row stays NaN.
+            # Keep whole rows of NaN as they are.
             is_undefined = np.isnan(theirs["NDCG@K"])
             theirs["NDCG@K"] = np.where(is_undefined, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype
@@ -70,8 +73,8 @@ def test_cases_cover_defined_and_undefined_values():
         assert 0.3 < np.concatenate(values).mean() < 0.7
 
 
-def test_a_thousand_users_and_items_with_real_scores():
-    """Scores of relevant items are far from all other scores, so rounding cannot change ranks."""
+def test_values_of_a_thousand_users_equal_those_of_recometrics():
+    """The scores of relevant items are far from all others, so rounding cannot change ranks."""
     rng = np.random.default_rng(5)
     n_users, n_items = 40, 1000
     users = rng.normal(size=(n_users, 16)).astype(np.float32)
@@ -90,8 +93,8 @@ def test_a_thousand_users_and_items_with_real_scores():
     assert_equal(calc_reco_metrics(*arguments, **options), theirs, np.float32)
 
 
-def test_ties_without_noise_are_broken_by_lower_item():
-    """recometrics orders ties by item for up to 16 items, or if it sorts all items (ROC_AUC)."""
+def test_ties_without_noise_go_to_the_lower_item():
+    """recometrics orders ties by item if there are at most 16 items, or if it sorts all of them."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         n_users, n_items = 8, 12
@@ -119,7 +122,7 @@ def test_ties_without_noise_are_broken_by_lower_item():
 
 
 @pytest.mark.parametrize("ours", [calc_reco_metrics, split_reco_train_test])
-def test_same_parameters_and_defaults(ours):
+def test_parameters_and_defaults_equal_those_of_recometrics(ours):
     theirs = getattr(recometrics, ours.__name__)
 
     def parameters(function):
@@ -144,7 +147,7 @@ def test_same_parameters_and_defaults(ours):
         {"precision": False, "average_precision": False, "ndcg": False, "roc_auc": True},
     ],
 )
-def test_same_data_frame(example, options):
+def test_data_frame_equals_that_of_recometrics(example, options):
     theirs = recometrics.calc_reco_metrics(*example, nthreads=1, **options)
     pd.testing.assert_frame_equal(
         calc_reco_metrics(*example, nthreads=1, **options), theirs, rtol=1e-12
@@ -157,14 +160,14 @@ def test_same_data_frame(example, options):
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-def test_same_dict(example, cumulative):
+def test_dict_equals_that_of_recometrics(example, cumulative):
     options = {"k": 1, "all_metrics": True, "as_df": False, "cumulative": cumulative}
     theirs = recometrics.calc_reco_metrics(*example, nthreads=1, **options)
     assert_equal(calc_reco_metrics(*example, nthreads=1, **options), theirs, np.float64)
 
 
 @pytest.mark.parametrize("types", ["ff", "fd", "df", "dd"])
-def test_single_precision_needs_both_factors_in_single_precision(example, types):
+def test_results_are_in_single_precision_only_if_both_factors_are(example, types):
     train, test, users, items = example
     users, items = users.astype(types[0]), items.astype(types[1])
     biases = np.array([0.5, 0, 0, 0, 0, 0.25])
@@ -183,7 +186,7 @@ def test_only_item_biases_are_computed_in_double_precision(example):
 
 
 @pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array", "lil_array"])
-def test_any_sparse_format(example, form):
+def test_any_sparse_format_is_accepted(example, form):
     train, test, users, items = example
     as_form = getattr(sp, form)
     expected = calc_reco_metrics(*example, k=3)
@@ -256,7 +259,7 @@ def test_inputs_are_not_modified(example):
         (request_only(), "No metric was requested. Hint"),
     ],
 )
-def test_same_value_errors_as_recometrics(example, change, message):
+def test_value_errors_are_those_of_recometrics(example, change, message):
     options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
     with pytest.raises(ValueError):
         recometrics.calc_reco_metrics(**options)
@@ -279,7 +282,7 @@ def test_same_value_errors_as_recometrics(example, change, message):
         ({"X_train": sp.csr_array((3, 5))}, InputError, "X_train has 5 items, and X_test has 6"),
     ],
 )
-def test_errors_instead_of_assertions_of_recometrics(example, change, error, message):
+def test_errors_are_raised_where_recometrics_has_assertions(example, change, error, message):
     options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
     with pytest.raises(error, match=message):
         calc_reco_metrics(**options)
@@ -312,7 +315,7 @@ R_NAMES = [
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-def test_names_of_the_r_package(cumulative):
+def test_columns_can_have_the_names_of_the_r_package(cumulative):
     rng = np.random.default_rng(0)
     data = (
         None,
@@ -340,7 +343,7 @@ def test_names_of_the_r_package(cumulative):
         calc_reco_metrics(*data, **options, names="R")
 
 
-def test_factors_by_columns_as_in_r() -> None:
+def test_factors_can_be_passed_by_columns_as_in_r() -> None:
     """Factors in the wrong orientation raise an error that names the fix."""
     train, test = sp.csr_array(np.eye(3, 6)), sp.csr_array(np.eye(3, 6, 2))
     users, items = np.arange(6.0).reshape(3, 2), np.arange(12.0)[::-1].reshape(6, 2)
@@ -381,7 +384,7 @@ def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*undefined for all")
-def test_too_few_items_for_the_cutoff_have_their_own_reason() -> None:
+def test_users_with_too_few_items_for_the_cutoff_have_their_own_reason() -> None:
     result = rm.evaluate(
         rm.Factors([[1.0]], [[3.0], [2], [1], [5], [4]]), np.eye(1, 5), metrics="NDCG@6",
         protocol="recometrics",
@@ -390,7 +393,7 @@ def test_too_few_items_for_the_cutoff_have_their_own_reason() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["recometrics", "recometer"])
-def test_no_user_is_a_cold_start_without_train(protocol: str) -> None:
+def test_no_user_counts_as_cold_start_without_train(protocol: str) -> None:
     source, test = rm.Scores([[3.0, 2, 1], [1, 2, 3]]), np.eye(2, 3)
     with pytest.warns(DataWarning, match="cold_start=False changes nothing here: there is no"):
         result = rm.evaluate(source, test, metrics="rr", protocol=protocol, cold_start=False)

@@ -54,7 +54,7 @@ def test_any_metric_can_be_requested_alone(name, label):
     assert_equal(ours, {label: all_columns[label], "K": 5}, np.float64)
 
 
-def test_pr_auc_needs_no_roc_auc():
+def test_pr_auc_does_not_need_roc_auc():
     """recometrics only sorts the first k items, but computes PR-AUC over all items."""
     theirs = recometrics.calc_reco_metrics(*many_users(), pr_auc=True)
     right = recometrics.calc_reco_metrics(*many_users(), pr_auc=True, roc_auc=True)
@@ -63,7 +63,7 @@ def test_pr_auc_needs_no_roc_auc():
     pd.testing.assert_series_equal(ours["PR_AUC"], right["PR_AUC"], rtol=1e-12)
 
 
-def test_min_pos_test_counts(example):
+def test_min_pos_test_leaves_out_users_with_fewer_test_items(example):
     theirs = recometrics.calc_reco_metrics(*example, k=3, min_pos_test=2)
     assert not theirs["P@3"].isna().any()
     ours = calc_reco_metrics(*example, k=3, min_pos_test=2)
@@ -71,7 +71,7 @@ def test_min_pos_test_counts(example):
 
 
 def test_cumulative_ndcg_equals_ndcg_at_each_k(example):
-    """In recometrics, NDCG beyond place R keeps the value at R."""
+    """In recometrics, NDCG stays constant beyond the number of relevant items."""
     theirs = recometrics.calc_reco_metrics(*example, k=3, cumulative=True)
     assert theirs["NDCG@3"][1] == theirs["NDCG@1"][1] == 0.0
     ours = calc_reco_metrics(*example, k=3, cumulative=True)
@@ -100,7 +100,7 @@ def test_cumulative_frame_can_contain_areas(example):
     np.testing.assert_allclose(ours["ROC_AUC"], theirs["ROC_AUC"], rtol=1e-12)
 
 
-def test_without_noise_k_may_be_1(example):
+def test_k_may_be_1_without_noise(example):
     options = {"k": 1, "break_ties_with_noise": False}
     assert recometrics.calc_reco_metrics(*example, **options).isna().all(axis=None)
     ours = calc_reco_metrics(*example, **options)
@@ -108,7 +108,7 @@ def test_without_noise_k_may_be_1(example):
     pd.testing.assert_frame_equal(ours[["AP@1", "NDCG@1"]], theirs[["AP@1", "NDCG@1"]])
 
 
-def test_without_noise_ties_in_the_first_places_are_ordered(example):
+def test_ties_in_the_first_places_are_ordered_without_noise(example):
     train, test, users, items = example
     items[1] = items[0]
     options = {"k": 2, "break_ties_with_noise": False}
@@ -119,7 +119,7 @@ def test_without_noise_ties_in_the_first_places_are_ordered(example):
 
 
 @pytest.mark.parametrize("noise", [False, True])
-def test_nan_score_is_found_anywhere(example, noise):
+def test_nan_score_is_detected_anywhere(example, noise):
     train, test, users, items = example
     items[5] = np.nan
     if not noise:
@@ -128,7 +128,7 @@ def test_nan_score_is_found_anywhere(example, noise):
         )
         assert not theirs.iloc[0].isna().any()
     train = train.tolil()
-    train[2, 5] = 1.0  # excluded, since the user has it in train
+    train[2, 5] = 1.0  # the item is excluded, because it is in train
     ours = calc_reco_metrics(
         train.tocsr(),
         test - sp.csr_array(([1.0], ([2], [5])), shape=test.shape),
@@ -230,15 +230,15 @@ def test_repeated_entries_are_summed_with_a_warning(example):
     pd.testing.assert_frame_equal(ours, calc_reco_metrics(None, summed, users, items, k=3))
 
 
-def test_nan_in_x_test_is_an_error(example):
+def test_nan_in_x_test_is_refused(example):
     train, test, users, items = example
     test.data[0] = np.nan
     with pytest.raises(InputError, match="NaN"):
         calc_reco_metrics(train, test, users, items)
 
 
-def test_split_in_single_precision_rounds_the_same():
-    """recometrics converts items_test_fraction to float32, and 5 * 0.9 is below 4.5."""
+def test_split_rounds_in_single_precision_like_recometrics():
+    """recometrics converts items_test_fraction to float32, in which 5 * 0.9 is below 4.5."""
     double = as_csr([(np.arange(5), np.ones(5))], 9)
     single = double.astype(np.float32)
     held_out = [

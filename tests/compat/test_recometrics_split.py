@@ -1,4 +1,4 @@
-"""split_reco_train_test agrees with recometrics."""
+"""`split_reco_train_test` agrees with the function of recometrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 
 
 def random_split_case(seed):
-    """Draw options, and interactions of users with anything from no items to all items."""
+    """Draw options, and interactions of users with between no items and all items."""
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(2, 30)), int(rng.integers(6, 25))
     sizes = rng.choice([0, 1, 2, 3, 5, n_items - 2, n_items - 1, n_items], n_users)
@@ -52,7 +52,7 @@ def both_results(X, *args, **options):
 
 
 def assert_same_array(ours, theirs):
-    """Assert equal types, dtypes and entries, including stored zeros."""
+    """Assert that types, dtypes and entries are equal, including stored zeros."""
     assert type(ours) is type(theirs) is sp.csr_array
     assert ours.shape == theirs.shape
     assert ours.indices.dtype == theirs.indices.dtype
@@ -74,7 +74,7 @@ def assert_partition(X_train, X_test, X):
 
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
-def test_same_users_qualify_with_as_many_test_items(mode):
+def test_qualifying_users_and_numbers_of_test_items_match_recometrics(mode):
     n_without_users = 0
     for seed in range(50):
         X, options = random_split_case(seed)
@@ -103,7 +103,7 @@ def test_same_users_qualify_with_as_many_test_items(mode):
 
 
 @pytest.mark.parametrize("mode", ["separated", "joined"])
-def test_same_number_of_users_is_drawn(mode):
+def test_number_of_drawn_users_matches_recometrics(mode):
     for seed in range(50):
         X, options = random_split_case(seed)
         rng = np.random.default_rng(seed)
@@ -148,15 +148,15 @@ def test_all_users_are_split_without_conditions():
         assert_partition(*ours, X)
 
 
-def test_numbers_are_rounded_like_in_recometrics():
-    """Halves of items are rounded up, and halves of users are rounded to even."""
+def test_numbers_are_rounded_as_in_recometrics():
+    """Numbers of items are rounded half up, and numbers of users are rounded half to even."""
     X = sp.csr_array(np.ones((25, 15)))
     assert np.diff(split_reco_train_test(X, "all")[1].indptr).tolist() == [5] * 25
     X = sp.csr_array(np.tri(25, 40) + 1.0 * (np.arange(40) < 6))
     assert len(split_reco_train_test(X, users_test_fraction=0.1)[-1]) == 2
 
 
-def test_a_split_depends_on_the_seed():
+def test_split_depends_on_the_seed():
     X = sum(many_users()[:2])
     first, same_seed, other_seed = (
         split_reco_train_test(X, users_test_fraction=0.5, seed=seed) for seed in (1, 1, 2)
@@ -182,7 +182,7 @@ def test_split_can_be_evaluated():
 
 
 @pytest.mark.parametrize("convert", [np.asarray, pd.DataFrame, sp.coo_array, sp.csc_matrix])
-def test_other_interactions_are_converted(convert):
+def test_interactions_in_other_formats_are_converted(convert):
     X = sum(many_users()[:2]).astype(int)
     expected = split_reco_train_test(X, "all")
     ours = split_reco_train_test(convert(X.toarray()), "all")
@@ -219,7 +219,7 @@ def test_split_raises_the_value_errors_of_recometrics(shape, options, message):
         ({"seed": -1}, "seed=-1 must be at least 0"),
     ],
 )
-def test_split_errors_instead_of_assertions_of_recometrics(options, message):
+def test_split_raises_errors_where_recometrics_has_assertions(options, message):
     X = sp.csr_array(np.tri(8))
     with pytest.raises(AssertionError):
         recometrics.split_reco_train_test(X, **options)
@@ -239,7 +239,7 @@ def test_split_errors_instead_of_assertions_of_recometrics(options, message):
         ),
     ],
 )
-def test_split_warnings(options, theirs, ours, n_drawn):
+def test_split_warns_where_recometrics_warns(options, theirs, ours, n_drawn):
     X = sp.csr_array(np.tri(8))
     options |= {"consider_cold_start": True, "min_pos_test": 0}
     with pytest.warns(UserWarning, match=theirs):
@@ -248,7 +248,7 @@ def test_split_warnings(options, theirs, ours, n_drawn):
         assert len(split_reco_train_test(X, **options)[-1]) == n_drawn
 
 
-def test_no_user_qualifies():
+def test_split_without_qualifying_users_is_refused():
     X = sp.csr_array(np.tri(8))
     options = {"min_pos_test": 5, "users_test_fraction": 0.5}
     with pytest.raises(RuntimeError):

@@ -17,7 +17,7 @@ PREDICTED = pd.DataFrame(
     {"userID": [1, 1, 1, 2, 2], "itemID": [9, 8, 7, 7, 6], "prediction": [3.5, 3.0, 2.0, 4.5, 1.0]}
 )
 
-# Recommenders 1.2.1: python_evaluation.precision_at_k(TRUE, PREDICTED, k=2), ...
+# Printed by Recommenders 1.2.1 for each function of python_evaluation, with TRUE and PREDICTED.
 PRINTED: list[tuple[str, dict[str, Any], float]] = [
     ("precision_at_k", {"k": 2}, 0.5),
     ("recall_at_k", {"k": 2}, 0.75),
@@ -40,20 +40,22 @@ PRINTED: list[tuple[str, dict[str, Any], float]] = [
 
 
 @pytest.mark.parametrize(("name", "options", "value"), PRINTED)
-def test_numbers_of_recommenders(name: str, options: dict[str, Any], value: float) -> None:
+def test_values_equal_those_of_recommenders(
+    name: str, options: dict[str, Any], value: float
+) -> None:
     actual = getattr(recommenders, name)(TRUE, PREDICTED, **options)
     assert actual == pytest.approx(value, abs=1e-12)
 
 
-def test_labels() -> None:
+def test_binary_ratings_give_auc_and_log_loss() -> None:
     labels = TRUE.assign(rating=[1, 0, 1, 0])
     scores = PREDICTED.assign(prediction=[0.5, 0.4, 0.8, 0.3, 0.1])
     assert recommenders.auc(labels, scores) == pytest.approx(0.5)
     assert recommenders.logloss(labels, scores) == pytest.approx(0.6459806598020456)
 
 
-def test_constant_true_ratings() -> None:
-    """The result is the same as in scikit-learn, which Recommenders calls."""
+def test_constant_true_ratings_give_0_or_1() -> None:
+    """The values are those of scikit-learn, which Recommenders calls."""
     true = TRUE.assign(rating=3.0)
     assert recommenders.rsquared(true, PREDICTED) == 0.0
     assert recommenders.exp_var(true, PREDICTED) == 0.0
@@ -61,7 +63,7 @@ def test_constant_true_ratings() -> None:
     assert recommenders.exp_var(true, PREDICTED.assign(prediction=2.0)) == 1.0
 
 
-def test_other_columns() -> None:
+def test_columns_can_be_named() -> None:
     names = {"userID": "who", "itemID": "what", "prediction": "score"}
     columns = {"col_user": "who", "col_item": "what", "col_prediction": "score"}
     frames = TRUE.rename(columns=names), PREDICTED.rename(columns=names)
@@ -69,7 +71,7 @@ def test_other_columns() -> None:
     assert recommenders.mae(*frames, **columns) == pytest.approx(1.1666666666666667)
 
 
-def test_errors() -> None:
+def test_invalid_options_and_frames_are_refused() -> None:
     with pytest.raises(rm.ColumnError, match="rating_pred has no column 'prediction'"):
         recommenders.rmse(TRUE, PREDICTED.drop(columns="prediction"))
     with pytest.raises(rm.InputError, match="No pair of user and item is in both"):

@@ -24,7 +24,8 @@ def metric(kind: str, **attributes: Any) -> Any:
     return metric_object
 
 
-# RecTools 0.19.0: calc_metrics(metrics, RECO, TEST, TRAIN, catalog=range(5, 10)), with k=2
+# Printed by calc_metrics of RecTools 0.19.0 for RECO, TEST and TRAIN, with the items 5 to 9 as the
+# catalogue and a cut-off of 2.
 PRINTED = {
     "precision": (metric("Precision"), 0.3333333333333333),
     "r_precision": (metric("Precision", r_precision=True), 0.5),
@@ -45,7 +46,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
-def test_numbers_of_rectools(kind: str) -> None:
+def test_values_equal_those_of_rectools(kind: str) -> None:
     metrics = {name: metric_object for name, (metric_object, _) in PRINTED.items()}
     frames = [frame.to_pandas() if kind == "pandas" else frame for frame in (RECO, TEST, TRAIN)]
     result = calc_metrics(metrics, *frames, catalog=range(5, 10))
@@ -53,7 +54,7 @@ def test_numbers_of_rectools(kind: str) -> None:
     assert result == pytest.approx({n: value for n, (_, value) in PRINTED.items()}, abs=1e-12)
 
 
-def test_metrics_of_lists_need_no_test() -> None:
+def test_list_metrics_do_not_need_interactions() -> None:
     miuf, coverage = PRINTED["miuf"][0], PRINTED["coverage"][0]
     result = calc_metrics({"miuf": miuf}, RECO, prev_interactions=TRAIN)
     assert result["miuf"] == pytest.approx(PRINTED["miuf"][1])
@@ -71,7 +72,9 @@ def test_metrics_of_lists_need_no_test() -> None:
         (metric("PAP", insufficient_handling="raise"), rm.InputError, "insufficient_handling"),
     ],
 )
-def test_errors(metric_object: Any, error: type[Exception], message: str) -> None:
+def test_unavailable_metrics_are_refused(
+    metric_object: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         calc_metrics({"x": metric_object}, RECO)
 

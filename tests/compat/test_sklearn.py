@@ -19,7 +19,7 @@ GAINS = np.array([[0, 1, 2, 0], [3, 0, 1, 1], [0, 0, 0, 0]])
 SCORES = np.array([[0.9, 0.5, 0.5, 0.1], [0.2, 0.2, 0.2, 0.7], [1, 2, 3, 4]])
 
 
-def test_numbers_of_scikit_learn() -> None:
+def test_values_equal_those_of_scikit_learn() -> None:
     values = [
         ndcg_score(GAINS, SCORES),
         ndcg_score(GAINS, SCORES, k=2),
@@ -29,7 +29,7 @@ def test_numbers_of_scikit_learn() -> None:
         label_ranking_average_precision_score(GAINS > 0, SCORES),
         label_ranking_average_precision_score(sp.csr_array((GAINS > 0).astype(int)), SCORES),
     ]
-    # scikit-learn 1.8.0: the same calls
+    # Printed by scikit-learn 1.8.0 for the same calls.
     assert values == pytest.approx(
         [
             0.46363411784664704,
@@ -44,14 +44,14 @@ def test_numbers_of_scikit_learn() -> None:
     )
 
 
-def test_only_rows_without_gains() -> None:
+def test_rows_without_gains_have_the_values_of_scikit_learn() -> None:
     no_gains = np.zeros((2, 3))
     assert ndcg_score(no_gains, SCORES[:2, :3]) == 0.0
     assert label_ranking_average_precision_score(no_gains, SCORES[:2, :3]) == 1.0
 
 
-def test_ignored_ties_are_broken_in_some_order() -> None:
-    """With `ignore_ties`, the value is that of one of the orders of the tied items."""
+def test_ignored_ties_are_broken_arbitrarily() -> None:
+    """With `ignore_ties`, the value belongs to one of the orders of the tied items."""
     value = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
     assert value == pytest.approx(1.0) or value == pytest.approx(1 / np.log2(3))
 
@@ -66,12 +66,12 @@ def test_ignored_ties_are_broken_in_some_order() -> None:
         ((GAINS, SCORES * np.nan), "y_score has values that are NaN"),
     ],
 )
-def test_errors(arguments: Any, message: str) -> None:
+def test_invalid_arrays_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
         ndcg_score(*arguments)
 
 
-def test_errors_of_options() -> None:
+def test_invalid_options_are_refused() -> None:
     with pytest.raises(rm.InputError, match="k=0 must be a whole number of at least 1"):
         ndcg_score(GAINS, SCORES, k=0)
     with pytest.raises(rm.InputError, match="log_base=1 must be a number above 0, and not 1"):

@@ -11,7 +11,7 @@ from recometer.compat import surprise
 
 
 class Prediction(NamedTuple):
-    """A stand-in for Surprise's class."""
+    """A stand-in for Surprise's class of predictions."""
 
     uid: str
     iid: str
@@ -23,7 +23,7 @@ class Prediction(NamedTuple):
 ROWS = [("a", "x", 4.0, 3.5), ("a", "y", 2.0, 3.0), ("b", "x", 5.0, 4.0), ("b", "y", 1.0, 4.5)]
 PREDICTIONS = [Prediction(*row, {}) for row in [*ROWS, ("b", "z", 3.0, 2.0)]]
 
-# Surprise 1.1.5: accuracy.rmse(PREDICTIONS), ...
+# Printed by Surprise 1.1.5 for accuracy.rmse(PREDICTIONS) and the other functions.
 PRINTED = {
     "rmse": (1.760681686165901, "RMSE: 1.7607\n"),
     "mse": (3.1, "MSE: 3.1000\n"),
@@ -33,7 +33,9 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_numbers_of_surprise(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_return_and_print_the_values_of_surprise(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     value, words = PRINTED[name]
     function = getattr(surprise, name)
     assert function(PREDICTIONS) == pytest.approx(value, abs=1e-12)
@@ -46,7 +48,7 @@ def test_repeated_pair_counts_twice() -> None:
     assert surprise.mae([PREDICTIONS[0], *PREDICTIONS[:2]], verbose=False) == pytest.approx(2 / 3)
 
 
-def test_errors() -> None:
+def test_invalid_predictions_are_refused() -> None:
     with pytest.raises(rm.InputError, match="There is no prediction"):
         surprise.rmse([])
     with pytest.raises(rm.InputError, match="a user needs two different ratings"):

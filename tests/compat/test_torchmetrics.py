@@ -1,4 +1,4 @@
-"""The drop-in for TorchMetrics' retrieval metrics returns the values of TorchMetrics 1.9.0."""
+"""The drop-in for the retrieval metrics of TorchMetrics returns the values of version 1.9.0."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREDS = np.array([0.9, 0.3, -0.2, 0.5, 0.7, 0.1, 0.4], np.float32)
 TARGET = np.array([0, 1, 1, 0, 1, 0, 0])
 INDEXES = np.array([0, 0, 0, 1, 1, 2, 2])
 
-# TorchMetrics 1.9.0: RetrievalMAP(top_k=2), ...
+# Printed by TorchMetrics 1.9.0 for RetrievalMAP(top_k=2) and the other classes.
 OF_CLASSES = {
     "MAP": 0.5,
     "MRR": 0.5,
@@ -25,7 +25,8 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# Printed by retrieval_average_precision and so on for the first four rows, with top_k=3.
+# Printed by the functions of TorchMetrics 1.9.0, such as retrieval_average_precision, for the first
+# four rows and the first three places.
 OF_ONE_QUERY = {
     "MAP": 0.3333333432674408,
     "AUROC": 0.0,
@@ -39,7 +40,7 @@ OF_ONE_QUERY = {
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-def test_numbers_of_classes(name: str) -> None:
+def test_classes_return_the_values_of_torchmetrics(name: str) -> None:
     metric = getattr(torchmetrics, f"Retrieval{name}")(top_k=2)
     for batch in (slice(0, 4), slice(4, None)):
         metric.update(PREDS[batch], TARGET[batch], indexes=INDEXES[batch])
@@ -54,7 +55,7 @@ def of_one_query(name: str, preds: Any, target: Any, **options: Any) -> float:
 
 
 @pytest.mark.parametrize("name", OF_ONE_QUERY)
-def test_numbers_of_one_query(name: str) -> None:
+def test_single_queries_have_the_values_of_torchmetrics(name: str) -> None:
     value = of_one_query(name, PREDS[:4], TARGET[:4], top_k=3)
     assert value == pytest.approx(OF_ONE_QUERY[name], abs=1e-6)
 
@@ -71,7 +72,7 @@ def test_numbers_of_one_query(name: str) -> None:
         ({"ignore_index": 1}, 0.0),
     ],
 )
-def test_options(options: dict[str, Any], value: float) -> None:
+def test_options_change_the_value_as_in_torchmetrics(options: dict[str, Any], value: float) -> None:
     metric = torchmetrics.RetrievalRPrecision(**options)
     metric.update(PREDS, TARGET, INDEXES)
     assert float(metric.compute()) == pytest.approx(value, abs=1e-6)
@@ -84,7 +85,7 @@ def test_calling_a_metric_returns_the_value_of_the_batch() -> None:
     assert float(metric.compute()) == 0.5
 
 
-def test_precision_of_short_queries() -> None:
+def test_precision_of_short_queries_divides_by_top_k_unless_adaptive() -> None:
     query = PREDS[3:5], TARGET[3:5]
     assert of_one_query("Precision", *query, top_k=4) == 0.25
     assert of_one_query("Precision", *query, top_k=4, adaptive_k=True) == 0.5
@@ -96,19 +97,19 @@ def test_precision_of_short_queries() -> None:
     [  # printed by TorchMetrics 1.9.0
         ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], None, 0.5),
         ([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1], None, 0.125),
-        ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # equal in single precision
-        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # three sigmoids are 1
+        ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # two scores equal in single precision
+        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # the sigmoids of three scores are 1
         ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], 3, 0.5),
     ],
 )
-def test_areas_average_over_ties(
+def test_areas_are_averaged_over_the_orders_of_ties(
     preds: list[float], target: list[int], top_k: int | None, area: float
 ) -> None:
     arrays = np.array(preds), np.array(target)
     assert of_one_query("AUROC", *arrays, top_k=top_k) == area
     metric = torchmetrics.RetrievalAUROC(top_k=top_k)
     metric.update(*arrays, np.zeros(len(preds), int))
-    metric.update(np.array([0.2, 0.1]), np.array([1, 0]), np.array([7, 7]))  # another query
+    metric.update(np.array([0.2, 0.1]), np.array([1, 0]), np.array([7, 7]))  # a second query
     assert float(metric.compute()) == (area + 1) / 2
 
 
@@ -117,7 +118,7 @@ def test_scores_equal_in_single_precision_keep_their_order() -> None:
     assert of_one_query("MRR", preds, target) == 1.0
 
 
-def test_errors() -> None:
+def test_invalid_options_and_tensors_are_refused() -> None:
     with pytest.raises(rm.InputError, match="empty_target_action='none' must be one of"):
         torchmetrics.RetrievalMAP(empty_target_action="none")
     with pytest.raises(rm.InputError, match="aggregation='sum' must be one of"):

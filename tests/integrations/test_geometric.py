@@ -1,4 +1,4 @@
-"""Evaluate PyTorch Geometric's models, by their method `recommend` and by scores in batches."""
+"""Models of PyTorch Geometric can be evaluated with lists, and with batches of scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_USERS, N_ITEMS = 25, 40
 
 @pytest.fixture(scope="module")
 def graph(torch):
-    """Return the edges of train and of test, where nodes of items come after those of users."""
+    """Return the training edges and the test edges; item nodes are numbered after user nodes."""
     rng = np.random.default_rng(0)
     kind = rng.random((N_USERS, N_ITEMS))
     train, test = (
@@ -45,7 +45,7 @@ def embeddings(torch, model, graph):
         return model.get_embedding(torch.cat([graph[0], graph[0].flip(0)], 1))
 
 
-def test_users_from_a_loader(torch, embeddings, evaluator):
+def test_stream_accepts_users_from_a_loader(torch, embeddings, evaluator):
     """A loader yields batches of source nodes, as in the examples for link prediction."""
     users, items = embeddings[:N_USERS], embeddings[N_USERS:]
     stream = evaluator.stream()
@@ -55,7 +55,7 @@ def test_users_from_a_loader(torch, embeddings, evaluator):
     np.testing.assert_allclose(stream.compute()["roc_auc"], expected["roc_auc"], atol=1e-9)
 
 
-def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evaluator):
+def test_stream_accepts_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evaluator):
     """Lists can be the ``pred_index_mat`` that ``LinkPredMetric.update`` takes for a batch."""
     users, items = embeddings[:N_USERS], embeddings[N_USERS:]
     scores = users @ items.T
@@ -77,7 +77,7 @@ def test_lists_of_a_neighbour_search(torch, geometric, graph, embeddings, evalua
     assert result.mean()["ndcg@5"] == pytest.approx(float(theirs.compute()), abs=1e-6)
 
 
-def test_a_labelled_batch_of_edges(torch, geometric, embeddings):
+def test_stream_accepts_labelled_edges(torch, geometric, embeddings):
     """Labelled edges are candidates with labels. A batch contains all edges of its users."""
     rng = np.random.default_rng(1)
     users = np.repeat(np.arange(N_USERS), 6)

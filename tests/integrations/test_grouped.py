@@ -1,4 +1,4 @@
-"""Metrics for grouped rows, tested without the libraries that call them."""
+"""Metrics for grouped rows work without the libraries that normally call them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def xgboost_data(weight=(), group=SIZES):
     )
 
 
-def test_values_match_an_evaluation():
+def test_values_match_evaluate():
     names = "ndcg@3 rr mean_rank"
     for metrics, data in ((ForLightGBM, lightgbm_data()), (ForXGBoost, xgboost_data())):
         protocol = "lightgbm" if metrics is ForLightGBM else "xgboost"
@@ -95,7 +95,7 @@ def test_mismatched_arguments_are_reported(call, message):
         call()
 
 
-def test_tables_of_gains_without_effect():
+def test_tables_of_gains_are_accepted_if_they_have_no_effect():
     for metrics, table in (
         ("ndcg@3", [0, 1, 3, 7]),
         ("map@3 rr", [0, 1, 5, 50]),
@@ -106,5 +106,5 @@ def test_tables_of_gains_without_effect():
     ForLightGBM("ndcg@3", protocol="recometer")(SCORE, lightgbm_data(label_gain=[0, 1, 5, 50]))
 
 
-def test_repr_of_grouped_metrics():
+def test_repr_names_the_metrics_and_the_convention():
     assert repr(ForLightGBM("rr ndcg@5")) == "<RankingMetrics 'rr ndcg@5', lightgbm>"

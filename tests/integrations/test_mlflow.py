@@ -27,7 +27,7 @@ METRICS = "ndcg@2 rr roc_auc"
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
-    """Return a database for all tests of this file, since creating its tables takes seconds."""
+    """Return a database that all tests in this file share, because creating one takes seconds."""
     return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
 
 
@@ -60,7 +60,7 @@ def test_a_result_is_logged_and_read_back(mlflow, store, result, tmp_path):
     np.testing.assert_array_equal(rm.load(path)["rr"], result["rr"])
 
 
-def test_epochs_are_steps_without_artifacts(mlflow, store, result):
+def test_epochs_are_logged_as_steps_without_artifacts(mlflow, store, result):
     with mlflow.start_run() as run:
         for epoch in range(3):
             result.log_mlflow(prefix="valid/", step=epoch)
@@ -92,7 +92,7 @@ def test_undefined_values_are_logged_as_nan(mlflow, store):
     assert math.isnan(store.get_run(run.info.run_id).data.metrics["roc_auc"])
 
 
-def test_more_values_than_fit_into_a_request(mlflow, store, result):
+def test_values_are_logged_in_several_requests_if_necessary(mlflow, store, result):
     scores = np.random.default_rng(0).random((4, 300))
     result_of_many_cutoffs = rm.evaluate(rm.Scores(scores), scores > 0.5, metrics="ndcg@1..250")
     with mlflow.start_run() as run:
@@ -100,7 +100,7 @@ def test_more_values_than_fit_into_a_request(mlflow, store, result):
     assert len(store.get_run(run.info.run_id).data.metrics) == 1250
 
 
-def test_a_comparison_and_a_leaderboard(mlflow, store, result):
+def test_comparison_and_leaderboard_are_logged(mlflow, store, result):
     other_result = rm.evaluate(rm.Pairs(ROWS.assign(score=ROWS["relevance"])), metrics=METRICS)
     models = {"als": result, "best": other_result}
     versus = rm.compare(models, baseline="als", allow="test")

@@ -25,7 +25,7 @@ def evaluated(n_users, n_items, begun):
     pathlib.Path(begun).touch()
     return rm.evaluate(source, test, metrics="mean_rank")
 """
-# Without an interruption, this takes minutes, so stopping within LATEST seconds is clearly early.
+# Without an interruption, this takes minutes, so it clearly was interrupted if it stops in time.
 LONG = "evaluated(200_000, 100_000, {!r})"
 LATEST = 5.0  # seconds of wall time, even on a busy machine
 PATIENCE = 120.0
@@ -64,7 +64,7 @@ def test_evaluation_in_a_notebook_can_be_interrupted(
 ) -> None:
     manager, client = kernel
     assert reply(client, client.execute(SETUP))["status"] == "ok"
-    # Interrupt twice, since the kernel must stay usable after the first interruption.
+    # Interrupt twice, because the kernel must stay usable after the first interruption.
     for time_of_two in ("first", "second"):
         begun = tmp_path / time_of_two
         # By default, an error would abort the next cell if the kernel has already received it.

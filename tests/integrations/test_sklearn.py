@@ -39,7 +39,7 @@ def scores_by_hand(sklearn, model, metric, response="predict", truth=Y, **rules)
     return values
 
 
-def test_cross_validation_with_routed_groups(sklearn, routing):
+def test_cross_validation_uses_routed_groups(sklearn, routing):
     selection, model = sklearn.model_selection, sklearn.linear_model.Ridge()
     fold_scores = selection.cross_val_score(
         model,
@@ -78,7 +78,7 @@ def test_ndcg_of_sklearn_agrees_for_each_query(sklearn):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_grid_search_of_several_metrics(sklearn, routing, jobs):
+def test_grid_search_reports_several_metrics(sklearn, routing, jobs):
     selection = sklearn.model_selection
     search = selection.GridSearchCV(
         sklearn.linear_model.Ridge(),
@@ -98,7 +98,7 @@ def test_grid_search_of_several_metrics(sklearn, routing, jobs):
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_groups_from_a_column(sklearn, routed):
+def test_groups_can_come_from_a_column(sklearn, routed):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(query=QUERY)
     selection = sklearn.model_selection
     features = sklearn.compose.ColumnTransformer([("features", "passthrough", list("abcd"))])

@@ -24,7 +24,7 @@ FIXTURES = {
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
-def test_snippets_of_a_section_run(section, request, tmp_path, monkeypatch):
+def test_snippets_of_each_section_run(section, request, tmp_path, monkeypatch):
     if section in FIXTURES:
         request.getfixturevalue(FIXTURES[section])
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""`RankingMetrics` works in TorchMetrics' collections, and with two processes."""
+"""`RankingMetrics` works in collections of TorchMetrics, and with two processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ranking_metrics(torchmetrics):
 
 @pytest.fixture(scope="module")
 def case():
-    """Return scores with many ties, and test and train, with users and items by position."""
+    """Return scores with many ties, test and train; users and items have no ids."""
     rng = np.random.default_rng(1)
     kind = rng.random((N_USERS, N_ITEMS))
     test = rm.Interactions.of((kind > 0.9).astype(np.float32))
@@ -52,7 +52,7 @@ def test_batches_give_the_same_evaluation_as_one_call(torch, ranking_metrics, ca
     np.testing.assert_array_equal(metric.evaluation()["rr"], expected["rr"])
 
 
-def test_labelled_candidates_in_a_collection(torch, torchmetrics, case):
+def test_collection_can_contain_metrics_of_both_libraries(torch, torchmetrics, case):
     """A collection can also contain metrics of TorchMetrics that take the same arguments."""
     from recometer.integrations.torchmetrics import RankingMetrics
 
@@ -119,7 +119,7 @@ def test_copies_and_states_keep_past_updates(torch, ranking_metrics, case):
 
 
 def test_all_copies_in_a_collection_are_updated(torchmetrics, ranking_metrics, case):
-    """TorchMetrics merges metrics with equal states in compute groups, but not recometer's."""
+    """TorchMetrics groups metrics with equal states, and updates only one of them."""
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     collection = torchmetrics.MetricCollection({"one": metric, "two": metric.clone()})
@@ -235,7 +235,7 @@ def load_state_into(ranking_metrics, evaluator, other_evaluator, change=lambda s
     ],
 )
 def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, message):
-    """Loading the state of a metric with another evaluator would give wrong results."""
+    """Loading a state into a metric with another evaluator would give wrong results."""
     _, _, evaluator = case
     options = {
         "test": evaluator.sides.given,

@@ -18,7 +18,7 @@ N_USERS, N_ITEMS = 30, 40
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test of users who each like one half of the items."""
+    """Return train and test; each user likes one half of the items."""
     rng = np.random.default_rng(0)
     likes = (np.arange(N_USERS)[:, None] % 2) == (np.arange(N_ITEMS)[None] % 2)
     kind = rng.random(likes.shape)
@@ -149,7 +149,9 @@ def test_lightning_stops_early(lightning, trainer, module, loader, evaluator):
     assert run.current_epoch == 3  # the first epoch stays the best
 
 
-def test_lightning_without_validation(lightning, trainer, module, loader, evaluator):
+def test_lightning_evaluates_after_training_epochs_without_validation(
+    lightning, trainer, module, loader, evaluator
+):
     from recometer.integrations.lightning import RecometerCallback
 
     callback = RecometerCallback(evaluator, prefix="", every_n_epochs=2)
@@ -162,7 +164,7 @@ def test_lightning_without_validation(lightning, trainer, module, loader, evalua
     )
 
 
-def test_a_metric_of_torchmetrics_is_logged(lightning, torch, trainer, module, loader, evaluator):
+def test_lightning_logs_a_torchmetrics_metric(lightning, torch, trainer, module, loader, evaluator):
     from recometer.integrations.torchmetrics import RankingMetrics
 
     class Streaming(module):
@@ -239,7 +241,7 @@ PROCESSES = """
 """
 
 
-def test_lightning_in_two_processes(lightning, tmp_path):
+def test_lightning_counts_repeated_users_once_in_two_processes(lightning, tmp_path):
     """With 31 users in two processes, the sampler repeats a user, who must count only once."""
     script = tmp_path / "train.py"  # Lightning runs this script again
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
@@ -317,7 +319,7 @@ def test_keras_logs_and_stops_early(keras, data, evaluator):
     assert len(history["val_recall_at_10"]) == 3
 
 
-def test_keras_scores_of_predict(keras, data, evaluator):
+def test_keras_scores_can_come_from_predict(keras, data, evaluator):
     from recometer.integrations.keras import RecometerCallback
 
     model, source = keras_model(keras)

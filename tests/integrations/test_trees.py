@@ -19,7 +19,7 @@ FEATURES = GENERATOR.normal(size=(len(QUERY), 5))
 LABEL = np.clip(np.round(FEATURES[:, 0] + GENERATOR.normal(0, 1, len(QUERY))), 0, 3).astype(int)
 LABEL[QUERY == 3] = 0  # a query without a relevant document
 WEIGHT = GENERATOR.integers(1, 5, len(SIZES)).astype(float)
-# In means, queries without a relevant document always have a weight of 1.
+# Both libraries give queries without a relevant document a weight of 1 in means.
 WEIGHT[np.bincount(QUERY, LABEL) == 0] = 1
 LIGHTGBM = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": 0}
 XGBOOST = {"objective": "rank:ndcg", "nthread": 1, "seed": 0}
@@ -75,7 +75,7 @@ def test_lightgbm_stops_early_by_recometers_metric(lightgbm):
     assert booster.best_iteration == int(np.argmax(values)) + 1 < 200
 
 
-def test_lightgbm_in_cross_validation(lightgbm):
+def test_lightgbm_cross_validates_with_recometers_metric(lightgbm):
     history = lightgbm.cv(
         LIGHTGBM | {"metric": "ndcg", "eval_at": [5]},
         dataset(lightgbm),
@@ -89,7 +89,7 @@ def test_lightgbm_in_cross_validation(lightgbm):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
-def test_ranker_of_lightgbm(lightgbm, weight):
+def test_lightgbm_ranker_reports_the_values_of_evaluate(lightgbm, weight):
     rows = None if weight is None else np.repeat(weight, SIZES)
     model = lightgbm.LGBMRanker(n_estimators=4, n_jobs=1, verbose=-1)
     model.fit(
@@ -134,7 +134,7 @@ def test_values_match_xgboost(xgboost, weight):
     assert len(set(recorded["valid"]["rr@5"])) > 1
 
 
-def test_ranker_of_xgboost(xgboost):
+def test_xgboost_ranker_reports_the_values_of_evaluate(xgboost):
     metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
     model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
     fit_options = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
@@ -167,7 +167,7 @@ def test_xgboost_stops_early_in_the_right_direction(xgboost):
         metrics.early_stopping(4, "rr@11")
 
 
-def test_xgboost_in_cross_validation(xgboost):
+def test_xgboost_cross_validates_with_recometers_metric(xgboost):
     data = xgboost.DMatrix(FEATURES, label=LABEL, qid=QUERY)
     history = xgboost.cv(
         XGBOOST | {"eval_metric": "ndcg@5"},

@@ -25,7 +25,7 @@ def torch():
 
 @pytest.fixture
 def device(torch, monkeypatch):
-    """Return a device. If it is the CPU, recometer treats its tensors like those on a GPU."""
+    """Return a device. If this is the CPU, recometer treats its tensors like tensors on a GPU."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)

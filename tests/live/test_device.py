@@ -20,8 +20,8 @@ from recometer.sources._top_lists import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
-LIMIT = 2**30  # bytes beyond the inputs
-SMALLER = 64  # by how much tests reduce the size of blocks
+LIMIT = 2**30  # maximum memory in bytes, not counting the inputs
+SMALLER = 64  # the factor by which tests reduce the size of blocks
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def peak(torch, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("in_order", [True, False])
-def test_memory_of_a_block_of_scores(torch, peak, monkeypatch, dtype, in_order):
+def test_memory_for_a_block_of_scores_is_bounded(torch, peak, monkeypatch, dtype, in_order):
     monkeypatch.setattr(_torch, "BLOCK_BYTES", _torch.BLOCK_BYTES // SMALLER)
     n_items, n_judged, n_excluded = 1000, 10, 5
     n_users = _torch.BLOCK_BYTES // 8 // n_items
@@ -89,7 +89,7 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
     monkeypatch.setattr(_torch, "scorer", scorer_of)
     source = rm.Factors(users, items)
     rm.evaluate(source, np.eye(30, 50), metrics="ndcg@1 coverage@1", constant_scores="ties")
-    assert blocks == [7, 7, 7, 7, 2] * 2  # for the ranks, and for the lists
+    assert blocks == [7, 7, 7, 7, 2] * 2  # once for the ranks, and once for the lists
 
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
@@ -116,7 +116,7 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
 
 
 def test_inherited_precision_stays_inherited(torch):
-    """If matmul inherits its precision, it still follows the parent setting after an evaluation."""
+    """If matmul inherits its precision, it still follows the global setting after an evaluation."""
     backends, before = torch.backends, torch.backends.fp32_precision
     assert backends.cuda.matmul.fp32_precision == before == "none"
     try:
@@ -182,7 +182,7 @@ def test_factors_are_multiplied_in_their_precision(torch, device, monkeypatch):
     assert set(requests) == {items.device}
 
 
-def test_float64_on_a_device_without_float64(torch, device, monkeypatch):
+def test_float64_is_refused_on_a_device_without_float64(torch, device, monkeypatch):
     """MPS has no float64, and integers would be converted to float64."""
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)
@@ -206,7 +206,7 @@ def test_float64_on_a_device_without_float64(torch, device, monkeypatch):
         assert result["rr"].tolist() == [1 / 3, 1, 1 / 2]
 
 
-def test_the_benchmark(torch):
+def test_benchmark_prints_its_times(torch):
     script = [sys.executable, str(Path(__file__).parents[2] / "benchmarks" / "gpu.py")]
     environment = os.environ | {"PYTHONPATH": ":".join(sys.path)}
     run = functools.partial(subprocess.run, env=environment, capture_output=True, text=True)

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test in a folder with ratings.csv, which has ratings of 40 items by 60 users."""
+    """Run the test in a folder with a file ratings.csv: ratings of 40 items by 60 users."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
@@ -38,7 +38,7 @@ def test_all_guides_are_tested() -> None:
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
-def test_guide(guide: Path) -> None:
+def test_guide_runs_as_written(guide: Path) -> None:
     names: dict[str, object] = {}
     exec(compile("".join(blocks_of(guide.name)), guide.name, "exec"), names)
     result, split = names["result"], names["made"]

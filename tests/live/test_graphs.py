@@ -25,7 +25,7 @@ def graph(torch, geometric):
     return data
 
 
-def test_link_splits(graph, geometric):
+def test_link_splits_are_evaluated(graph, geometric):
     split = geometric.transforms.RandomLinkSplit(
         0.1, 0.3, edge_types=[KIND], neg_sampling_ratio=1.0
     )
@@ -44,7 +44,7 @@ def test_link_splits(graph, geometric):
     np.testing.assert_array_equal(result["recall@5"], expected["recall@5"])
 
 
-def test_sparse_tensors(torch):
+def test_sparse_tensors_are_read_as_interactions(torch):
     dense = torch.tensor(LINKS).float()
     for tensor in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc()):
         np.testing.assert_array_equal(rm.Interactions.of(tensor).to_csr().toarray(), LINKS)

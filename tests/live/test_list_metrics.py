@@ -1,4 +1,4 @@
-"""List metrics agree with those of PyTorch Geometric on random cases."""
+"""List metrics agree with the metrics of PyTorch Geometric on random cases."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ K = 5
 
 @pytest.mark.parametrize("as_lists", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_link_prediction(torch, link_prediction, seed, as_lists):
+def test_list_metrics_match_pytorch_geometric(torch, link_prediction, seed, as_lists):
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(3, 12)), int(rng.integers(15, 40))
     scores = rng.random((n_users, n_items)).astype(np.float32)

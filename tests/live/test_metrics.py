@@ -22,7 +22,7 @@ CUTOFFS = (1, 3, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Scores in [0, 1] and gains [n_users, n_items]; a gain below 0 means not judged."""
+    """Scores in [0, 1] and gains, both [n_users, n_items]; gains below 0 mean not judged."""
 
     scores: np.ndarray
     gains: np.ndarray
@@ -43,7 +43,7 @@ class Case:
         }
 
     def run(self, depth: int) -> dict[str, dict[str, float]]:
-        """Return each user's best items, unordered."""
+        """Return each user's best items with their scores, in no particular order."""
         best = np.argsort(-self.scores, axis=1, kind="stable")[:, :depth]
         return {
             f"u{user:02}": {f"i{i:02}": float(self.scores[user, i]) for i in sorted(items)}
@@ -73,9 +73,9 @@ def compare(result: rm.Evaluation, expected: dict[str, list[float]]) -> None:
         np.testing.assert_allclose(result[name], values, rtol=2e-6, atol=1e-7, err_msg=name)
 
 
-# TorchMetrics only knows relevant items among the rows that it gets. Scores must be positive, since
-# it counts other rows as misses, and at most 1, since its ROC-AUC applies a sigmoid to larger
-# scores.
+# TorchMetrics only knows the relevant items among the rows that it gets. Scores must be positive,
+# because it counts other rows as misses, and at most 1, because its ROC-AUC applies a sigmoid to
+# larger scores.
 
 TORCHMETRICS = {
     "precision@{}": "precision",
@@ -91,7 +91,7 @@ TORCHMETRICS = {
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
+def test_values_over_all_items_match_torchmetrics(torch, torchmetrics, seed):
     case = make_case(seed)
     scores, gains = torch.tensor(case.scores), torch.tensor(case.gains).clamp(min=0)
     expected = {}
@@ -106,14 +106,14 @@ def test_torchmetrics_of_all_items(torch, torchmetrics, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_torchmetrics_of_lists(torch, torchmetrics, seed):
+def test_values_of_lists_match_torchmetrics(torch, torchmetrics, seed):
     """For recall and ideal NDCG, TorchMetrics only knows the relevant items in the lists."""
     case, depth = make_case(seed), 8
     best = np.argsort(-case.scores, axis=1)[:, :depth]
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
     gains = torch.tensor(case.gains[rows, best]).clamp(min=0)
-    has_relevant = (gains > 0).any(dim=1).numpy()  # TorchMetrics returns 0 for the other lists
+    has_relevant = (gains > 0).any(dim=1).numpy()  # TorchMetrics returns 0 for lists without one
     names = {
         "precision@{}(denominator=list)": ("precision", {"adaptive_k": True}),
         "recall@{}(denominator=list)": ("recall", {}),
@@ -135,7 +135,7 @@ def test_torchmetrics_of_lists(torch, torchmetrics, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_torchmetrics_with_ties(torch, torchmetrics, seed):
+def test_values_with_ties_match_torchmetrics(torch, torchmetrics, seed):
     """TorchMetrics averages NDCG over all orders of tied items, and counts ties half in ROC-AUC."""
     case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
@@ -148,7 +148,7 @@ def test_torchmetrics_with_ties(torch, torchmetrics, seed):
     compare(rm.evaluate(rm.Scores(case.scores), case.test, metrics=list(expected)), expected)
 
 
-# PyTorch Geometric's link prediction metrics
+# Link prediction metrics of PyTorch Geometric
 
 LINK_PREDICTION = {
     "precision@{}": ("Precision", {}),
@@ -164,7 +164,7 @@ LINK_PREDICTION = {
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_link_prediction(torch, link_prediction, seed):
+def test_values_match_pytorch_geometric(torch, link_prediction, seed):
     case = make_case(seed)
     best = torch.tensor(case.scores).topk(max(CUTOFFS), dim=1).indices
     edges = torch.tensor(np.array(np.nonzero(case.relevant)))
@@ -185,7 +185,7 @@ def test_link_prediction(torch, link_prediction, seed):
                 assert mean == pytest.approx(expected, rel=2e-6), (kind, ours, k)
 
 
-# ranx and pytrec_eval: dicts of ids
+# ranx and pytrec_eval, which take dicts of ids
 
 RANX = {
     "precision@{}": "precision@{}",
@@ -206,18 +206,18 @@ RANX = {
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_ranx(ranx, seed):
+def test_values_match_ranx(ranx, seed):
     case = make_case(seed)
-    # ranx treats judged irrelevant documents as relevant at level 0, so leave them out.
+    # Leave out documents judged irrelevant, which ranx would treat as relevant.
     qrels = {u: {i: gain for i, gain in row.items() if gain} for u, row in case.qrels().items()}
     run = case.run(depth=12)
     names = {ours.format(k): theirs.format(k) for ours, theirs in RANX.items() for k in CUTOFFS}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from Numba
+        warnings.simplefilter("ignore")  # Numba warns
         library_values = ranx.evaluate(
             ranx.Qrels(qrels), ranx.Run(run), list(names.values()), return_mean=False, threads=1
         )
-    # The RBP of ranx adds up grades. recometer's first divides them by the largest gain.
+    # ranx's RBP adds up grades, and recometer's first divides grades by the largest gain.
     shares = {theirs: 3 if theirs.startswith("rbp") else 1 for theirs in library_values}
     result = rm.evaluate(rm.Lists(run), qrels, metrics=list(names))
     compare(
@@ -245,7 +245,7 @@ PYTREC_EVAL = {
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_pytrec_eval(pytrec_eval, seed, ties):
+def test_values_match_pytrec_eval(pytrec_eval, seed, ties):
     case = make_case(seed, ties=ties)
     qrels, run = case.qrels(), case.run(depth=12)
     cutoffs = ",".join(map(str, CUTOFFS))

@@ -1,4 +1,4 @@
-"""Metrics of fitted models of other libraries match the recommendations of these models."""
+"""Metrics of fitted models from other libraries match the lists that these libraries recommend."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test sets in which users like items with nearby numbers."""
+    """Return train and test, in which users like items with numbers close to their own."""
     rng = np.random.default_rng(0)
     affinity = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
     kind = affinity + rng.normal(size=affinity.shape)
@@ -33,7 +33,7 @@ def hits_in(lists, test):
 
 
 def check(result, lists, test):
-    """Compare the precision at K with the number of hits in lists made by the library."""
+    """Compare precision at K with the number of hits in the lists from the library."""
     defined = ~np.isnan(result[f"precision@{K}"])
     assert defined.sum() > N_USERS / 2
     expected = hits_in(lists, test) / K
@@ -48,7 +48,7 @@ def check(result, lists, test):
         ("lmf", "LogisticMatrixFactorization", {"iterations": 20}),
     ],
 )
-def test_implicit(implicit, data, module, name, options):
+def test_factor_models_of_implicit_are_evaluated(implicit, data, module, name, options):
     train, test = data
     make = getattr(getattr(implicit, module), name)
     model = make(factors=8, random_state=0, num_threads=1, use_gpu=False, **options)
@@ -61,13 +61,13 @@ def test_implicit(implicit, data, module, name, options):
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
 
 
-def test_implicit_without_factors(implicit, data):
+def test_neighbour_models_of_implicit_are_evaluated(implicit, data):
     train, test = data
     model = implicit.nearest_neighbours.CosineRecommender(K=N_ITEMS, num_threads=1)
     model.fit(train, show_progress=False)
     with pytest.raises(InputTypeError, match="For the neighbours of items: lambda rows"):
         rm.from_model(model)
-    # Do what the hint in the message suggests.
+    # Follow the hint in the message.
     source = rm.Scores(
         lambda rows: (train[rows] @ model.similarity).toarray(), n_users=N_USERS, n_items=N_ITEMS
     )
@@ -81,14 +81,14 @@ def test_implicit_without_factors(implicit, data):
 
 
 @pytest.mark.parametrize("features", [False, True])
-def test_lightfm(lightfm, data, features):
+def test_lightfm_models_are_evaluated(lightfm, data, features):
     train, test = data
     model = lightfm.LightFM(no_components=8, loss="warp", random_state=0)
     with pytest.raises(InputError, match="is not fitted"):
         rm.from_model(model)
     arguments = {}
     if features:
-        # Each item has itself and one of three groups as features.
+        # The features of an item are its own indicator and one of three groups.
         groups = sp.csr_matrix(np.eye(3)[np.arange(N_ITEMS) % 3])
         arguments["item_features"] = sp.hstack([sp.eye(N_ITEMS), groups]).astype(np.float32).tocsr()
     model.fit(train.tocoo(), epochs=5, num_threads=1, **arguments)
@@ -103,7 +103,7 @@ def test_lightfm(lightfm, data, features):
 
 @pytest.fixture(scope="module")
 def ratings(surprise):
-    """Return a Surprise trainset, and rows of ratings held out for test."""
+    """Return a trainset of Surprise, and the ratings held out for testing."""
     rng = np.random.default_rng(1)
     scores = np.clip(rng.normal(3, 1, (20, 15)).round(), 1, 5)
     rows = [
@@ -131,7 +131,7 @@ def ratings(surprise):
         ("BaselineOnly", {"verbose": False}),
     ],
 )
-def test_surprise(surprise, ratings, name, options):
+def test_surprise_models_are_evaluated(surprise, ratings, name, options):
     trainset, held_out = ratings
     model = getattr(surprise, name)(**options)
     with pytest.raises(InputError, match="is not fitted"):
@@ -153,7 +153,7 @@ def test_surprise(surprise, ratings, name, options):
     assert (~np.isnan(result["rr"])).sum() > 5
 
 
-def test_lightgcn(torch, geometric, data):
+def test_lightgcn_embeddings_are_evaluated(torch, geometric, data):
     train, test = data
     torch.manual_seed(0)
     model = geometric.nn.LightGCN(N_USERS + N_ITEMS, embedding_dim=8, num_layers=2)
@@ -179,7 +179,7 @@ def test_lightgcn(torch, geometric, data):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_torch_module(torch, data, threads):
+def test_torch_module_is_evaluated_in_evaluation_mode(torch, data, threads):
     train, test = data
     states = []
 

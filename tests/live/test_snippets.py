@@ -1,4 +1,4 @@
-"""Code of pages that need torch runs as written. tests/test_snippets.py runs other pages."""
+"""Code on pages that need torch runs as written. tests/test_snippets.py runs the other pages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def interactions() -> tuple[np.ndarray, np.ndarray]:
     return likes & ~later, likes & later
 
 
-def test_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -> None:
+def test_module_on_the_page_about_models_is_evaluated(
+    interactions: tuple[np.ndarray, np.ndarray],
+) -> None:
     import torch
 
     names: dict[str, object] = {"torch": torch}
@@ -39,7 +41,7 @@ def test_module_that_scores_users(interactions: tuple[np.ndarray, np.ndarray]) -
     np.testing.assert_array_equal(result["ndcg@5"], expected["ndcg@5"])
 
 
-def test_embeddings_on_their_device(interactions: tuple[np.ndarray, np.ndarray]) -> None:
+def test_code_on_the_page_about_gpus_runs(interactions: tuple[np.ndarray, np.ndarray]) -> None:
     """The code on the page about GPUs gives the same results on a CPU."""
     import torch
 

@@ -1,4 +1,4 @@
-"""recometer's splits agree with those of LensKit and RecTools that have the same definition."""
+"""recometer's splits agree with splits of LensKit and RecTools that have the same definition."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def pairs(frame):
     return set(zip(frame["user_id"].tolist(), frame["item_id"].tolist(), strict=True))
 
 
-# RecTools, which returns positions of rows
+# Splits of RecTools, which returns positions of rows
 
 
 def by_rectools(rectools, data, splitter_name, *arguments):
@@ -38,7 +38,7 @@ def by_rectools(rectools, data, splitter_name, *arguments):
 
 
 @pytest.mark.parametrize("n", [1, 3])
-def test_last_interactions_as_in_rectools(rectools, n):
+def test_last_interactions_match_rectools(rectools, n):
     data = interactions()
     ((train, test, _),) = by_rectools(rectools, data, "LastNSplitter", n)
     ours = split(data, Last(n))
@@ -46,7 +46,7 @@ def test_last_interactions_as_in_rectools(rectools, n):
     assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-def test_global_time_as_in_rectools(rectools):
+def test_split_at_a_time_matches_rectools(rectools):
     data = interactions()
     ((train, test, info),) = by_rectools(rectools, data, "TimeRangeSplitter", "5D")
     ours = split(data, After(info["start"].to_pydatetime()))
@@ -54,7 +54,7 @@ def test_global_time_as_in_rectools(rectools):
     assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-def test_windows_as_in_rectools(rectools):
+def test_windows_match_rectools(rectools):
     data = interactions()
     lenskit_pairs = by_rectools(rectools, data, "TimeRangeSplitter", "5D", 3)
     windows = Windows([info["start"].to_pydatetime() for *_, info in lenskit_pairs])
@@ -66,7 +66,7 @@ def test_windows_as_in_rectools(rectools):
         assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-# LensKit, which returns a data set and item lists per user
+# Splits of LensKit, which returns a data set and an item list per user
 
 
 def dataset(lenskit, data):
@@ -90,7 +90,7 @@ def last_interactions(lenskit, data, n):
 
 
 @pytest.mark.parametrize("n", [1, 4])
-def test_last_interactions_as_in_lenskit(lenskit, n):
+def test_last_interactions_match_lenskit(lenskit, n):
     data = interactions()
     train, test = last_interactions(lenskit, data, n)
     ours = split(data, Last(n))
@@ -99,7 +99,7 @@ def test_last_interactions_as_in_lenskit(lenskit, n):
         assert pairs(split(data, LeaveOneOut()).test) == test
 
 
-def test_global_time_as_in_lenskit(lenskit):
+def test_split_at_a_time_matches_lenskit(lenskit):
     data = interactions()
     time = data["datetime"].quantile(0.8).to_pydatetime()
     train, test = lenskit_pairs(lenskit.splitting.split_global_time(dataset(lenskit, data), time))

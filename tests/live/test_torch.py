@@ -1,6 +1,6 @@
 """Torch tensors are read in place on the CPU, and ranked in place on a device.
 
-Behaviour on a device is tested on the CPU by treating the CPU's tensors as those of a device; see
+Without a GPU, the tests for devices treat tensors on the CPU like tensors on a GPU; see
 conftest.py.
 """
 
@@ -27,7 +27,7 @@ N_USERS, N_ITEMS = 40, 300
 
 @pytest.fixture(scope="module")
 def case():
-    """Return factors with exact products and many ties, and test and train."""
+    """Return factors whose products are exact and often tied, and test and train."""
     rng = np.random.default_rng(4)
     users = rng.integers(-2, 3, (N_USERS, 3)).astype(np.float32)
     items = rng.integers(-2, 3, (N_ITEMS, 3)).astype(np.float32)
@@ -53,7 +53,7 @@ def test_tensors_on_the_cpu_are_not_copied(torch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
-def test_factors_on_the_cpu(torch, case, dtype):
+def test_tensors_on_the_cpu_are_ranked_like_arrays(torch, case, dtype):
     users, items, test, train = case
     expected = rm.evaluate(rm.Factors(users, items), test, train=train, metrics=ALL)
     tensors = [torch.tensor(matrix).to(getattr(torch, dtype)) for matrix in (users, items)]
@@ -67,7 +67,9 @@ def test_factors_on_the_cpu(torch, case, dtype):
 
 @pytest.mark.parametrize("ties", ["expected", "item", "item_desc", "random"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
+def test_factors_on_a_device_give_the_values_of_the_cpu(
+    torch, device, case, monkeypatch, ties, dtype
+):
     users, items, test, train = case
     bias = np.random.default_rng(1).integers(0, 2, N_ITEMS)
     options = {"train": train, "metrics": ALL, "ties": ties}
@@ -103,7 +105,7 @@ def assert_same_ranks(left, right):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatch, data):
-    """Scores of small integers, which are exact and often tied, give the ranks of the CPU."""
+    """Scores that are small integers, which are exact and often tied, give the ranks of the CPU."""
     sizes = [st.integers(1, 70), st.integers(1, 270), st.integers(0, 40)]
     n_users, n_items, n_factors = (data.draw(size) for size in sizes)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -115,7 +117,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
         options["item_bias"] = rng.integers(-3, 4, n_items).astype(np.float32)
     ids = {}
     if data.draw(st.booleans()):
-        # The source lacks some users and items of test, and test lacks some of the source.
+        # The source lacks some test users and items, and test lacks some of the source's.
         options["user_ids"] = rng.permutation(n_users + 3)[:n_users]
         options["item_ids"] = rng.permutation(n_items + 9)[:n_items]
         assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
@@ -132,7 +134,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     if data.draw(st.booleans()):
         left = torch.stack([left, -left], dim=2)[:, :, 0]
     on_device, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
-    # Results must not depend on the number of users per block.
+    # The results must not depend on the number of users per block.
     monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
     assert_same_ranks(on_device.rank(request), here.rank(request))
     lists, expected = (source.top(request, depth or 7) for source in (on_device, here))
@@ -141,8 +143,8 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     np.testing.assert_array_equal(lists.flags, expected.flags)
 
 
-def test_ranks_of_random_factors_against_double_precision(torch, device):
-    """Ranks agree, except for scores that are closer than the bound on rounding errors."""
+def test_ranks_agree_with_double_precision_up_to_rounding(torch, device):
+    """Ranks agree, except where scores are closer than the bound on rounding errors."""
     rng = np.random.default_rng(7)
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
@@ -166,7 +168,7 @@ def test_ranks_of_random_factors_against_double_precision(torch, device):
     )
     above, tied = ranks.above[ranked], ranks.tied[ranked]
     assert ((fewest <= above) & (above + tied <= most_above)).all()
-    clear = fewest == most_above  # no other score is within the error bound
+    clear = fewest == most_above  # where no other score is within the error bound
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(above[clear], fewest[clear])
     assert not tied[clear].any()
@@ -193,7 +195,7 @@ def test_lists_agree_with_ranks(torch, device, ties):
     )
 
 
-def test_rule_that_reads_scores(torch, device, case):
+def test_rule_for_scores_applies_on_a_device(torch, device, case):
     users, items, test, train = case
     source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     options = {"train": train, "metrics": "recall@10", "score_above": 2.0}
@@ -202,7 +204,7 @@ def test_rule_that_reads_scores(torch, device, case):
     np.testing.assert_array_equal(result["recall@10"], expected["recall@10"])
 
 
-def test_read_only_arrays_with_tensors_on_a_device(torch, device, case):
+def test_read_only_arrays_can_be_combined_with_tensors_on_a_device(torch, device, case):
     """Arrays may be read-only, like those of a memory-mapped file."""
     users, items, test, train = case
     bias = np.arange(N_ITEMS, dtype=np.float32)
@@ -214,7 +216,7 @@ def test_read_only_arrays_with_tensors_on_a_device(torch, device, case):
     assert_same_values(rm.evaluate(on_device, test, train=train, metrics=ALL), expected)
 
 
-def test_candidates_on_a_device(torch, device, case):
+def test_candidates_on_a_device_give_the_values_of_the_cpu(torch, device, case):
     users, items, test, train = case
     is_candidate = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5
     masked = np.where(np.arange(N_ITEMS) % 7, 0.0, -np.inf) + users @ items.T
@@ -250,10 +252,10 @@ def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypat
     assert result.inputs["source"]["fingerprints"] == expected.inputs["source"]["fingerprints"]
 
 
-def test_ids_in_any_order_on_a_device(torch, device, case):
+def test_ids_may_be_in_any_order_on_a_device(torch, device, case):
     users, items, test, train = case
     rng = np.random.default_rng(1)
-    # The source lacks some users and items of test, and test lacks some of the source.
+    # The source lacks some test users and items, and test lacks some of the source's.
     row, column = rng.permutation(N_USERS + 5)[:N_USERS], rng.permutation(N_ITEMS + 9)[:N_ITEMS]
     ids = {"user_ids": row, "item_ids": column}
     test, train = (
@@ -269,7 +271,7 @@ def test_ids_in_any_order_on_a_device(torch, device, case):
 
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-def test_nan_and_infinite_scores_on_a_device(torch, device, case, nan_scores):
+def test_nan_and_infinite_scores_give_the_values_of_the_cpu(torch, device, case, nan_scores):
     users, items, test, train = case
     options = {"train": train, "metrics": ALL, "nan_scores": nan_scores}
     scores = users @ items.T
@@ -287,7 +289,7 @@ def test_nan_and_infinite_scores_on_a_device(torch, device, case, nan_scores):
 
 @pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-def test_nan_and_infinite_factors_on_a_device(torch, device, case, nan_scores):
+def test_nan_and_infinite_factors_give_the_values_of_the_cpu(torch, device, case, nan_scores):
     users, items, test, train = case
     users, items = users.copy(), items.copy()
     users[0], users[1], users[2, 0] = np.nan, 3e38, -np.inf
@@ -363,7 +365,7 @@ def test_counts_match_the_kernel(torch, data):
     ]
 
 
-def test_interactions_from_tensors(torch, geometric):
+def test_tensors_are_read_as_interactions(torch, geometric):
     index = torch.tensor([[0, 1, 1], [3, 2, 3]])
     interactions = rm.Interactions.of(index, n_users=2, n_items=2, item_offset=2)
     assert interactions.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
@@ -378,7 +380,7 @@ def test_interactions_from_tensors(torch, geometric):
     assert unchanged.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
 
 
-def test_errors_on_a_device(torch, device):
+def test_invalid_tensors_on_a_device_are_refused(torch, device):
     ones = torch.ones(3, 2, device=device)
     with pytest.raises(InputTypeError, match=r"users of Factors is a tensor of torch.complex64"):
         rm.Factors(ones.to(torch.complex64), ones)
@@ -397,7 +399,7 @@ def test_errors_on_a_device(torch, device):
         rm.evaluate(source, np.eye(2))
 
 
-def test_errors_on_the_cpu(torch):
+def test_invalid_tensors_on_the_cpu_are_refused(torch):
     ones = torch.ones(3, 2)
     with pytest.raises(InputTypeError, match=r"cannot be read as an array: .*to_dense"):
         rm.Factors(ones.to_sparse(), ones)
@@ -411,7 +413,7 @@ def test_bipartite_graph_matches_its_dense_adjacency_matrix(torch, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_bipartite_graph_on_a_device(torch, device, seed):
+def test_bipartite_graph_on_a_device_matches_its_dense_adjacency_matrix(torch, device, seed):
     check_graph(torch, device, seed)
 
 
@@ -457,7 +459,7 @@ def request_of(case, ties, **options):
 
 @pytest.mark.parametrize("ties", ["expected", "item_desc", "random"])
 @pytest.mark.parametrize("k", [1, 10, 299, 400])
-def test_lists_on_a_device(torch, device, case, monkeypatch, ties, k):
+def test_lists_made_on_a_device_match_the_cpu(torch, device, case, monkeypatch, ties, k):
     users, items, *_ = case
     on_device = [torch.as_tensor(array, device=device) for array in (users, items)]
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 7 * 4 * N_ITEMS)
@@ -474,13 +476,13 @@ def test_lists_on_a_device(torch, device, case, monkeypatch, ties, k):
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
-def test_lists_from_nan_and_infinite_scores_on_a_device(torch, device, case, nan_scores, ties):
+def test_lists_from_nan_and_infinite_scores_match_the_cpu(torch, device, case, nan_scores, ties):
     rng = np.random.default_rng(8)
     scores = rng.integers(0, 4, (N_USERS, N_ITEMS)).astype(np.float32)
     scores[rng.random(scores.shape) < 0.3] = -np.inf
     scores[:20][rng.random((20, N_ITEMS)) < 0.01] = np.nan
     scores[30, 7] = np.inf
-    scores[35] = 2  # constant
+    scores[35] = 2  # a user whose scores are constant
     request = request_of(case, ties, nan_scores=nan_scores)
     expected = rm.Scores(scores).top(request, 250)
     lists = rm.Scores(torch.as_tensor(scores, device=device)).top(request, 250)
@@ -491,7 +493,7 @@ def test_lists_from_nan_and_infinite_scores_on_a_device(torch, device, case, nan
 
 @pytest.mark.parametrize("metrics", ["ndcg@3 recall@3", ALL, "coverage@3 ndcg@3"])
 @pytest.mark.parametrize("ties", ["expected", "random"])
-def test_stream_counts_on_the_device(torch, device, case, metrics, ties):
+def test_stream_on_a_device_gives_the_values_of_evaluate(torch, device, case, metrics, ties):
     users, items, test, train = case
     scores = users @ items.T
     evaluator = rm.Evaluator(test, train=train, metrics=metrics, ties=ties)
@@ -506,7 +508,7 @@ def test_stream_counts_on_the_device(torch, device, case, metrics, ties):
     assert at_once.over_users == streamed.over_users
 
 
-def test_streams_of_candidates_and_lists_on_a_device(torch, device, case):
+def test_streams_accept_candidates_and_lists_on_a_device(torch, device, case):
     users, items, test, train = case
     scores = users @ items.T
     truth = test.toarray()

@@ -14,7 +14,7 @@ PAIRS = (
     *((ast.LShift, ast.RShift), ("minimum", "maximum"), ("any", "all"), ("min", "max")),
     *(("argmin", "argmax"), ("zeros", "ones"), ("left", "right")),
 )
-# The replacement of each operator, function or side.
+# The replacement for each operator, function, or side of a search.
 OTHER: dict[Any, Any] = {
     **dict(PAIRS),
     **{second: first for first, second in PAIRS},
@@ -32,13 +32,13 @@ class Mutant:
     line
         The line of the mistake.
     before, after
-        The original and the wrong expression or statement, on one line each.
+        The original expression or statement and the mistaken one, on one line each.
     right
-        The original module.
+        The source code of the original module.
     span
-        The range of bytes that is replaced.
+        The range of bytes in the source code that is replaced.
     wrong
-        The replacement.
+        The replacement for these bytes.
     """
 
     line: int
@@ -61,8 +61,8 @@ class Mutant:
 def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its lines.
 
-    Some code is never changed: strings, types, docstrings, decorators (other tests check what
-    metrics declare), example values for tests, raised exceptions, assertions including
+    Some code is never changed: strings, types, docstrings, decorators (other tests check the
+    declarations of metrics), example values for tests, raised exceptions, assertions including
     `strict=True`, and `copy=False`, which only saves memory.
     """
     tree = ast.parse(source)
@@ -74,7 +74,7 @@ def mutants_of(source: str) -> list[Mutant]:
     for node in _code(tree):
         for changed in _changes(node, conditions):
             before, after = ast.unparse(node), ast.unparse(changed)
-            # Keep the number of lines, since tests find functions by their first line.
+            # Keep the number of lines, because tests find functions by their first line.
             lines = "\n" * (_end(node.end_lineno) - node.lineno)
             replacement = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
@@ -126,7 +126,7 @@ def _left_alone(node: ast.AST) -> bool:
 def _changes(node: Node, conditions: set[int]) -> Iterator[Node]:
     for change in CHANGES:
         yield from change(node)
-    # Only negate plain conditions. In compound conditions, the parts are mutated instead.
+    # Only negate simple conditions. The parts of compound conditions are mutated instead.
     plain = not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
     if id(node) in conditions and plain and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)
@@ -182,7 +182,7 @@ def _name(node: Node) -> Iterator[Node]:
         return
     changed = copy.deepcopy(node)
     if ast.unparse(node).startswith(("np.zeros(0, ", "np.ones(0, ")):
-        pass  # empty arrays of zeros and ones are equal
+        pass  # empty arrays of zeros and of ones are equal
     elif isinstance(changed.func, ast.Attribute) and changed.func.attr in OTHER:
         changed.func.attr = OTHER[changed.func.attr]
         yield changed

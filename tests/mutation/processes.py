@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parents[1]
-_found = importlib.util.find_spec("recometer")  # installed, or on PYTHONPATH
+_found = importlib.util.find_spec("recometer")  # the package that is installed or on PYTHONPATH
 assert _found is not None, "recometer is not installed"
 assert _found.origin is not None
 PACKAGE = Path(_found.origin).parent
-WALL = 1200  # seconds, even on a busy machine, after which a mutant hangs
+WALL = 1200  # a mutant that runs for this many seconds hangs, even on a busy machine
 NOTICED = "noticed by "
 OPTIONS = (
     *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"),
@@ -41,7 +41,7 @@ def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, st
         mutant = Path(folder) / "mutant.py"
         mutant.write_text(source, encoding="utf-8")
         command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
-        # Use a new process group, so that processes started by tests end with it.
+        # Use a new process group, so that processes started by tests can be ended with it.
         with subprocess.Popen(
             command,
             cwd=TESTS.parent,
@@ -95,10 +95,10 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class Notice:
-    """A pytest plugin that prints which test failed, or which file could not be collected."""
+    """A pytest plugin that prints the test that failed, or the file that cannot be collected."""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Print the test that fails."""
+        """Print the name of a test that fails."""
         if report.failed:
             print(f"\n{NOTICED}{report.nodeid}", flush=True)
 

@@ -30,8 +30,8 @@ else:
     import tomli as tomllib
 
 HERE = Path(__file__).parent
-WIDER = "wider"  # a key of nearest.toml; the other keys are paths
-NEEDED = 0.78  # README.md says why
+WIDER = "wider"  # the key of the wider tests in nearest.toml; all other keys are paths
+NEEDED = 0.78  # share of mutants that must be killed; README.md explains the number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +39,11 @@ class SelectedMutant:
     """A mutant that was drawn at random, and its tests."""
 
     area: str
-    path: str  # within the package
+    path: str  # of the module, within the package
     tests: tuple[str, ...]  # the nearest tests
-    wider: tuple[str, ...]  # the tests to run if those pass
+    wider: tuple[str, ...]  # the tests to run if the nearest tests pass
     mutant: mutants.Mutant
-    number: int  # counts equal mutants of a module
+    number: int  # distinguishes mutants of a module that look the same
 
     def __str__(self) -> str:
         return f"{self.path}:{self.mutant.line}: {self.mutant}"
@@ -86,7 +86,7 @@ def main() -> int:
             noticed.add(test)
             killed.setdefault(mutant.area, []).append(verdict in ("killed", "endless"))
             print(f"{verdict:9} {mutant}" + (f"  [{test}]" if test else ""), flush=True)
-    # A test that always fails proves nothing.
+    # A test that fails without a mistake proves nothing.
     if noticed - {""}:
         verdict, test = processes.run("", "", sorted(noticed - {""}), options.cpu)
         if verdict != "survived":

@@ -3,5 +3,5 @@
 from recometer.metrics.cutoffs import misplaced_cutoff
 
 
-def test_a_cutoff_at_the_end() -> None:
+def test_hint_corrects_the_cutoff() -> None:
     assert misplaced_cutoff("ndcg10", {"ndcg": "NDCG"}.get).endswith("an @: NDCG@10.")

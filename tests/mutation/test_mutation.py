@@ -69,7 +69,7 @@ def test_every_mutant_has_one_mistake() -> None:
 
 
 @pytest.mark.parametrize("path", ["ties.py", "metrics/ranked/graded.py", "stats/saddlepoint.py"])
-def test_mutants_are_modules(path: str) -> None:
+def test_every_mutant_is_valid_code_that_differs(path: str) -> None:
     source = (PACKAGE / path).read_text("utf-8")
     tree = ast.dump(ast.parse(source))
     all_mutants = mutants.mutants_of(source)
@@ -104,7 +104,7 @@ def test_survivors_are_reported(
     *verdicts, area, last = capsys.readouterr().out.splitlines()
     assert len(verdicts) == 2
     (killed,) = (line for line in verdicts if line.startswith("killed"))
-    assert killed.endswith(": 1 -> 2  [tests/mutation/sample.py::test_a_cutoff_at_the_end]")
+    assert killed.endswith(": 1 -> 2  [tests/mutation/sample.py::test_hint_corrects_the_cutoff]")
     (survived,) = (line for line in verdicts if line.startswith("survived"))
     expression = "parts is None or metric is None"
     assert survived.endswith(f": {expression} -> {expression.replace('or', 'and')}")

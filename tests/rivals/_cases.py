@@ -14,7 +14,7 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Recommendations and relevant items, in forms that libraries accept.
+    """Recommendations and relevant items, in a form that can be converted for each library.
 
     Attributes
     ----------

@@ -10,8 +10,8 @@ import pytest
 
 import recometer as rm
 
-# For each metric of the library: the values of users, or None if the library only gives a mean, and
-# the mean, or None if the library gives no mean.
+# For each metric of a library: the values of users (None if the library only gives a mean) and the
+# mean (None if the library gives no mean).
 Found = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
 
 
@@ -25,7 +25,7 @@ def check(
     catalogue: Any = None,
     tolerance: float = 1e-9,
 ) -> None:
-    """Compare all metrics that a library computed for a case with recometer's."""
+    """Compare all values that a library computed for a case with recometer's values."""
     result = rm.evaluate(
         source,
         test,

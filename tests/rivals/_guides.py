@@ -18,9 +18,9 @@ def page(library: str) -> str:
 
 
 def run(text: str) -> dict[str, Any]:
-    """Run all Python code of a guide, even of the other library; return the names that it defines.
+    """Run all Python code in a guide, even the other library's, and return the names it defines.
 
-    This includes blocks without a prompt that define a function or class, since readers copy such
+    This includes blocks without a prompt that define a function or class, because readers copy such
     blocks.
     """
     names: dict[str, Any] = {"__name__": "guide"}

@@ -12,16 +12,16 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """Rows of queries, grouped by query.
+    """Rows with labels and scores, grouped by query.
 
     Attributes
     ----------
     sizes : int [n_queries]
             At least one query is as large as the largest cut-off.
     query, label : int [n_rows]
-            Labels from 0 to 3; some queries only have label 0, others never have it.
+            Labels from 0 to 3; some queries only have the label 0, and some never have it.
     score : float64 [n_rows]
-            Every second case has ties; half of these are ties in float32 only.
+            Every second case has ties; in half of these cases, scores are only equal in float32.
     """
 
     number: int

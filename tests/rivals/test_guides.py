@@ -1,9 +1,10 @@
 """Each row of a guide's table gives the same number in the other library and in recometer.
 
 The test first runs the guide, including the code of the other library. The library then computes
-the first column. recometer computes the second under the convention for this library, and the third
-under its own rules. The values per user of the second and third columns must match. Means under
-recometer's own rules are not compared, since they may be over different users.
+the metric in the first column. recometer computes the metric in the second column under the
+convention for this library, and the metric in the third column under its own rules. The values per
+user for the second and third columns must match. Means under recometer's own rules are not
+compared, because they may be over different users.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other libraries: from_LIBRARY.md
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other pages are called from_LIBRARY.md
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -103,7 +104,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark's workers find recometer, and use few partitions for the few rows of guides."""
+    """Let Spark's workers find recometer, and use few partitions, because guides have few rows."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     arguments = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
@@ -118,8 +119,8 @@ def _recometrics(names: Names, convention: str, metric: str) -> float:
     return float(names["values"][metric].mean())
 
 
-# For each library in noxfile.py: the function that computes the first column, and the names of the
-# variables in the guide that hold the source and test.
+# For each library in noxfile.py: the function that computes the metric in the first column, and the
+# names of the variables in the guide that hold the source and the test data.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),
@@ -136,14 +137,14 @@ GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = 
 
 
 @pytest.mark.parametrize("library", ["surprise"])
-def test_predictions_are_pairs(library: str) -> None:
+def test_predictions_are_converted_to_pairs(library: str) -> None:
     names = run(page(library))
     pairs = rm.Pairs(pandas.DataFrame(names["converted"]))
     assert rm.evaluate(pairs, metrics="rmse").mean()["rmse"] == pytest.approx(names["theirs"])
 
 
 @pytest.mark.parametrize("library", ["r"])
-def test_r(library: str) -> None:
+def test_r_prints_the_output_in_the_guide(library: str) -> None:
     """R prints the output shown in the guide. This needs Rscript with Matrix and reticulate."""
     blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
     code = "".join(block for kind, block in blocks if kind == "r")
@@ -160,7 +161,7 @@ def test_r(library: str) -> None:
 
 @pytest.mark.parametrize("library", sorted(GUIDES))
 @pytest.mark.usefixtures("_small_spark")
-def test_guide(library: str) -> None:
+def test_rows_of_the_guide_have_equal_values(library: str) -> None:
     theirs, source, test = GUIDES[library]
     text = page(PAGES.get(library, library))
     names = run(text)

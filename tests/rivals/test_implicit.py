@@ -13,14 +13,14 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_implicit(case: Dense, signed: bool) -> None:
-    """All stored values are relevant, even negative ones."""
+def test_values_match_implicit(case: Dense, signed: bool) -> None:
+    """Compare means; all items with a stored value are relevant, even with a negative one."""
     truth = case.truth * np.where(np.arange(case.truth.shape[1]) % 2 == 1, -1, 1)
     _compare(case.users, case.items, case.train, truth if signed else case.truth)
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_ties(case: Dense) -> None:
+def test_values_match_implicit_with_ties(case: Dense) -> None:
     """Compare rankings with ties, except for ties between the last listed and an unlisted item."""
     items = case.items.copy()
     items[0] = items[22]

@@ -1,4 +1,4 @@
-"""recometer.compat.implicit gives the same values as implicit on 10,000 random cases."""
+"""`recometer.compat.implicit` gives the same values as implicit on 10,000 random cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
 def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    """Draw train and test; every fifth case has items in both."""
+    """Draw train and test; in every fifth case, users have some items in both."""
     shape = int(generator.integers(1, 8)), int(generator.integers(3, 25))
     share = generator.random(shape)
     train = share < generator.choice([0, 0.1, 0.4, 0.8], (shape[0], 1))
@@ -29,7 +29,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
 
 
 def model_of(number: int, generator: np.random.Generator, train: Any) -> Any:
-    """Make a factor model, often with ties, or a neighbour model, which makes short lists."""
+    """Make a factor model, often with ties, or a neighbour model, which returns short lists."""
     from implicit.als import AlternatingLeastSquares
     from implicit.nearest_neighbours import ItemItemRecommender
 
@@ -46,7 +46,7 @@ def model_of(number: int, generator: np.random.Generator, train: Any) -> Any:
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_implicit(part: int) -> None:
     from implicit import evaluation
 
     for number, generator in numbers(part):
@@ -58,7 +58,7 @@ def test_same_numbers(part: int) -> None:
         assert_same(ours, theirs, number)
 
 
-def test_single_metrics() -> None:
+def test_functions_of_single_metrics_match_implicit() -> None:
     from implicit import evaluation
 
     _, generator = next(numbers(0))

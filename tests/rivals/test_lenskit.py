@@ -17,7 +17,7 @@ NAMES: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize("case", cases(all_have_lists=True), ids=str)
-def test_lenskit(case: Case) -> None:
+def test_values_match_lenskit(case: Case) -> None:
     from lenskit import metrics
     from lenskit.data import ItemList
 

@@ -12,7 +12,7 @@ LINEAR = {"label_gain": ",".join(map(str, range(8)))}
 
 
 @pytest.mark.parametrize("case", queries(), ids=str)
-def test_lightgbm(case: Queries) -> None:
+def test_values_match_lightgbm(case: Queries) -> None:
     library_values = {name: (None, mean) for name, mean in values(case, ["ndcg", "map"]).items()}
     for name, mean in values(case, ["ndcg"], **LINEAR).items():
         library_values[name.replace("ndcg", "ndcg(label_gain=label)")] = (None, mean)

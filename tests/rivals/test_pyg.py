@@ -12,7 +12,7 @@ WEIGHTED = ("Recall", "NDCG")
 
 
 @pytest.mark.parametrize("case", cases(all_have_lists=True), ids=str)
-def test_pyg(case: Case) -> None:
+def test_values_match_pytorch_geometric(case: Case) -> None:
     import torch
     from torch_geometric.metrics import link_pred
 

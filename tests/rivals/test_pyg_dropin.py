@@ -1,4 +1,4 @@
-"""recometer.compat.pyg gives the same values as PyG on 10,000 source nodes in 2,500 calls."""
+"""`recometer.compat.pyg` gives the same values as PyG on 10,000 source nodes in 2,500 calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N_ITEMS = 20
 
 
 def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw lists, some of them short, and edges, some of them repeated, for every source node."""
+    """Draw lists and edges for every source node; some lists are short, and some edges repeated."""
     import torch
 
     n, length = int(generator.integers(1, 6)), int(generator.integers(1, 9))
@@ -47,7 +47,7 @@ def collection(library: Any, generator: np.random.Generator, padded: bool) -> An
     k = [int(k) for k in generator.integers(1, 12, 2)]
     metrics = [getattr(library, f"LinkPred{name}")(cutoff) for name in NAMES for cutoff in {*k}]
     metrics += [library.LinkPredRecall(k[0], weighted=True), library.LinkPredNDCG(k[1], True)]
-    if not padded:  # with -1, the drop-in raises an error or ignores the place
+    if not padded:  # for -1, the drop-in raises an error or ignores the place
         metrics += [library.LinkPredCoverage(k[0], N_ITEMS), library.LinkPredPersonalization(k[0])]
         category = torch.tensor(generator.integers(0, 3, N_ITEMS))
         popularity = torch.tensor(generator.integers(0, 50, N_ITEMS))
@@ -57,7 +57,7 @@ def collection(library: Any, generator: np.random.Generator, padded: bool) -> An
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_pytorch_geometric(part: int) -> None:
     from torch_geometric import metrics as theirs
 
     for number, generator in numbers(part):
@@ -76,7 +76,7 @@ def test_same_numbers(part: int) -> None:
         assert_same(*results, number, tolerance=2e-6)
 
 
-def test_single_metrics_use_weights_if_weighted() -> None:
+def test_single_weighted_metrics_use_the_weights() -> None:
     from torch_geometric import metrics as theirs
 
     _, generator = next(numbers(0))

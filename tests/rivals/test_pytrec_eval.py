@@ -1,4 +1,4 @@
-"""The convention trec_eval gives the same values as pytrec_eval."""
+"""recometer's convention trec_eval gives the same values as pytrec_eval."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases
@@ -13,7 +13,7 @@ MEASURES |= {"map", "recip_rank", "Rprec", "ndcg", "bpref", "set_F", "set_P", "s
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_pytrec_eval(case: Case) -> None:
+def test_values_match_pytrec_eval(case: Case) -> None:
     import pytrec_eval
 
     values = pytrec_eval.RelevanceEvaluator(case.truth, MEASURES).evaluate(case.lists)
@@ -28,7 +28,7 @@ def test_pytrec_eval(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_ties(case: Case) -> None:
+def test_values_match_pytrec_eval_with_ties(case: Case) -> None:
     """Compare runs with ties, including scores that are only equal in single precision."""
     import pytrec_eval
 

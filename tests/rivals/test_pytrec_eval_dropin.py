@@ -1,4 +1,4 @@
-"""recometer.compat.pytrec_eval gives the same values as pytrec_eval on 10,000 queries."""
+"""`recometer.compat.pytrec_eval` gives the same values as pytrec_eval on 10,000 queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_pytrec_eval(part: int) -> None:
     import pytrec_eval as theirs
 
     measures = ours.supported_measures | {"P.3,7", "ndcg_cut_4", "recall.2", "relative_P.6"}
@@ -54,7 +54,7 @@ def test_same_numbers(part: int) -> None:
             assert totals[0] == pytest.approx(totals[1], abs=1e-9)
 
 
-def test_same_files() -> None:
+def test_parsed_files_match_pytrec_eval() -> None:
     import pytrec_eval as theirs
 
     run = ["q1 Q0 d1 1 2.5 me\n", "q1 Q0 d2 2 1.5 me\n", "q2 Q0 d1 1 0.5 me\n"]

@@ -13,7 +13,7 @@ METRICS = [f"{name}@{k}" for name in NAMES for k in CUTOFFS] + ["r-precision", "
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_ranx(case: Case) -> None:
+def test_values_match_ranx(case: Case) -> None:
     from ranx import Qrels, Run, evaluate
 
     run = Run(case.lists)

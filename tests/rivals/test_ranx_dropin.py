@@ -1,4 +1,4 @@
-"""recometer.compat.ranx gives the same values as ranx on 10,000 queries in 3,334 calls."""
+"""`recometer.compat.ranx` gives the same values as ranx on 10,000 queries in 3,334 calls."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def frame(queries: dict) -> pd.DataFrame:
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_ranx(part: int) -> None:
     import ranx as theirs
 
     for number, generator in numbers(part):
@@ -74,7 +74,7 @@ def test_same_numbers(part: int) -> None:
             assert_same(dict(our_run.scores), their_scores, number)
 
 
-def test_plain_dicts_and_single_metric() -> None:
+def test_single_metric_of_dicts_matches_ranx() -> None:
     import ranx as theirs
 
     _, generator = next(numbers(0))

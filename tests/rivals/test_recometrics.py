@@ -15,8 +15,8 @@ pytestmark = pytest.mark.rivals
 
 @pytest.mark.parametrize("values", [None, (-2, 1, 3)])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
-    """Negative values are relevant too."""
+def test_values_match_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
+    """Compare values per user; items with negative values are relevant, too."""
     import recometrics
 
     train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)
@@ -35,8 +35,8 @@ def test_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
             nthreads=1,
         )
         for name, column in frame.items():
-            # Even areas depend on k, since recometrics leaves out users with fewer candidates than
-            # k.
+            # Even areas depend on k, because recometrics leaves out users with fewer than k
+            # candidates.
             label = name if "@" in name else f"{name}@{k}"
             library_values[label] = (column.to_dict(), None)
     assert len(library_values) == 10 * len(CUTOFFS)

@@ -1,4 +1,4 @@
-"""recometer.compat.recommenders gives the same values as Recommenders on 10,000 users."""
+"""`recometer.compat.recommenders` gives the same values as Recommenders on 10,000 users."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def case(generator: np.random.Generator) -> tuple[Any, Any]:
 
 
 @in_parts
-def test_same_numbers_of_rankings(part: int) -> None:
+def test_ranking_metrics_match_recommenders(part: int) -> None:
     from recommenders.evaluation import python_evaluation as theirs
 
     for number, generator in numbers(part):
@@ -58,7 +58,7 @@ def test_same_numbers_of_rankings(part: int) -> None:
 
 
 @in_parts
-def test_same_numbers_of_ratings(part: int) -> None:
+def test_rating_metrics_match_recommenders(part: int) -> None:
     from recommenders.evaluation import python_evaluation as theirs
 
     for number, generator in numbers(part):

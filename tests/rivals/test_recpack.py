@@ -12,7 +12,7 @@ NAMES = ["NDCGK", "DCGK", "HitK", "PrecisionK", "RecallK", "CalibratedRecallK", 
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_recpack(case: Case) -> None:
+def test_values_match_recpack(case: Case) -> None:
     from recpack import metrics
 
     users = sorted({*case.lists, *case.truth})

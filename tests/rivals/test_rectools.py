@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_rectools(case: Case) -> None:
+def test_values_match_rectools(case: Case) -> None:
     from rectools import metrics
 
     lists = pd.DataFrame(

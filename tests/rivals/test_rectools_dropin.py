@@ -1,4 +1,4 @@
-"""recometer.compat.rectools gives the same values as RecTools on 10,000 users."""
+"""`recometer.compat.rectools` gives the same values as RecTools on 10,000 users."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N_ITEMS, N_USERS = 25, 10
 
 
 def case(generator: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw lists, test and train. All three may lack some users."""
+    """Draw lists, test and train, each of which may lack some users."""
     lists, test, train = [], [], []
     for user in range(100, 100 + N_USERS):
         items = generator.permutation(N_ITEMS)
@@ -33,7 +33,7 @@ def case(generator: np.random.Generator) -> tuple[Any, Any, Any]:
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_rectools(part: int) -> None:
     import rectools.metrics as library
 
     for number, generator in numbers(part):
@@ -63,7 +63,7 @@ def test_same_numbers(part: int) -> None:
         assert_same(result, expected, number)
 
 
-def test_metrics_of_lists_need_no_test() -> None:
+def test_list_metrics_do_not_need_interactions() -> None:
     import rectools.metrics as library
 
     lists, _, train = case(np.random.default_rng(0))

@@ -13,7 +13,7 @@ WHOLE = ["roc_auc_score", "average_precision_score", "label_ranking_average_prec
 
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_sklearn(case: Dense, ties: bool) -> None:
+def test_values_match_scikit_learn(case: Dense, ties: bool) -> None:
     from sklearn import metrics
 
     scores = np.round(case.scores / 500) if ties else case.scores
@@ -38,7 +38,7 @@ def test_sklearn(case: Dense, ties: bool) -> None:
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_negative_labels(case: Dense) -> None:
+def test_values_match_scikit_learn_with_negative_labels(case: Dense) -> None:
     """Compare DCG with negative gains, and other metrics with labels of -1 and 1."""
     from sklearn import metrics
 

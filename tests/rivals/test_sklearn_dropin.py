@@ -1,4 +1,4 @@
-"""recometer.compat.sklearn gives the same values as scikit-learn on 10,000 rows."""
+"""`recometer.compat.sklearn` gives the same values as scikit-learn on 10,000 rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def case(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[s
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_scikit_learn(part: int) -> None:
     from sklearn import metrics as theirs
 
     for number, generator in numbers(part):

@@ -1,4 +1,4 @@
-"""recometer.compat.surprise gives the same values as Surprise on 10,000 random cases."""
+"""`recometer.compat.surprise` gives the same values as Surprise on 10,000 random cases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = ["rmse", "mse", "mae", "fcp"]
 
 
 @in_parts
-def test_same_numbers(part: int) -> None:
+def test_dropin_values_match_surprise(part: int) -> None:
     from surprise import Prediction, accuracy
 
     for number, generator in numbers(part):
@@ -30,7 +30,7 @@ def test_same_numbers(part: int) -> None:
             assert_same(result, expected, (number, name))
 
 
-def test_same_printed_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_text_matches_surprise(capsys: pytest.CaptureFixture[str]) -> None:
     from surprise import Prediction, accuracy
 
     rows = [("a", "x", 4.0, 3.5), ("a", "y", 2.0, 3.0), ("b", "x", 5.0, 4.0), ("b", "y", 1.0, 4.5)]

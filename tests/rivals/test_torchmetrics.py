@@ -11,7 +11,7 @@ NAMES = ["Precision", "Recall", "HitRate", "MRR", "MAP", "NormalizedDCG", "FallO
 
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
-def test_torchmetrics(case: Case) -> None:
+def test_values_match_torchmetrics(case: Case) -> None:
     import torch
     from torchmetrics import retrieval
 
@@ -40,8 +40,8 @@ def test_torchmetrics(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
-def test_ties(case: Case) -> None:
-    """Compare metrics that do not depend on the order of ties, or that define it."""
+def test_values_match_torchmetrics_with_ties(case: Case) -> None:
+    """Compare the metrics that do not depend on the order of ties, or that define it."""
     import torch
     from torchmetrics import retrieval
 

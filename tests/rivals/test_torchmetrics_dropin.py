@@ -1,4 +1,4 @@
-"""recometer.compat.torchmetrics gives the same values as TorchMetrics on 10,000 random cases."""
+"""`recometer.compat.torchmetrics` gives the same values as TorchMetrics on 10,000 random cases."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ CLASSES += ["RPrecision"]
 
 
 def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) -> tuple[Any, ...]:
-    """Draw scores (with ties only for NDCG), targets and queries, in any order."""
+    """Draw scores (with ties only for NDCG), targets and queries, in random order."""
     n = int(generator.integers(n_queries, 25 * n_queries))
-    # Scores are small, so that they stay distinct after TorchMetrics applies a sigmoid.
+    # The scores are small, so that they stay distinct after TorchMetrics applies a sigmoid.
     preds = (generator.permutation(4 * n)[:n] - n / 2) / (8 * n_queries)
     target = (generator.random(n) < generator.choice([0, 0.2, 0.6, 1])).astype(int)
     if graded:
@@ -39,7 +39,7 @@ def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) ->
 
 
 @in_parts
-def test_same_numbers_of_one_query(part: int) -> None:
+def test_values_of_one_query_match_torchmetrics(part: int) -> None:
     import torch
     from torchmetrics.functional import retrieval as theirs
 
@@ -61,8 +61,8 @@ def test_same_numbers_of_one_query(part: int) -> None:
 
 
 @in_parts
-def test_areas_with_ties(part: int) -> None:
-    """Compare areas if scores, or sigmoids of scores, are equal in single precision."""
+def test_areas_match_torchmetrics_with_ties(part: int) -> None:
+    """Compare areas for scores, or sigmoids of scores, that are equal in single precision."""
     import torch
     from torchmetrics.functional import retrieval as theirs
 
@@ -86,8 +86,8 @@ def in_halves(metric: Any, tensors: list[Any]) -> float:
 
 
 @in_parts
-def test_same_numbers_of_classes(part: int) -> None:
-    """Run only a tenth of the cases, since they have many queries and TorchMetrics is slow."""
+def test_values_of_classes_match_torchmetrics(part: int) -> None:
+    """Run only a tenth of the cases, because they have many queries and TorchMetrics is slow."""
     import torch
     from torchmetrics import retrieval as theirs
 

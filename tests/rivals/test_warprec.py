@@ -20,12 +20,12 @@ WEIGHTED = ["IPSRecall", "IPSDCG", "SNIPSRecall", "SNIPSDCG", "EPC", "EFD"]
 OF_LISTS = ["ARP", "SRecall", "ItemCoverage", "Gini", "ShannonEntropy"]
 WHOLE = ["AUC", "GAUC"]
 ERRORS = ["MAE", "MSE", "RMSE"]
-# WarpRec computes in single precision, even the sums of AUC.
+# WarpRec computes everything in single precision, even the sums for AUC.
 TOLERANCE = 2e-6
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
-def test_warprec(case: Dense) -> None:
+def test_values_match_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
     features = np.random.default_rng([2028, case.number]).random((N_ITEMS, 5)) < 0.4
     metrics = [*RANKED, *WEIGHTED, *WHOLE]
@@ -42,7 +42,7 @@ def test_warprec(case: Dense) -> None:
     }
     options: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
     check("warprec", rm.Scores(case.scores), truth, library_values, **options)
-    # WarpRec only makes lists for users with a row in test.
+    # WarpRec only makes lists for users with test rows.
     scores = np.full_like(case.scores, -np.inf)
     scores[evaluated_users] = case.scores[evaluated_users]
     means = {name: (None, mean) for name, (_, mean) in of_lists.items()}
@@ -50,7 +50,7 @@ def test_warprec(case: Dense) -> None:
 
 
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
-def test_errors_of_warprec(case: Dense) -> None:
+def test_rating_errors_match_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
     scores = case.scores / 1024  # similar to ratings, exact in float32
     user, item = np.nonzero(truth)
@@ -70,7 +70,7 @@ def without_cutoff(name: str) -> str:
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give every user and item a row in train, since WarpRec only knows those in train."""
+    """Give every user and item a training row, because WarpRec does not know any others."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)

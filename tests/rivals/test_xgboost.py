@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.mark.parametrize("case", queries(), ids=str)
-def test_xgboost(case: Queries) -> None:
+def test_values_match_xgboost(case: Queries) -> None:
     of_grades = values(case, case.label, "rank:ndcg", names("ndcg"))
     linear = values(case, case.label, "rank:ndcg", ["ndcg", "ndcg@5"], ndcg_exp_gain=False)
     for name, mean in linear.items():
@@ -25,8 +25,8 @@ def test_xgboost(case: Queries) -> None:
 
 
 @pytest.mark.parametrize("case", queries(), ids=str)
-def test_negative_labels(case: Queries) -> None:
-    """Negative labels are small, since XGBoost rejects queries if the ideal DCG is not positive."""
+def test_values_match_xgboost_with_negative_labels(case: Queries) -> None:
+    """Negative labels are small, because XGBoost only accepts queries with a positive ideal DCG."""
     unseen = (case.label == 0) & np.isin(case.query, case.query[case.label > 0])
     label = np.where(unseen & (np.arange(len(unseen)) % 2 == 0), -1 / 16, case.label)
     linear = values(case, label, "rank:ndcg", ["ndcg", "ndcg@5"], ndcg_exp_gain=False)

@@ -1,4 +1,4 @@
-"""Start Spark sessions, one of classic Spark and one of Spark Connect, that tests share."""
+"""Start the Spark sessions that tests share: one of classic Spark and one of Spark Connect."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 def make(kind):
-    """Start a session. If PySpark or Java is missing, tests fail instead of being skipped."""
+    """Start a session. If PySpark or Java is missing, tests fail and are not skipped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def make(kind):
             builder = builder.config(name, value)
         if kind == "classic":
             return builder.master(MASTER).getOrCreate()
-        # Let the server of Spark Connect use any free port, so that several test runs can coexist.
+        # Let the Spark Connect server use any free port, so that several test runs can coexist.
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SPARK_TESTING", "1")
             return builder.remote(MASTER).getOrCreate()

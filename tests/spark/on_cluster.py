@@ -59,7 +59,7 @@ def evaluate_lists(spark, *, n=3, **options):
 
 
 def factors_in_a_file(spark, _):
-    block.IN_CALL = 0  # pass all jobs as files, however small
+    block.IN_CALL = 0  # so that even small jobs are sent as files
     users, items, test, train, rng = data(ids=int)
     factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
     schema = "id long, features array<float>"

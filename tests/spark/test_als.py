@@ -54,7 +54,7 @@ def test_lists_of_mllib_have_the_metrics_of_mllib(trained, spark, request):
     options = {"protocol": "pyspark", "metrics": METRICS}
     means = rs.evaluate(rs.Lists(lists, score=False), test, **options).mean()
     if "connect" in request.node.name:
-        return  # RankingMetrics reads an RDD
+        return  # RankingMetrics needs an RDD, which Spark Connect does not have
     from pyspark.mllib.evaluation import RankingMetrics
 
     user, item = test.columns[:2]

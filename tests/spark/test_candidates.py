@@ -38,13 +38,14 @@ def scored(users, items, rng):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_candidates_of_factors(table):
+def test_candidates_of_factors_are_those_of_one_machine(table):
     users, items, test, train, rng = data(ids=int, seed=7)
     of_users, of_items = factors(rng, "float32", users, items)
     kind = "id bigint, features array<float>"
     source = rs.Factors(
         table({"id": users, "features": of_users}, kind),
-        table({"id": items[3:], "features": of_items[3:]}, kind),  # train has further items
+        # The source lacks three items, which may be in train.
+        table({"id": items[3:], "features": of_items[3:]}, kind),
     )
     local = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])
     options = {"metrics": "ndcg@5 roc_auc", "candidates": rm.SampledCandidates(6, seed=4)}
@@ -115,7 +116,7 @@ def test_candidates_of_pairs_are_drawn_from_the_items_of_all_pairs(table, case):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_candidates_of_pairs_with_a_separate_test(table):
+def test_candidates_of_pairs_may_have_a_separate_test(table):
     users, items, test, _, rng = data(ids=int, seed=10)
     rows = scored(users, items, rng)
     frame = table(rows, "user bigint, item bigint, rating double, score double")

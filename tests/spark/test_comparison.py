@@ -1,4 +1,4 @@
-"""rs.compare gives the same results as rm.compare."""
+"""`rs.compare` gives the same results as `rm.compare`."""
 
 import dataclasses
 
@@ -103,7 +103,7 @@ def test_clusters_of_users_are_drawn_together(models, spark):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_rules_may_differ_if_allowed(models):
+def test_models_with_different_rules_are_compared_if_allowed(models):
     results, expected = (with_other_rules(evaluations) for evaluations in models[:2])
     names = {"first": "first", "changed": "changed"}
     with pytest.raises(InputError, match="first and changed were evaluated under different rules"):

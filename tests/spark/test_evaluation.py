@@ -29,7 +29,7 @@ pytestmark = MARKS
 @pytest.mark.parametrize(("ids", "dtype"), [(str, "float32"), (int, "float64")])
 def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
     users, items, test, train, rng = data(ids=ids)
-    known_users = slice(-4)  # the last four have no factors
+    known_users = slice(-4)  # the last four users have no factors
     source, local = both_factors(table, rng, dtype, users, items, known_users)
     schema = schema_of(ids)
     options = {"metrics": WHOLE, "exclude": items[:2], "chance": True}
@@ -39,7 +39,7 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
 
 
 def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(block, "IN_CALL", 0)  # pass all jobs as files, however small
+    monkeypatch.setattr(block, "IN_CALL", 0)  # so that even small jobs are sent as files
     users, items, test, _, rng = data(seed=2)
     source, local = both_factors(table, rng, "float32", users, items)
     expected = rm.evaluate(local, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
@@ -72,7 +72,7 @@ def test_lists_are_read_as_on_one_machine(table, ids):
     assert_same(result, expected)
 
 
-def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
+def test_arrays_of_structs_are_read_as_lists(table):
     users, items, test, _, rng = data(ids=int)
     lists = [[items[n] for n in rng.permutation(len(items))[:8]] for _ in users]
     lists[5] = []
@@ -90,7 +90,7 @@ def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
     result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
     local = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
     assert_same(result, rm.evaluate(local, pl.DataFrame(test), metrics=metrics))
-    # Arrays have no scores here, and the convention reads the order of their items.
+    # These arrays have no scores; the convention uses the order of their items.
     plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
     options = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
     result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **options)
@@ -158,8 +158,8 @@ def test_conventions_and_rules_match_a_single_machine(table, options):
     assert_same(result, expected)
 
 
-def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
-    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few, on Spark as on one machine
+def test_rating_errors_are_computed_over_the_rows_of_all_users(table, monkeypatch):
+    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few resamples, for speed
     users, items, _, _, rng = data(ids=int)
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
     rows = {
@@ -182,14 +182,14 @@ def test_errors_of_ratings_are_over_the_rows_of_all_users(table, monkeypatch):
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
-    # Sums over rows are equal to the last bit, since Spark adds up in the same order.
+    # Sums over rows are equal to the last bit, because they are added up in the same order.
     assert dict(result.over_rows) == dict(expected.over_rows)
     with pytest.raises(InputError, match=r"'rmse' has one value for all users.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_means_of_too_many_values_for_the_driver_come_from_moments(table, monkeypatch):
+def test_means_are_computed_from_moments_if_the_driver_cannot_hold_all_values(table, monkeypatch):
     users, items, test, train, rng = data(seed=12)
     source, local = both_factors(table, rng, "float32", users, items)
     options = {"metrics": f"{WHOLE} coverage@5", "no_relevant": 0.0}

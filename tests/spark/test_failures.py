@@ -1,4 +1,4 @@
-"""Results do not change if Spark's workers die, and bad arguments and data are rejected."""
+"""Results do not change if Spark's workers die. Invalid arguments and data are refused."""
 
 import os
 
@@ -24,7 +24,7 @@ def columns_of_lists(users, items, rng):
     }
 
 
-def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_path):
+def test_results_do_not_change_if_a_worker_dies(table, monkeypatch, tmp_path):
     users, items, test, train, rng = data(seed=4)
     rows = columns_of_lists(users, items, rng)
     marks = str(tmp_path)

@@ -8,7 +8,7 @@ from spark_cases import MARKS
 pytestmark = MARKS
 
 
-def test_als(spark, tmp_path, monkeypatch):
+def test_guide_to_als_models_runs(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     columns = {

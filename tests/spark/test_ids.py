@@ -41,11 +41,11 @@ def test_positions_are_not_mistaken_for_ids(table):
     result = rs.evaluate(ranked(table, zero, from_one), test, metrics="rr", shifted_ids="kept")
     assert result.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, from_one, from_one), test, metrics="rr").mean() == {"rr": 0.5}
-    # Ids of the data begin at 0, and those of the model at 1.
+    # The ids of the data begin at 0, and the ids of the model at 1.
     test_from_zero = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, from_one, zero), test_from_zero, metrics="rr")
-    # The ids of test begin at 0, but some are missing.
+    # The ids of test begin at 0, but user 0 is missing.
     test_without_user_0 = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
     assert rs.evaluate(ranked(table, zero, zero), test_without_user_0, metrics="rr").mean() == {
         "rr": 0.5
@@ -84,7 +84,7 @@ def test_users_with_a_different_spelling_are_reported(table):
     assert "'Ann' may be 'ann', written differently: letter case" in text
 
 
-def test_integer_scores_that_do_not_fit_into_double_are_refused(table):
+def test_integer_scores_are_refused_if_double_cannot_represent_them(table):
     columns = {"user": [1, 1], "item": [1, 2], "score": [2**60, 2**60 + 1], "label": [0, 1]}
     schema = "user bigint, item bigint, score bigint, label int"
     frame = table(columns, schema)
@@ -102,9 +102,9 @@ def test_integer_scores_that_do_not_fit_into_double_are_refused(table):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_a_date_is_a_day_in_the_time_zone_of_the_session(spark, table):
+def test_date_means_midnight_in_the_time_zone_of_the_spark_session(spark, table):
     noon = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
-    hours = [0, 9, 10, 12]  # midnight in Berlin is 10 hours after noon UTC
+    hours = [0, 9, 10, 12]  # it is midnight in Berlin 10 hours after noon UTC
     seconds = [int(noon.timestamp()) + 3600 * hour for hour in hours]
     columns = {"user": [1, 1, 2, 2], "item": [1, 2, 3, 4], "s": seconds}
     frame = table(columns, "user bigint, item bigint, s bigint")

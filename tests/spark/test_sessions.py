@@ -16,7 +16,7 @@ SCHEMA = "user string, session bigint, item string, value double"
 
 
 def with_sessions(columns, rng, max_sessions=3):
-    """Assign the rows of each user to one, two or three sessions."""
+    """Add a column that assigns the rows of each user to one, two or three sessions."""
     several = [1 + hash_of(user) % max_sessions for user in columns["user"]]
     return {**columns, "session": [10 - int(rng.integers(0, n)) for n in several]}
 
@@ -26,7 +26,7 @@ def hash_of(user):
 
 
 def ordered(columns, schema=SCHEMA):
-    """Reorder columns as in a schema."""
+    """Return the columns in the order of a schema."""
     return {part.split()[0]: columns[part.split()[0]] for part in schema.split(", ")}
 
 
@@ -70,7 +70,7 @@ def assert_same_sessions(result, expected):
             )
 
 
-def test_lists_of_sessions_and_train_of_sessions(table):
+def test_lists_and_train_of_sessions_are_evaluated_as_on_one_machine(table):
     _, items, test, train, rng = data(seed=4)
     test, train = (ordered(with_sessions(side, rng)) for side in (test, train))
     rows = {"user": [], "session": [], "item": [], "value": []}
@@ -92,7 +92,7 @@ def test_lists_of_sessions_and_train_of_sessions(table):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_pairs_and_arrays_of_sessions(table):
+def test_pairs_and_arrays_of_sessions_are_evaluated_as_on_one_machine(table):
     users, items, test, _, rng = data(seed=9)
     rows = ordered(with_sessions(test, rng)) | {"score": rng.integers(0, 4, len(test["user"])) / 4}
     schema = SCHEMA.replace("value", "relevance") + ", score double"

@@ -119,7 +119,7 @@ def test_split_without_test_users_is_refused(table, rows):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_a_share_of_time_is_the_same_in_every_time_zone(table, rows, monkeypatch):
+def test_split_by_a_share_is_the_same_in_every_time_zone(table, rows, monkeypatch):
     frame = table(rows, SCHEMA)
     dated = frame.selectExpr("user", "item", "timestamp_micros(time * 3600000000) AS time")
     expected = rm.split(pl.DataFrame(rows), After(share=0.7))
@@ -192,7 +192,7 @@ TIMES = [
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 @pytest.mark.parametrize("time", TIMES)
-def test_an_audit_reads_times_of_every_kind(table, rows, time):
+def test_audit_reads_times_of_every_kind(table, rows, time):
     frame = table(rows, SCHEMA).selectExpr("user", "item", "rating", f"{time} AS time", "time AS t")
     train, test = frame.where("t < 30 AND item < 20"), frame.where("t > 24")
     options = {"time": "time", "relevant_from": 3.0, "min_candidates": 22}
@@ -203,7 +203,7 @@ def test_an_audit_reads_times_of_every_kind(table, rows, time):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_an_audit_of_data_without_common_ids_asks_about_ids(table, rows):
+def test_audit_of_data_without_common_ids_asks_about_their_spelling(table, rows):
     frame = table(rows, SCHEMA).select("user", "item", "session").distinct()
     renamed = frame.selectExpr("upper(user) AS user", "item + 100 AS item", "session")
     for columns in ({}, BOTH):
@@ -217,7 +217,7 @@ def test_an_audit_of_data_without_common_ids_asks_about_ids(table, rows):
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 @pytest.mark.parametrize("kind", ["bigint", "string"])
-def test_an_audit_takes_the_latest_time_of_repeated_pairs(table, kind):
+def test_audit_uses_the_latest_time_of_repeated_pairs(table, kind):
     def frame(items, times):
         columns = {"user": ["ann"] * len(items), "item": items, "time": times}
         frame_of_times = table(columns, "user string, item bigint, time bigint")

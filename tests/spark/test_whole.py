@@ -25,7 +25,7 @@ OF_LISTS = (
 )
 
 
-FEW_RESAMPLES = (8, 8)  # minimum and maximum; few suffice, since results agree for any number
+FEW_RESAMPLES = (8, 8)  # minimum and maximum; few resamples suffice to compare results
 
 
 def assert_same_whole(result, expected):
@@ -83,7 +83,7 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(
     result.unpersist()
 
 
-def test_listed_items_missing_from_the_catalogue(table):
+def test_listed_items_missing_from_the_catalogue_give_the_values_of_one_machine(table):
     users, items, test, _, rng = data(ids=str)
     rows = {
         "user": [user for user in users for _ in range(6)],
@@ -121,9 +121,9 @@ OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=la
 def test_all_candidates_of_users_are_counted_once(table, source):
     users, items, test, _, rng = data(ids=int)
     is_candidate = rng.random((len(users), len(items) + 2)) < 0.3
-    is_candidate[:-4] = False  # two of six partitions have no candidates
+    is_candidate[:-4] = False  # so two of six partitions have no candidates
     user, item = np.nonzero(is_candidate)
-    item_ids = [*items, 9_001, 9_002]  # the source does not have the last two
+    item_ids = [*items, 9_001, 9_002]  # the last two are unknown to the source
     sets = {"user": [users[n] for n in user], "item": [item_ids[n] for n in item]}
     scored = {
         "user": np.repeat(users, 12),
@@ -167,7 +167,7 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     options = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     options["users"] = "listed"
     together = {**options, "lists": True}
-    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # over different users
+    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # lists of different users
         rows = {
             "user": np.repeat(listed_users, 6),
             "item": np.concatenate([rng.permutation(items)[:6] for _ in listed_users]),

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
 
 @st.composite
 def interactions(draw, max_users=8, max_items=12):
-    """Return interactions with values, by position."""
+    """Draw interactions with values and without ids."""
     n_users = draw(st.integers(1, max_users))
     n_items = draw(st.integers(1, max_items))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -32,7 +32,7 @@ def interactions(draw, max_users=8, max_items=12):
 
 
 def rows(data):
-    """Return the items and values of each user."""
+    """Return each user's items with their values."""
     values = np.ones(len(data)) if data.values is None else data.values
     return [
         dict(zip(data.items[a:b].tolist(), values[a:b].tolist(), strict=True))
@@ -41,7 +41,7 @@ def rows(data):
 
 
 def by_ids(data):
-    """Return the pairs of ids."""
+    """Return all pairs of a user id and an item id."""
     user = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
     return set(zip(data.user_ids[user].tolist(), data.item_ids[data.items].tolist(), strict=True))
 
@@ -53,7 +53,7 @@ def held_out(data, fraction, **options):
 
 
 @given(interactions(), fractions, seeds)
-def test_train_and_test_are_a_partition_of_the_interactions(data, fraction, seed):
+def test_interactions_are_partitioned_into_train_and_test(data, fraction, seed):
     train, test = held_out(data, fraction, seed=seed)
     assert train.n_users == test.n_users == data.n_users
     assert train.n_items == test.n_items == data.n_items
@@ -72,20 +72,20 @@ def test_held_out_number_rounds_half_away_from_zero(data, fraction, seed):
         assert len(right) == math.floor(exact) + (exact - math.floor(exact) >= 0.5)
 
 
-def test_sizes_at_a_half():
+def test_holdout_sizes_round_halves_up():
     assert holdout_sizes([15, 5, 1, 2, 3, 0], 0.3).tolist() == [5, 2, 0, 1, 1, 0]
     assert holdout_sizes([1, 3, 5], 0.5).tolist() == [1, 2, 3]
     # floor(x + 0.5) would give 1 here, since the sum rounds up to 1.
     assert holdout_sizes([1], np.nextafter(0.5, 0)).tolist() == [0]
 
 
-def test_draw_is_platform_independent():
+def test_draw_does_not_depend_on_the_platform():
     data = Interactions.of(sp.csr_array(np.ones((3, 10))))
     _, test = held_out(data, 0.3, seed=7)
     assert [list(row) for row in rows(test)] == [[7, 8, 9], [1, 3, 7], [0, 2, 7]]
 
 
-def test_other_seeds_give_other_draws():
+def test_different_seeds_hold_out_different_items():
     data = Interactions.of(sp.csr_array(np.ones((20, 20))))
     draws = {tuple(held_out(data, 0.5, seed=seed)[1].items) for seed in range(10)}
     assert len(draws) == 10
@@ -106,7 +106,7 @@ def test_every_item_is_drawn_equally_often():
 
 
 @given(interactions(), seeds)
-def test_larger_share_includes_the_draw_of_a_smaller_one(data, seed):
+def test_larger_share_includes_the_rows_of_a_smaller_share(data, seed):
     _, small_test = held_out(data, 0.3, seed=seed)
     _, large_test = held_out(data, 0.6, seed=seed)
     for small_rows, large_rows in zip(rows(small_test), rows(large_test), strict=True):
@@ -154,7 +154,7 @@ def test_items_are_only_held_out_for_the_given_users(data, fraction, seed, sourc
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, math.nan])
-def test_share_outside_0_and_1_is_an_error(fraction):
+def test_share_outside_0_and_1_is_refused(fraction):
     data = Interactions.of(sp.csr_array(np.ones((2, 2))))
     with pytest.raises(InputError, match=r"fraction=.* must lie between 0 and 1"):
         held_out(data, fraction, seed=1)

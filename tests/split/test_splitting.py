@@ -71,7 +71,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """Return a data frame with repeated pairs, and with times that repeat within a user."""
+    """Return a data frame with repeated pairs, and with repeated times for each user."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -85,7 +85,7 @@ def interactions(seed=0, n=240, n_users=18, n_items=12):
 
 
 def split_or_none(data, what, **options):
-    """Return the split, or None if there are no test users."""
+    """Return the split, or None if no user can be tested."""
     try:
         return split(data, what, **options)
     except NoTestUsersError:
@@ -101,7 +101,7 @@ def rows_of(result):
 
 
 def columns_of(result):
-    """Return the sorted rows of each part without row numbers, to compare them by content."""
+    """Return the sorted rows of each part without row numbers, for comparisons of content."""
     return {
         part: sorted(getattr(result, part).drop("row").rows())
         for part in PARTS
@@ -110,16 +110,17 @@ def columns_of(result):
 
 
 def one_row_per_pair(frame):
-    """Keep one row per pair, so that the order of rows cannot matter."""
+    """Keep one row per pair, so that the order of rows does not matter."""
     return frame.unique(["user", "item"], keep="first", maintain_order=True)
 
 
 @pytest.mark.parametrize("who", WHO, ids=repr)
 @pytest.mark.parametrize("what", WHAT, ids=repr)
-def test_laws_of_every_composition(who, what):
+def test_every_composition_obeys_the_laws_of_splits(who, what):
     data = interactions()
     n_tested = 0
-    # Use every third filter per combination; each filter occurs with every who and every what.
+    # Test a third of the filters per combination. Every filter is tested with every who and every
+    # what.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]
@@ -128,7 +129,7 @@ def test_laws_of_every_composition(who, what):
         if result is None:
             continue
         n_tested += 1
-        # Every row is in exactly one part, or is counted among those left out.
+        # Every row is in exactly one part, or is counted as left out.
         parts = rows_of(result)
         rows = [row for part in parts.values() for row in part]
         assert len(set(rows)) == len(rows)
@@ -136,7 +137,7 @@ def test_laws_of_every_composition(who, what):
         assert {name: counts[name] for name in parts} == {k: len(v) for k, v in parts.items()}
         assert sum(counts.values()) == len(data)
         assert (counts["left_out"] == 0) or filters or what.for_everybody
-        # Parts have the rows and columns of the data.
+        # Parts have unchanged rows with all columns of the data.
         for name in parts:
             part = getattr(result, name)
             assert part.columns == data.columns
@@ -159,8 +160,8 @@ def test_laws_of_every_composition(who, what):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
-        # Other numbers of threads give the same parts, and shuffled data give parts with the same
-        # rows.
+        # The parts do not depend on the number of threads, and their content does not depend on the
+        # order of rows.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
@@ -207,7 +208,7 @@ def test_users_are_drawn_independently_of_other_users():
 
 
 @pytest.mark.parametrize("what", WHAT, ids=repr)
-def test_other_seeds_give_other_draws(what):
+def test_different_seeds_hold_out_different_rows(what):
     data = interactions()
     results = {tuple(rows_of(split(data, what, seed=seed))["test"]) for seed in range(8)}
     random = isinstance(what, Fraction | Number) or "random" in repr(what)
@@ -269,7 +270,7 @@ def test_all_kinds_of_data_are_split_the_same(what, tmp_path):
     [str, lambda n: n - 50, lambda n: n * 10**12, lambda n: 2**63 + n],
     ids=["text", "negative", "far apart", "above int64"],
 )
-def test_ids_of_any_kind(rename):
+def test_renaming_ids_does_not_change_the_split(rename):
     data = one_row_per_pair(interactions())
     renamed = data.with_columns(
         pl.Series("user", [rename(n) for n in data["user"]]),
@@ -289,7 +290,7 @@ def test_ids_of_any_kind(rename):
     assert plain.test.item_ids[plain.test.items].tolist() == pairs["item"].to_list()
 
 
-def test_files_of_text(tmp_path):
+def test_text_file_is_split_like_its_frame(tmp_path):
     data = interactions()
     path = tmp_path / "data.csv"
     data.write_csv(path)
@@ -318,7 +319,7 @@ def test_columns_are_named_or_detected():
     assert result.users.tolist() == sorted(set(data["who"]))
 
 
-# What is held out
+# Held-out interactions
 
 
 def by_user(frame):
@@ -359,7 +360,7 @@ def test_share_of_all_interactions_is_met_on_average():
     data = interactions(n=40_000, n_users=2000, n_items=500)
     for fraction in (0.1, 0.5):
         share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
-        # Repeated pairs are drawn together, so allow for a slightly larger standard error.
+        # Repeated pairs are drawn together, which slightly increases the standard error.
         assert abs(share - fraction) < 6 * np.sqrt(fraction * (1 - fraction) / len(data))
     n_test_users = len(split(data, Last(1), who=UsersFraction(0.3)).users)
     assert abs(n_test_users / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
@@ -372,7 +373,7 @@ def test_users_with_a_single_interaction_keep_it_in_train():
     assert split(data, Last(1), min_train=1).test.rows() == [(2, 6, 2)]
 
 
-def test_interactions_after_a_time():
+def test_interactions_from_a_time_on_are_held_out():
     data = interactions()
     result = split(data, After(30))
     assert result.test.equals(data.filter(pl.col("time") >= 30))
@@ -386,7 +387,7 @@ def test_interactions_after_a_time():
     assert set(given_users.test["user"]) == {13}
 
 
-def test_times_as_dates():
+def test_times_can_be_given_as_dates():
     days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
     objects = data.to_pandas().astype({"time": object})
@@ -404,7 +405,7 @@ NOON = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
 
 def frames_in_zone(zone):
     """Return frames with times around two midnights, in a time zone two hours ahead of UTC."""
-    hours = [0, 9, 10, 12, 33, 34, 36]  # it is midnight there at 10 and 34
+    hours = [0, 9, 10, 12, 33, 34, 36]  # it is midnight in this time zone at 10 and 34
     times = [NOON + datetime.timedelta(hours=hour) for hour in hours]
     columns = {"user": [1] * 7, "item": [*range(7)]}
     of_arrow = pa.table({**columns, "time": pa.array(times, pa.timestamp("us", tz=zone))})
@@ -438,7 +439,7 @@ def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
     for name, data in frames_by_library.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
-        # If the argument states a time zone, that zone applies instead of the column's.
+        # A time zone in the argument overrides the time zone of the column.
         utc = midnight.replace(tzinfo=datetime.timezone.utc)
         assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
         assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name
@@ -464,8 +465,8 @@ def test_dates_need_a_time_zone_if_times_have_several():
     assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]
 
 
-def test_day_whose_midnight_is_skipped_by_a_clock_change():
-    # In Beirut, clocks went from midnight to 1:00 on that day, at 22:00 UTC.
+def test_day_without_a_midnight_starts_after_the_clock_change():
+    # In Beirut, clocks jumped from midnight to 1:00 at the start of that day, at 22:00 UTC.
     times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
     zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
     data = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": zoned})
@@ -498,7 +499,7 @@ def test_rows_that_only_differ_in_value_are_ordered_by_value():
 
 
 @pytest.mark.parametrize("filters", [(), (KCore(3), Duplicates("last"))])
-def test_every_interaction_is_tested_in_one_fold(filters):
+def test_every_interaction_is_tested_in_exactly_one_fold(filters):
     data = interactions()
     made_folds = folds(data, KFold(4), filters=filters, seed=2)
     assert len(made_folds) == len(list(made_folds)) == 4
@@ -521,7 +522,7 @@ def test_every_interaction_is_tested_in_one_fold(filters):
         assert max(of_user) - min(of_user) <= 1
 
 
-def test_every_user_is_tested_in_one_fold():
+def test_every_user_is_tested_in_exactly_one_fold():
     data = interactions(n_users=30)
     for untested in ("train", "apart"):
         made_folds = list(folds(data, Last(2), who=UserFolds(3), untested=untested))
@@ -536,7 +537,7 @@ def test_every_user_is_tested_in_one_fold():
     assert split(data_of_fold, Last(2)).users.tolist() == made_folds[1].users.tolist()
 
 
-def test_windows_of_time():
+def test_windows_hold_out_successive_periods():
     data = interactions()
     times = [10, 20, 33]
     for length in (None, 7):
@@ -587,7 +588,7 @@ def test_filters_use_the_initial_counts():
 
 @pytest.mark.parametrize("kind", [pl.Int32, pl.Float32])
 @pytest.mark.parametrize("as_library", [lambda f: f, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
-def test_rules_for_repeated_pairs(kind, as_library):
+def test_repeated_pairs_are_merged_as_the_rule_says(kind, as_library):
     data = interactions(n=400).cast({"value": kind})
     for keep in ("first", "last", "sum"):
         result = split(as_library(data), Last(1), filters=Duplicates(keep))
@@ -691,7 +692,7 @@ def test_train_of_a_split_can_be_split_again_in_place(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "remainder.parquet", "split.json"])
-def test_other_files_are_not_replaced(tmp_path, name):
+def test_saving_refuses_to_replace_unrelated_files(tmp_path, name):
     (tmp_path / name).write_text("mine")
     with pytest.raises(rm.FileError, match=rf"{name} exists.* Hint: choose an empty folder"):
         split(interactions(), Last(1)).save(tmp_path)
@@ -707,7 +708,7 @@ def test_other_files_in_the_folder_of_a_split_are_kept(tmp_path):
     assert (tmp_path / "remainder.parquet").read_text() == "mine"
 
 
-def test_folders_without_a_split(tmp_path, monkeypatch):
+def test_folders_without_a_readable_split_are_refused(tmp_path, monkeypatch):
     with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
         rm.Split.load(tmp_path)
     split(interactions(), Last(1)).save(tmp_path)
@@ -781,7 +782,7 @@ def test_every_parameter_of_evaluate_is_passed_on_for_splits(monkeypatch):
         assert {name: received[name] for name in names} == values
         assert received["ties"] == "item"
         assert received["source"] is source
-        assert isinstance(received["test"], rm.Split)  # a split also has train
+        assert isinstance(received["test"], rm.Split)  # which includes train
         assert received["train"] is None
 
 
@@ -814,7 +815,7 @@ def test_folds_are_evaluated_and_pooled(convert):
         assert "fold 2: test" in str(result)
 
 
-def test_pooled_folds_that_count_undefined_values_as_zero():
+def test_pooled_folds_can_count_undefined_values_as_zero():
     data = one_row_per_pair(interactions())
     made_folds = folds(data, Last(2), who=UserFolds(3))
     plain = rm.evaluate(popularity, made_folds, metrics="rr ndcg@2")
@@ -824,7 +825,7 @@ def test_pooled_folds_that_count_undefined_values_as_zero():
         np.testing.assert_array_equal(zeros.reasons[name], plain.reasons[name])
 
 
-def test_metric_over_all_users_averages_over_folds(tmp_path):
+def test_metrics_over_all_users_are_averaged_over_folds(tmp_path):
     data = one_row_per_pair(interactions())
     result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
     values_of_folds = [fold.mean()["coverage@2"] for fold in result.folds]
@@ -835,7 +836,7 @@ def test_metric_over_all_users_averages_over_folds(tmp_path):
     assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
 
 
-def test_an_empty_train_gives_a_warning():
+def test_empty_train_gives_a_warning():
     data = interactions()
     with pytest.warns(DataWarning, match=r"^train is empty: none of 240 .* Hint: ") as caught:
         result = split(data, After(-1))
@@ -845,11 +846,11 @@ def test_an_empty_train_gives_a_warning():
         split(data, After(-1), filters=KCore(2))
     with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
         list(folds(data, Windows([-1, 20])))
-    # An empty train causes no warning here, since models are fitted to the rows of other users.
+    # Empty train gives no warning here, because models are fitted to the rows of other users.
     split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
-def test_users_undefined_in_all_folds_have_a_reason():
+def test_values_undefined_in_all_folds_have_a_reason():
     data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
     made_folds = folds(data, Windows([5, 10]))
     with pytest.raises(NoTestUsersError, match="Fold 1: no user can be tested"):
@@ -973,7 +974,7 @@ def with_dates(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(3, Last(1)), InputTypeError, "cannot be read from int"),
     ],
 )
-def test_errors(call, error, message):
+def test_invalid_arguments_and_data_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call(interactions())
 
@@ -987,7 +988,7 @@ def test_fewer_test_users_than_requested_give_a_warning():
 # Memory
 
 
-# Recorded draws, which SplitMix64 and BLAKE2b must reproduce on every machine and in every version.
+# These recorded draws must be reproduced on every machine and in every version.
 
 
 def test_draws_are_the_same_on_every_platform():
@@ -1045,7 +1046,7 @@ def test_users_without_test_rows_are_separated(who):
 
 
 def test_sums_only_replace_values_of_repeated_pairs_and_stay_integers(tmp_path):
-    exact = 2**60 + 1  # float64 cannot hold it
+    exact = 2**60 + 1  # cannot be represented in float64
     data = pl.DataFrame(
         {"user": [1, 1, 1], "item": [1, 1, 2], "value": [1, 2, exact], "time": [1, 2, 3]}
     )
@@ -1072,7 +1073,7 @@ def test_bools_are_summed_as_numbers():
 
 
 @pytest.mark.parametrize("time", [np.datetime64("2024-01-06"), pd.Timestamp("2024-01-06")])
-def test_times_of_numpy_and_pandas_are_dates(time):
+def test_times_of_numpy_and_pandas_are_read_as_dates(time):
     data = with_dates(interactions())
     assert (
         split(data, After(time)).protocol.counts == split(data, After("2024-01-06")).protocol.counts
@@ -1156,7 +1157,7 @@ def test_saved_folds_are_evaluated_together(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [list, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, "file"])
-def test_text_dates_split_frames(kind, tmp_path):
+def test_iso_8601_strings_are_read_as_dates(kind, tmp_path):
     days = [f"2024-05-{day:02}" for day in (3, 1, 2, 4)]
     frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 3, 4], "date": days})
     data = frame if kind is list else kind(frame) if callable(kind) else tmp_path / "d.parquet"
@@ -1167,11 +1168,11 @@ def test_text_dates_split_frames(kind, tmp_path):
         assert sorted(test_frame["date"]) == ["2024-05-03", "2024-05-04"]
 
 
-def test_split_after_a_share_of_the_interactions():
+def test_time_of_a_split_can_be_chosen_by_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # After 70 % of the 10 interactions comes the 8th, with time 4. Two other interactions also have
-    # time 4.
+    # For a share of 0.7, the time is that of the eighth interaction, which is 4. Two other
+    # interactions also have this time.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         result = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]
@@ -1198,7 +1199,7 @@ def test_split_package_is_callable() -> None:
 
 
 def test_type_declarations_cover_every_name_of_the_package() -> None:
-    """Type checkers cannot call modules, so a class declares names such as ``rm.split.Last``."""
+    """Type checkers do not call modules, so a class declares names such as ``rm.split.Last``."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (declaration,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(declaration, ast.ClassDef)
@@ -1249,7 +1250,7 @@ def test_several_parquet_files_form_one_table(data, tmp_path, monkeypatch):
         split("none-*.parquet", Last(1))
 
 
-def test_date_with_times_in_seconds_gives_their_number() -> None:
+def test_error_for_a_date_suggests_its_number() -> None:
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": [1_700_000_000, 1_700_000_001]})
     with pytest.raises(InputError, match=r"Hint: give a number in their unit, here 1675036800;"):
         split(frame, After("2023-01-30"))

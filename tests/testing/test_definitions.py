@@ -1,4 +1,4 @@
-"""Every metric is implemented twice: efficiently, and as a plain definition."""
+"""Every metric is implemented twice: as fast code, and as a plain definition."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def case_data(n_users=6, n_items=12):
     return (scores, users, items), test, train
 
 
-def test_check_source_takes_functions_alone():
+def test_check_source_accepts_only_functions():
     with pytest.raises(rm.InputTypeError, match=r"found int\. Hint: rm\.check"):
         check_source(3)
 

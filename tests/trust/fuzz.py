@@ -17,7 +17,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 
 
 def import_recometer() -> None:
-    """Import the code under test, or let Atheris import and instrument it."""
+    """Import the code under test; under Atheris, instrument it, too."""
     import recometer.data.catalogue
     import recometer.data.factor_files
     import recometer.data.files
@@ -29,14 +29,14 @@ def import_recometer() -> None:
 
 
 def file_of(data: bytes, name: str) -> pathlib.Path:
-    """Write a file."""
+    """Write the data to a file with this name, and return its path."""
     path = pathlib.Path(FOLDER.name) / name
     path.write_bytes(data)
     return path
 
 
 def answer(call: Callable[[], object]) -> None:
-    """Make a call that may raise an error, but only one of recometer's own errors."""
+    """Make a call that must return or raise one of recometer's own errors."""
     from recometer.errors import RecometerError
 
     with contextlib.suppress(RecometerError):
@@ -49,7 +49,7 @@ def names(data: bytes) -> None:
 
     text = data.decode(errors="surrogateescape")
     metrics = parse(text)
-    if len(metrics) <= 1000:  # short ranges can mean many cut-offs
+    if len(metrics) <= 1000:  # a short range can stand for many cut-offs
         assert parse(" ".join(map(str, metrics))) == metrics
 
 
@@ -70,17 +70,17 @@ def read_in_every_way(path: pathlib.Path) -> None:
 
 
 def csv(data: bytes) -> None:
-    """Read text with a header."""
+    """Read a text file with a header."""
     read_in_every_way(file_of(data, "table.csv"))
 
 
 def gzipped(data: bytes) -> None:
-    """Read compressed text."""
+    """Read a compressed text file."""
     read_in_every_way(file_of(data, "table.tsv.gz"))
 
 
 def trec(data: bytes) -> None:
-    """Read runs and qrels, which have no extension."""
+    """Read runs and qrels from files without an extension."""
     read_in_every_way(file_of(data, "run"))
 
 

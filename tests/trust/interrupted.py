@@ -22,13 +22,13 @@ import scipy.sparse
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # interrupt after these shares of the work
+SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # interrupt the work after these shares of its duration
 TRIES = 5
 PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
 
 
 def phase(prepare):
-    """Register a function that prepares work, and returns a function that does it."""
+    """Register a function that prepares work and returns a function that does the work."""
     PHASES[prepare.__name__] = prepare
     return prepare
 
@@ -64,7 +64,7 @@ def many_items():
 @phase
 def factors_in_a_file():
     """Rank with factors in a file, which two threads convert block by block."""
-    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the name
+    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the file's name
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
@@ -149,7 +149,7 @@ def compare():
 def interrupted_at(share, duration, work):
     """Interrupt work after a share of its duration, and return how many seconds it continues.
 
-    If the work ends before it is interrupted, repeat it, based on its latest duration.
+    If the work ends before it is interrupted, try again, based on its latest duration.
     """
     interruptions = []
 

@@ -35,7 +35,7 @@ def evaluation(seed):
 
 
 class SavedEvaluation:
-    """An evaluation, which is one file."""
+    """An evaluation, which is saved as one file."""
 
     def save(self, folder, seed):
         evaluation(seed).save(folder / "result.parquet")
@@ -50,14 +50,14 @@ def n_rows(part):
 
 
 class SavedSplit:
-    """A split of several files, which differ between the old and the new version."""
+    """A split, which is saved as several files that differ between the old and new versions."""
 
     def split_of(self, seed):
         import polars as pl
 
         rows = np.random.default_rng(1).integers(0, 9, (40, 2))
         data = pl.DataFrame({"user": rows[:, 0], "item": rows[:, 1], "time": np.arange(40)})
-        if seed == 0:  # the old version has additional files of ids
+        if seed == 0:  # only the old version has files of ids
             return rm.split(rm.Interactions.of(data), rm.split.Last(1))
         return rm.split(data, rm.split.Last(2))
 

@@ -1,4 +1,4 @@
-"""Evaluations that `test_same_answer.py` repeats in its own and in other processes.
+"""Evaluations that `test_same_answer.py` repeats in its own process and in others.
 
 Scores are small integers, so their sums are exact with every instruction set, and many are tied.
 `python same_answer.py` prints a digest of each model's values.
@@ -23,7 +23,7 @@ USER_FACTORS = RNG.integers(-2, 3, (N_USERS, 5)).astype(np.float32)
 ITEM_FACTORS = RNG.integers(-2, 3, (N_ITEMS, 5)).astype(np.float32)
 SCORES = USER_FACTORS @ ITEM_FACTORS.T
 METRICS = "ndcg@1,5,20 ap rr err@10 rbp roc_auc recall@5 hit@3 coverage@5 gini@5 novelty@5"
-OF_LISTS = METRICS.replace("roc_auc ", "")  # lists are not complete rankings
+OF_LISTS = METRICS.replace("roc_auc ", "")  # lists have no AUC
 OF_PAIRS = "ndcg@5 ap rr roc_auc"
 
 Frame = Callable[[Mapping[str, Any]], Any]
@@ -41,7 +41,10 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
 
 
 def evaluate(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
-    """Evaluate a model. `order` is the seed for the order of rows; `frame` makes data frames."""
+    """Evaluate a model, with rows in the order drawn with the seed `order`.
+
+    `frame` makes the data frames.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ids = {"user_ids": USERS, "item_ids": ITEMS}
@@ -63,7 +66,7 @@ def evaluate(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules
 
 
 def digest(result: Any) -> str:
-    """Return a digest of every value to the last bit, with users sorted by id."""
+    """Return a digest of all bits of all values, with users sorted by id."""
     hash_of_values = hashlib.sha256(repr(sorted(result.mean().items())).encode())
     table = result.per_user().sort("user")
     for column in table:

@@ -1,7 +1,7 @@
 """Run out of memory, or evaluate repeatedly, in a separate process: `python starved.py CASE`.
 
-It prints the error, and whether a small evaluation still works afterwards. `test_memory.py` runs
-this script.
+The script prints the error, and whether a small evaluation still works afterwards. `test_memory.py`
+runs it.
 """
 
 import resource
@@ -19,7 +19,7 @@ ROOM = 256 * 2**20  # bytes of memory available to the work
 
 
 def pages(column):
-    """Return the memory of this process in bytes: address space (0), resident (1) or data (5)."""
+    """Return the memory of this process in bytes: address space (0), resident (1), or data (5)."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[column]) * resource.getpagesize()
 
@@ -81,7 +81,7 @@ def starved(case):
 
 
 def repeated():
-    """Print by how many bytes the process grows during a thousand evaluations."""
+    """Print the number of bytes by which the process grows during a thousand evaluations."""
     for number in range(300):
         small(number)
     before = pages(1)
@@ -92,7 +92,7 @@ def repeated():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    pl.Series([1]).sort()  # makes Polars start its threads
+    pl.Series([1]).sort()  # to make Polars start its threads
     if sys.argv[1] == "repeated":
         repeated()
     else:

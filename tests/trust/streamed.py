@@ -1,10 +1,10 @@
 """Evaluate a 3 GiB file with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
 
-3 GiB is the size of the numbers as the kernel reads them: float16 is converted to float32. If users
-or items are float64, both are converted to float64.
+The numbers take 3 GiB in the dtype in which the kernel reads them: float16 is converted to float32,
+and if users or items are float64, both are converted to float64.
 
-It prints how many bytes of anonymous memory the evaluation took, and whether the values equal those
-of an evaluation in memory. `test_streamed.py` runs this script.
+The script prints how many bytes of anonymous memory the evaluation took, and whether the values
+equal those of an evaluation in memory. `test_streamed.py` runs it.
 """
 
 import json
@@ -19,10 +19,10 @@ import numpy as np
 import recometer as rm
 
 GIB = 2**30
-LIMIT = 3 * GIB // 2  # limits the data segment of the process
+LIMIT = 3 * GIB // 2  # maximum size of the process's data segment, in bytes
 N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # 3 GiB of factors in float32, or more
-N_SCORED = 768  # users with 4 MiB of scores each
-WRITTEN = 4096  # non-zero rows of factors, spread over the file in pieces
+N_SCORED = 768  # number of users, whose scores take 4 MiB each
+WRITTEN = 4096  # number of non-zero rows of factors, which are spread over the file in pieces
 
 
 def anonymous():
@@ -51,7 +51,7 @@ def factors_in_file(path, dtype, order):
 
 
 def judged(items, n_items, user_ids=None):
-    """Return interactions in which each user has the items of a row."""
+    """Return interactions in which each user interacted with the items in a row of `items`."""
     pairs = np.stack([np.repeat(np.arange(len(items)), items.shape[1]), items.ravel()])
     sizes = {"n_users": len(items), "n_items": n_items}
     item_ids = None if user_ids is None else np.arange(n_items)
@@ -66,7 +66,7 @@ def best(scores, places):
 def items(path, dtype, order):
     """Write item factors to the file; the judged items are some of the best items with factors.
 
-    For float64, only user factors have this dtype, so recometer converts the float32 items.
+    For float64, only the user factors have this dtype, so recometer converts the float32 items.
     """
     nonzero_items, positions = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
@@ -115,7 +115,7 @@ class Watch(threading.Thread):
 
 
 def main(case, dtype, order, folder):
-    """Evaluate the file with limited memory, and then the part that matters in memory."""
+    """Evaluate the file with limited memory, and then the relevant part of it in memory."""
     path = folder / "a.npy"
     (make, test), (small_source, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)
@@ -141,5 +141,5 @@ def main(case, dtype, order, folder):
 CASES = {function.__name__: function for function in (items, users, scores)}
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # about conversions
+    warnings.simplefilter("ignore")  # conversions give warnings
     main(*sys.argv[1:4], Path(sys.argv[4]))

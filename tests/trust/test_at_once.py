@@ -18,7 +18,7 @@ METRICS = "ndcg@5 ap rr roc_auc coverage@5"
 
 
 def values(number):
-    """Evaluate one of several models on the same data, with several threads."""
+    """Evaluate one of several models on the same data, using several threads."""
     source = (rm.Factors(USERS, ITEMS), rm.Scores(USERS @ ITEMS.T))[number % 2]
     ties = ("expected", "random")[number // 2 % 2]
     with warnings.catch_warnings():
@@ -38,7 +38,7 @@ def test_concurrent_evaluations_give_the_same_values():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore")
 def test_forked_child_can_evaluate():
-    """A forked process lacks the threads of its parent, but can still evaluate."""
+    """A forked process does not have the threads of its parent, but can still evaluate."""
     expected = values(0)
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(values, number) for number in range(12)]

@@ -1,4 +1,4 @@
-"""Names of users, items and models, and titles, cannot add elements to a report's page."""
+"""Titles, and the names of users, items and models, cannot add elements to a report."""
 
 import csv
 import html.parser
@@ -56,7 +56,7 @@ class Page(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        if tag == "wbr" and not attrs:  # long names break at their separators
+        if tag == "wbr" and not attrs:  # allows line breaks after separators in long names
             return
         self.elements.append((tag, sorted(name for name, _ in attrs)))
         self.values += attrs
@@ -132,7 +132,7 @@ def test_names_add_no_elements_to_tables(names):
 @example(["=cmd|' /C calc'!A0", "\t=1", "+1", "-2", "@x", "\uff1d1", "\r=1", "\n=1", "x\r=1"])
 @example([-1.5, -3, float("-inf"), True])
 @examples(4)
-def test_spreadsheets_see_no_text_as_a_formula(values):
+def test_spreadsheets_do_not_read_strings_as_formulas(values):
     # The csv module of Python 3.10 can neither read nor write the character NUL.
     assume(sys.version_info >= (3, 11) or not any("\0" in str(value) for value in values))
     table = Table([Column("a")], [{"a": value} for value in values])

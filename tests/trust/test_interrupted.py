@@ -7,7 +7,7 @@ from interrupted import PHASES
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
-LATEST = 0.5  # seconds
+LATEST = 0.5  # maximum time in seconds from an interruption to the end of the work
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")

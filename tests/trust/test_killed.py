@@ -1,4 +1,4 @@
-"""After a kill (SIGKILL) while saving, either the old or the new version is complete."""
+"""If a process is killed (SIGKILL) while saving, the old or the new version is complete."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
-# What is saved, and the minimum number of kills. A kill happens before each step.
+# The kinds of saved results, with the minimum number of kills. One kill happens before each step.
 SAVED = {
     "evaluation": 2,
     "split": 10,

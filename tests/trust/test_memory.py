@@ -1,4 +1,4 @@
-"""If memory runs out, an error states the requested size; repeated work releases its memory."""
+"""If memory runs out, an error states the requested size. Repeated work releases its memory."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-ALLOWED_GROWTH = 4 * 2**20  # allowed growth in bytes, since allocators keep some memory
+ALLOWED_GROWTH = 4 * 2**20  # in bytes; memory may grow a little, because allocators keep some
 
 
 def output_of(case):

@@ -24,7 +24,7 @@ BLOCKS = (
     (listed, "BLOCK_PLACES"),
 )
 FRAME_NAMES = ("polars", "pandas", "pandas categories", "pyarrow table")
-# The number of threads, the order of rows and the data frame library all vary.
+# The tests vary the number of threads, the order of rows, and the data frame library.
 CHANGES = [
     {"threads": threads, "order": threads // 2, "frame": FRAMES[FRAME_NAMES[threads % 4]]}
     for threads in (2, 3, 5, 8)
@@ -46,7 +46,7 @@ def test_values_do_not_depend_on_threads_row_order_or_data_frame(model, ties):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("instruction_set", SETS)
-def test_instruction_sets(model, instruction_set, monkeypatch):
+def test_values_do_not_depend_on_the_instruction_set(model, instruction_set, monkeypatch):
     digests = {ties: expected(model, ties) for ties in TIES}
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", instruction_set)
     for ties in TIES:
@@ -55,7 +55,7 @@ def test_instruction_sets(model, instruction_set, monkeypatch):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_block_sizes(model, size, monkeypatch):
+def test_values_do_not_depend_on_block_sizes(model, size, monkeypatch):
     expected_digest = expected(model, "random")
     for module, name in BLOCKS:
         assert getattr(module, name) > 64
@@ -72,7 +72,7 @@ def test_values_do_not_depend_on_process_or_hash_seed():
 
 
 def test_values_depend_on_the_seed():
-    """Values depend on the seed. If they did not, the other tests would prove nothing."""
+    """If values did not depend on the seed, the other tests would prove nothing."""
     for model in ("factors", "scores", "lists"):
         other_seed = evaluate(model, ties="random", seed=4, threads=1)
         assert digest(other_seed) != expected(model, "random")

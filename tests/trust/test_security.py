@@ -17,21 +17,21 @@ from recometer.cli._app import app
 from recometer.data.array_files import open_sparse
 from recometer.data.storage import PLACEHOLDER, sealed
 
-# Modules and functions that can run programs, or code in data.
+# Modules and functions that can run programs, or run code contained in data.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
 MODULES |= {"subprocess", "ctypes", "yaml", "xml", "requests", "urllib", "http", "socket", "runpy"}
 NAMES = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
 ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "spawnv", "loadtxt"}
-# Harmless uses of the same names, per file.
+# Harmless uses of these names in some files.
 ALLOWED = {
     ("sources/models.py", "eval"),  # torch's Module.eval, which ends training mode
-    ("integrations/lightning.py", "eval"),  # Module.eval, too
-    # These read the states of training processes, but only unpickle arrays and ids.
+    ("integrations/lightning.py", "eval"),  # the same method
+    # These files read the states of training processes, but only unpickle arrays and ids.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
-    # Messages between Spark's driver and tasks, which Spark also pickles.
+    # Spark's driver and tasks exchange messages, which Spark itself pickles, too.
     ("spark/block.py", "pickle"),
-    # These parse names of files and folders, and do not open URLs.
+    # These files parse the names of files and folders, but do not open URLs.
     ("integrations/sentence_transformers.py", "urllib.parse"),
     ("data/files.py", "urllib.parse"),
     ("comparing/gates.py", "xml.etree"),  # only writes XML
@@ -119,8 +119,8 @@ needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rig
 
 
 @needs_links
-def test_links_are_replaced_not_followed(here):
-    """Saving replaces a link with a file, and leaves the target of the link unchanged."""
+def test_links_are_replaced_and_never_followed(here):
+    """Saving replaces a link with a file, and does not change the target of the link."""
     result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr")
     for name, save in (("a.parquet", result.save), ("a.csv", result.to_csv)):
         target = here / f"target of {name}"

@@ -10,7 +10,7 @@ pytestmark = [
     pytest.mark.faults,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
 ]
-MOST = 800 * 10**6  # bytes
+MOST = 800 * 10**6  # maximum number of bytes of memory that an evaluation may take
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A sample program that type checkers read. They reject it if an `assert_type` is wrong."""
+"""A sample program for type checkers, which report an error if an `assert_type` is wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ rm.exposure(result, {1: "old"}, k=2, ties="item")
 assert_type(rm.compare({"one": result, "two": result}, cluster=False), rm.Comparison)
 test = rm.Interactions.of(DATA, user=["user", "item"], item="time")
 
-# Type checkers report these mistakes.
+# Type checkers must report the mistakes in these calls.
 rm.evaluate(most_popular(parts.train), parts, ties="first")  # type: ignore[call-overload]
 rm.evaluate(most_popular(parts.train), parts, tied="item")  # type: ignore[call-overload]
 rm.evaluate(fitted, folds, users=3)  # type: ignore[call-overload]

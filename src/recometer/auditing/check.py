@@ -1,4 +1,4 @@
-"""`audit` and `Audit`: leakage and other faults of a split into train and test."""
+"""`audit` and `Audit`, which find leakage and other faults in a split into train and test."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Audit(Findings):
     Attributes
     ----------
     findings : tuple of Finding
-        The results of all checks, found or not, always in the same order.
+        The results of all checks in a fixed order, whether or not they found anything.
     train, test
         Descriptions of the data.
     allowed : tuple of str
-        Names of leakage that is accepted; the verdict mentions them.
+        The names of the findings whose leakage is accepted; the verdict mentions them.
     """
 
     train: str
@@ -81,9 +81,9 @@ def audit(
     """Look for leakage and other faults in a split into train and test.
 
     Rows that repeat a pair of user and item are merged first, as by `Interactions.of`. All other
-    numbers count distinct pairs, each at its latest time. A user of test is a user with
-    interactions there. Every item of train or test could be recommended to any user who does not
-    have it in train. Times are compared without conversion; equal times are not leakage.
+    numbers count distinct pairs, each at its latest time. Only users with test interactions are
+    test users. Every item in train or test could be recommended to any user without a training
+    interaction with it. Times are compared without conversion; equal times are not leakage.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def audit(
         neither side has ids. Instead of both, you can pass a `Split` as `train`; its remainder
         counts as train.
     user, item, value, time
-        Columns of frames and files, as in `Interactions.of`. A `Split` knows its columns.
+        Columns of frames and files, as in `Interactions.of`. They are not needed for a `Split`.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` that determine which users are evaluated.
 
@@ -103,12 +103,13 @@ def audit(
     Raises
     ------
     InputError
-        If a side has no interactions, only one side has ids, positions have different shapes, or
-        times have different units or types (seconds and milliseconds, dates and numbers).
+        If train or test has no interactions, only one of them has ids, their positions have
+        different shapes, or their times have different units or types (such as seconds and
+        milliseconds, or dates and numbers).
     InputTypeError
         If the type of the data is not supported, or ids have different types.
     ColumnError, FileError
-        As `Interactions.of` raises them.
+        As for `Interactions.of`.
 
     Examples
     --------
@@ -147,7 +148,7 @@ def audit(
 
 
 def audit_of(facts: Facts, train: str, test: str) -> Audit:
-    """Return the audit with these facts; `train` and `test` describe the data."""
+    """Return the audit that follows from the facts; `train` and `test` describe the data."""
     return Audit(findings=findings_of(facts), train=train, test=test)
 
 
@@ -176,7 +177,7 @@ def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
 
 
 def check_not_empty(name: str, n_rows: int, n_users: int = 0) -> None:
-    """Refuse a side without interactions."""
+    """Raise an error if train or test has no interactions."""
     if not n_rows:
         raise InputError(
             f"{name} is empty: {n_users:,} users, no interactions. Hint: check the split, "

@@ -15,9 +15,9 @@ UNDEFINED = "their metrics are undefined, and they are not in the mean"
 class Check(NamedTuple):
     """A check that counts rows, users or items of `Facts.found`.
 
-    `what` and `found` (the sentence if something is found) are templates for `_numbers`; `clear` is
-    the sentence otherwise. The count is part of the number `of`, and `statistics` names further
-    numbers of the finding.
+    `what` and `found` (the sentence if something was found) are templates that `_numbers` fills in;
+    `clear` is the sentence if nothing was found. `of` names the total that the count is a part of,
+    and `statistics` names further numbers of the finding.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Check(NamedTuple):
     statistics: tuple[str, ...] = ()
 
     def finding(self, facts: Facts, numbers: Mapping[str, Any]) -> Finding:
-        """Return the finding, or say which sides lack the times for it."""
+        """Return the finding, or a finding that says which sides lack times."""
         what, total = self.what.format_map(numbers), numbers[self.of]
         if self.name not in facts.found:
             have = "have" if len(facts.untimed) > 1 else "has"
@@ -43,7 +43,7 @@ class Check(NamedTuple):
         )
 
 
-# Findings have this order.
+# Findings are reported in this order.
 CHECKS = (
     Check(
         "overlap",
@@ -169,7 +169,7 @@ def findings_of(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _numbers(facts: Facts) -> dict[str, Any]:
-    """Return the numbers and parts of sentences for the templates of `Check`, by name."""
+    """Return the numbers and phrases that fill the templates of `Check`, by name."""
     counts, n_found = facts.counts, {name: some.n for name, some in facts.found.items()}
     numbers: dict[str, Any] = {
         **counts,

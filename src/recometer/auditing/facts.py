@@ -1,4 +1,4 @@
-"""The facts that an audit needs, which add up over blocks of users."""
+"""The facts that an audit needs, which can be added up over blocks of users."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from recometer.data.matching import (
 from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
 
-BLOCK = 2**22  # interactions counted at a time
+BLOCK = 2**22  # the number of interactions to count at a time
 
-UNIX_TIME = 631_152_000  # 1990; larger times count (milli)seconds since 1970
-FACTOR = 100  # if two times since 1990 have the same unit, their ratio is smaller
+UNIX_TIME = 631_152_000  # the year 1990; larger numbers count (milli)seconds since 1970
+FACTOR = 100  # times since 1990 have different units if their ratio is at least this large
 
 
 class Some(NamedTuple):
@@ -42,31 +42,32 @@ class Some(NamedTuple):
 
 
 class OfBlock(TypedDict):
-    """The facts of a block of users; those of several blocks add up, key by key."""
+    """The facts about a block of users; facts about several blocks are added key by key."""
 
-    found: dict[str, Some]  # by the names of findings
+    found: dict[str, Some]  # by the names of the findings
     counts: dict[str, int]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Facts:
-    """The facts of all users and items.
+    """The facts about all users and items.
 
     Attributes
     ----------
     found
-        The findings of the checks of rows, users or items, by the name of the check.
+        The rows, users or items that each check found, by the name of the check.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``), of users (``"tested"``,
-        ``"users_trained"``) and of items (``"items_tested"``); with times, those of pairs with the
-        ``"same_time"`` on both sides, and of interactions of train that are newer than the oldest
-        of test (``"training_newer"``).
+        ``"users_trained"``) and of items (``"items_tested"``). If there are times, also the number
+        of pairs with the ``"same_time"`` in train and test, and the number of training interactions
+        that are newer than the oldest test interaction (``"training_newer"``).
     rules
-        The protocol, for wording.
+        The protocol, which sentences mention.
     first
-        Returns the first id, as text: ``first("test", "user")``; None for positions.
+        A function that returns the first id as a string, as in ``first("test", "user")``, or None
+        for positions.
     untimed, valued
-        The sides without times, and those with values.
+        The sides (train, test) without times, and the sides with values.
     """
 
     found: Mapping[str, Some]
@@ -78,9 +79,10 @@ class Facts:
 
 
 class Whole(NamedTuple):
-    """What the facts of a block of users depend on, apart from its rows.
+    """What the facts about a block of users depend on, apart from its rows.
 
-    `ends` has the newest time of train and the oldest of test, or is None if a side has no times.
+    `ends` holds the newest training time and the oldest test time, or is None if either side has no
+    times.
     """
 
     rules: Protocol
@@ -89,7 +91,7 @@ class Whole(NamedTuple):
 
 
 def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
-    """Return the positions in train of all test users and test items, -1 if missing."""
+    """Return the positions in train of all test users and test items, or -1 if missing."""
     index = SourceIndex.of_data(train, "train")
     users = index.places_of_users(test)
     if train.item_ids is None and test.item_ids is None:
@@ -107,15 +109,15 @@ def facts_of_block(
     item_seen: Bool,
     whole: Whole,
 ) -> OfBlock:
-    """Return the facts of some users, with all of their rows.
+    """Return the facts about a block of users, from all of their rows.
 
     `users` and `items` are the results of `matched`; `item_seen`, bool [test.n_items], says which
-    test items have interactions in train, of any user.
+    test items any user interacted with in train.
     """
     rules = whole.rules
     user = ragged.users_of(test.indptr)
     of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
-    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # the last stands for -1
+    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # the last entry is for -1
     twin = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
     relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
     untested = of_train > 0
@@ -170,7 +172,7 @@ def facts_of_block(
 
 
 def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
-    """Return the facts of train and test, matched by id, or by position if neither has ids."""
+    """Return the facts about train and test, matched by id, or by position without ids."""
     sides, ends = {"train": train, "test": test}, None
     untimed = tuple(name for name, data in sides.items() if data.times is None)
     if train.times is not None and test.times is not None:
@@ -198,13 +200,13 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
 
 
 def some(chosen: Bool, ids: Array | None) -> Some:
-    """Return the number of chosen users or items, and the first few; `chosen` is a mask."""
+    """Return the number of users or items in the mask `chosen`, and the first few of them."""
     places = np.flatnonzero(chosen)
     return Some(len(places), examples_at(places, ids))
 
 
 def _newest(data: Interactions) -> tuple[Array, Bool]:
-    """Return the newest time of each user, and whether the user has one: [n_users + 1].
+    """Return the newest time of each user, and whether the user has any: [n_users + 1].
 
     The last entry stands for missing users, whose position is -1.
     """
@@ -217,7 +219,7 @@ def _newest(data: Interactions) -> tuple[Array, Bool]:
 
 
 def _count_items(data: Interactions) -> Int64:
-    """Return how many interactions each item has: int64 [n_items]."""
+    """Return the number of interactions with each item: int64 [n_items]."""
     counts = np.zeros(data.n_items, np.int64)
     # Count block by block, because bincount copies arrays that are not int64.
     for begin in range(0, len(data), BLOCK):
@@ -226,7 +228,7 @@ def _count_items(data: Interactions) -> Int64:
 
 
 def ends_of(train: Array, test: Array) -> tuple[Any, Any]:
-    """Return the newest time of train and the oldest of test, which must have the same unit."""
+    """Return the newest training time and the oldest test time, which must have the same unit."""
     ends = [(times.min(), times.max()) for times in (train, test)]
     for early, late in (ends, ends[::-1]):
         if late[0] > max(UNIX_TIME, FACTOR * max(abs(float(end)) for end in early)):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import polars
 
 Level = Literal["leakage", "problem", "warning", "fact"]
-EXAMPLES = 5  # per finding
-SHOWN = 3  # examples per finding in a table
+EXAMPLES = 5  # the maximum number of examples per finding
+SHOWN = 3  # the maximum number of examples per finding that a table shows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,20 +32,20 @@ class Finding:
     what
         The things that are counted, such as ``"interactions of test that are also in train"``.
     level
-        ``"leakage"`` means that the model could learn the answers of the test, ``"problem"`` that
-        the result would be wrong or meaningless, and ``"warning"`` that the result means less than
-        it seems to. ``"fact"`` means none of these, or that nothing was found.
+        ``"leakage"`` means that the model could learn the test interactions, ``"problem"`` that the
+        result would be wrong or meaningless, and ``"warning"`` that the result means less than it
+        seems to. ``"fact"`` means none of these, or that nothing was found.
     count
-        The number of things found. None if this was not checked; the sentence says why.
+        The number of things found. None if this was not checked; `sentence` says why.
     total
-        The number that `count` is a part of.
+        The number of things that were checked, which `count` is a part of.
     examples
         The first few things found, ordered by id: users, items, or pairs (user, item). Without ids,
         they are positions.
     sentence
-        What the finding means for the result.
+        The meaning of the finding for the result.
     statistics
-        Further numbers by name.
+        Further numbers about the finding, by name.
     """
 
     name: str = ""
@@ -59,16 +59,16 @@ class Finding:
 
     @property
     def share(self) -> float | None:
-        """The count divided by the total; None if there is no such number."""
+        """The count divided by the total; None if this is not possible."""
         return None if self.count is None or not self.total else self.count / self.total
 
     @property
     def found(self) -> str:
-        """The count and the total, as text."""
+        """The count and the total, as a string."""
         return "not checked" if self.count is None else f"{self.count:,} of {self.total:,}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON); ids of other types become texts."""
+        """Return everything as plain values (for JSON); ids of other types become strings."""
         values = {name: getattr(self, name) for name in FIELDS}
         values["examples"] = [_plain(example) for example in self.examples]
         return {**values, "statistics": dict(self.statistics)}
@@ -85,7 +85,7 @@ def counted(
     statistics: Mapping[str, float] | None = None,
     name: str = "",
 ) -> Finding:
-    """Return a finding with the sentence `found`, or with `clear` and level fact if count is 0."""
+    """Return a finding with the sentence `found`; if the count is 0, with `clear` as a fact."""
     return Finding(
         name=name,
         what=what,
@@ -106,7 +106,7 @@ def among(
     found: str,
     clear: str,
 ) -> Finding:
-    """Return the finding of a check with a mask of users or items; see `counted`."""
+    """Return the finding of a check that selects users or items by a mask; see `counted`."""
     places = np.flatnonzero(chosen)
     examples = examples_at(places, ids)
     return counted(len(places), len(chosen), examples, what, level, found, clear)
@@ -148,18 +148,18 @@ FIELDS = tuple(Table(COLUMNS, []).fields())
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Findings(Printed):
-    """The results of all checks, found or not, always in the same order."""
+    """The results of all checks in a fixed order, whether or not they found anything."""
 
     findings: tuple[Finding, ...]
-    plain: ClassVar[tuple[str, ...]]  # the attributes in `to_dict`, apart from the findings
+    plain: ClassVar[tuple[str, ...]]  # attributes in `to_dict` besides the findings
 
     def __getitem__(self, name: str) -> Finding:
-        """Return a finding by its name.
+        """Return the finding with this name.
 
         Raises
         ------
         UnknownNameError
-            If there is no such finding. The message lists all of them.
+            If there is no such finding. The message lists all findings.
         """
         by_name = {finding.name: finding for finding in self.findings}
         if name not in by_name:
@@ -173,7 +173,7 @@ class Findings(Printed):
         return {"recometer": __version__, **attributes, "findings": findings}
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame with a row per finding; examples are texts."""
+        """Return a Polars frame with a row per finding; examples are strings."""
         import polars as pl
 
         kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)
@@ -184,7 +184,7 @@ class Findings(Printed):
         return pl.DataFrame(columns, schema=kinds)
 
     def table(self) -> Table:
-        """Return a row per finding, and below it a sentence for each check that found something."""
+        """Return a table with a row per finding, followed by the sentences of positive findings."""
         return Table(COLUMNS, self.findings, self._notes())
 
     def _notes(self) -> list[str]:
@@ -197,7 +197,7 @@ class Findings(Printed):
         return sorted(found, key=lambda finding: order.index(finding.level))
 
     def named(self, level: Level) -> list[str]:
-        """Return the names of the findings of a level."""
+        """Return the names of the findings with this level."""
         return [finding.name for finding in self.findings if finding.level == level]
 
 

@@ -2,7 +2,7 @@
 
 Each function fits a model to the training data (`Interactions`, or anything that `Interactions.of`
 takes) and returns a source for `recometer.evaluate` with the same user and item ids. The functions
-only need NumPy and SciPy.
+need only NumPy and SciPy.
 
 ==================  ======================================================================
 `random_ranking`    every user's items in random order, which shows what chance achieves
@@ -12,10 +12,10 @@ only need NumPy and SciPy.
 `ease`              a linear autoencoder in closed form
 ==================  ======================================================================
 
-For a user without training items, the last three models give every item the same score. From
-`most_popular`, an item without training users gets the lowest score. Neither case raises an error.
-If you fit a model again on the same machine, it is the same to the last bit. On another machine,
-`truncated_svd` and `ease` may differ by rounding, because libraries for linear algebra differ.
+For a user without training items, the last three models give every item the same score.
+`most_popular` gives items without training users the lowest score. Neither case raises an error.
+Fitting a model again on the same machine gives the same model, bit for bit. On another machine,
+`truncated_svd` and `ease` may differ by rounding errors, because linear algebra libraries differ.
 """
 
 from __future__ import annotations

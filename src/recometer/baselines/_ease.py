@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 EASE_MAX_ITEMS = 10_000
-BLOCK = 512  # number of columns processed together
+BLOCK = 512  # number of columns to process at a time
 
 
 def ease(
@@ -85,7 +85,7 @@ def ease(
 
 
 def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) -> Float64:
-    """Return B, float64 [n_items, n_items]; this takes the memory of a single such matrix."""
+    """Return B, float64 [n_items, n_items], using memory for only one such matrix."""
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
     gram = np.empty((n_items, n_items))
@@ -102,7 +102,7 @@ def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) ->
 
 
 def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
-    """Turn a symmetric positive definite matrix into minus its inverse, in place.
+    """Replace a symmetric positive definite matrix by its negative inverse, in place.
 
     This is the sweep operator, a block at a time (Goodnight 1979, "A tutorial on the SWEEP
     operator", The American Statistician 33(3)). It is as fast as LAPACK's inverse, but needs no
@@ -112,7 +112,7 @@ def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
     starts = range(0, size, BLOCK)
     for start in starts:
         swept = slice(start, min(start + BLOCK, size))
-        # Until the end, only the lower triangle is kept up to date.
+        # Only the lower triangle is kept up to date until the end.
         column = np.concatenate([matrix[swept, : swept.stop].T, matrix[swept.stop :, swept]])
         corner = np.tril(column[swept]) + np.tril(column[swept], -1).T
         column[swept] = corner

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 FACTORS = 64  # the default number of factors, unless there are few users or items
-PRODUCTS = 4  # estimated matrix-vector products per vector of the iteration
-DENSE_SIZE = 1_000  # up to this size, all eigenvectors of the Gram matrix are computed
+PRODUCTS = 4  # estimated number of matrix-vector products per vector of the ARPACK iteration
+DENSE_SIZE = 1_000  # all eigenvectors are computed if the Gram matrix has at most this many rows
 
 
 def truncated_svd(
@@ -30,16 +30,16 @@ def truncated_svd(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Factors:
-    r"""Score items by the nearest matrix of low rank.
+    r"""Score items by the low-rank matrix that is closest to the training matrix.
 
     With the singular value decomposition :math:`X = U \Sigma V^T` of the training matrix
     and the `factors` largest singular values, user u's factors are :math:`x_u V`, item i's
     factors are row i of V, and the score is their product (PureSVD: Cremonesi, Koren & Turrin
     2010, "Performance of recommender algorithms on top-N recommendation tasks", RecSys).
 
-    With `normalise`, :math:`X D^{-1} = U \Sigma V^T` is decomposed instead, where D holds
-    the norms of the columns; user u's factors are :math:`x_u D^{-1} V`, and item i's are row i
-    of :math:`D V`. Every item then has the same weight. Without `normalise`, popular items
+    With `normalise`, :math:`X D^{-1} = U \Sigma V^T` is decomposed instead, where D is the
+    diagonal matrix of the column norms; user u's factors are :math:`x_u D^{-1} V`, and item i's are
+    row i of :math:`D V`. Every item then has the same weight. Without `normalise`, popular items
     dominate the factors, which works well for many items and long histories, but badly for few
     items and short histories.
 
@@ -49,13 +49,13 @@ def truncated_svd(
         Values are used if there are any; otherwise, every interaction counts 1.
     factors
         The number of singular values to keep, at most ``min(n_users, n_items)``. None keeps 64,
-        or a quarter of the users or items if that is fewer. With all singular values, the scores
-        would only repeat train.
+        or a quarter of the number of users or items if that is less. With all singular values, the
+        scores would only repeat the training matrix.
     normalise
         Whether to scale columns to norm 1.
     seed
-        Seed of the start vector of the iteration (ARPACK), which is used if there are more than
-        1,000 users and items. Otherwise, all eigenvectors are computed, and the seed has no effect.
+        The seed for the start vector of the iteration (ARPACK), which is only used if there are
+        more than 1,000 users and more than 1,000 items. Otherwise, the seed has no effect.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while. The bar estimates the number of iterations.
@@ -106,9 +106,9 @@ def truncated_svd(
 def _right_singular_vectors(
     matrix: sparse.csr_array, factors: int, seed: int, ticker: Ticker
 ) -> Float64:
-    """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding become 0.
+    """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding errors become 0.
 
-    Otherwise, noise would rank users and items that are not connected to the rest.
+    Otherwise, rounding errors would give scores to items that are not connected to a user.
     """
     n_users, n_items = matrix.shape
     if n_items <= n_users:

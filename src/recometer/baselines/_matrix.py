@@ -1,4 +1,4 @@
-"""The training interactions as a sparse matrix, and checks that the models share."""
+"""The training matrix, and the checks and functions that the models share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Fitted = TypeVar("Fitted")
 
 
 def training_interactions(train: Any) -> Interactions:
-    """Return Interactions unchanged; read a frame, a matrix, a dict or a file."""
+    """Return training data as Interactions, reading frames, matrices, dicts and files."""
     interactions = train if isinstance(train, Interactions) else Interactions.of(train)
     if interactions.item_ids is None:
         check_number_of_positions(interactions.n_items, len(interactions), "train")
@@ -41,7 +41,7 @@ def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: s
 
 
 def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
-    """Return training interactions, and their values (or 1) as float64 [n_users, n_items]."""
+    """Return training interactions, and a matrix of their values (or ones) in float64."""
     train = training_interactions(data)
     if train.values is not None and not np.isfinite(train.values).all():
         raise InputError(
@@ -61,10 +61,11 @@ def fitted(
     Parameters
     ----------
     fit
-        A function that fits the model, and reports how much of `work` is done, in any unit.
+        A function that fits the model, and reports how much of `work` is done.
     work
+        The total amount of work, in any unit.
     name
-        Name of the model.
+        The name of the model.
     progress
         As in `recometer.evaluate`.
     """

@@ -14,16 +14,16 @@ from recometer.tasks import Ticker
 if TYPE_CHECKING:
     from scipy import sparse
 
-BLOCK_ENTRIES = 4_000_000  # number of similarities processed together, in about 100 MB of memory
+BLOCK_ENTRIES = 4_000_000  # number of similarities to compute at a time, in about 100 MB of memory
 
 
 def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None) -> Scores:
     r"""Score items by their similarity to the user's items.
 
-    The similarity of two items is the cosine of their columns in the training matrix x,
-    :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. Every item j keeps its
-    `neighbours` most similar other items, N(j), if their similarity is positive
-    (ties go to the lower ids). The score of item i for user u is
+    The similarity of items j and i is the cosine of their columns in the training matrix x,
+    :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. N(j) is the set of the
+    `neighbours` other items that are most similar to item j, without those of zero or negative
+    similarity (ties go to the lower ids). The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
     recommendation algorithms", ACM TOIS 22(1), without their normalisations of rows).
 
@@ -75,13 +75,13 @@ def _work(matrix: sparse.csr_array) -> Int64:
 def _truncated_cosine(
     matrix: sparse.csr_array, neighbours: int, work: Int64, ticker: Ticker
 ) -> sparse.csr_array:
-    """Return float64 [n_items, n_items], with the strongest similarities of item j in row j."""
+    """Return similarities, float64 [n_items, n_items], with the strongest of item j in row j."""
     from scipy import sparse
 
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
     squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_items)
-    # Sort items by their number of candidates, so that blocks waste no memory.
+    # Sort items by the number of their possible neighbours, so that blocks waste no memory.
     order = np.argsort(-work, kind="stable")
 
     rows, columns, values = [], [], []

@@ -1,4 +1,4 @@
-"""Rankings that do not learn anything about the user."""
+"""Rankings that learn nothing about individual users."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from recometer.draws import mix
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
 
-# Without a salt, a split with the same seed would hash the same numbers, and its test items would
-# have the lowest scores.
+# Without this salt, a split with the same seed would draw the same numbers, and the test items
+# would have the lowest scores.
 SALT = 0x72616E6B696E6773
 
 
@@ -35,7 +35,8 @@ def most_popular(train: Any) -> Factors:
     Returns
     -------
     Factors
-        Has no user factors; the item biases, float64 [n_items], are the numbers of users.
+        A source without user factors, whose item biases, float64 [n_items], are the numbers of
+        training users.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     train : Interactions, or any input of `Interactions.of`
         Only its users and items are read.
     seed
-        A whole number from 0 to 2^64 - 1. Another seed leads to another order.
+        A whole number from 0 to 2^64 - 1. Different seeds lead to different orders.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     Raises
     ------
     InputError
-        If the seed is not such a number.
+        If the seed is not a whole number in this range.
     """
     seed = check_seed(seed)
     train = training_interactions(train)

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class Answers:
     """The arguments of `check`, and the answers of the source.
 
-    `given` has the arguments as `evaluate` reads them, with only the users that are checked;
-    `whole` is the test set with all users. `again` is the same source, or the lists from a second
-    call of a model. `k` is the number of places of each list to check.
+    `given` holds the arguments as `evaluate` reads them, but only the users to check; `whole` is
+    the test set with all users. `again` is the same source, or the lists from a second call of a
+    model. `k` is the number of places of each list to check.
     """
 
     given: Case
@@ -58,7 +58,7 @@ class Answers:
 
     @property
     def test(self) -> Interactions:
-        """The test set with the users that are checked."""
+        """The test set, with only the users to check."""
         return self.given.sides.test
 
     @property
@@ -79,7 +79,7 @@ class Answers:
 
     @cached_property
     def lists(self) -> TopLists:
-        """The first k places of each list."""
+        """The lists of the first k items of each user."""
         return self.source.top(self.request, self.k)
 
     @cached_property
@@ -89,7 +89,7 @@ class Answers:
 
     @cached_property
     def places(self) -> Ranks:
-        """The ranks of the listed items by `rank`, or of all rows if the source has the truth."""
+        """The ranks of the listed items, or of all rows if the source contains the test data."""
         if self.given.brings_truth:
             return self.ranks
         return self.source.rank(dataclasses.replace(self.request, test=self.listed))
@@ -101,7 +101,7 @@ class Answers:
 
     @cached_property
     def trained(self) -> Interactions | None:
-        """The training interactions of the checked users, or None if there is no train."""
+        """The training interactions of the users to check, or None without training data."""
         if self.train is None:
             return None
         users = SourceIndex.of_data(self.train, "train").places_of_users(self.test)
@@ -112,7 +112,7 @@ class Answers:
 
     @property
     def user_ids(self) -> Array | None:
-        """The ids of the users of `test`."""
+        """The ids of the test users, or None without ids."""
         return self.test.user_ids
 
 
@@ -130,13 +130,13 @@ def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
 
 
 def named(items: Int64, item_ids: Array | None) -> Array:
-    """Return the ids at positions, with None for -1, or the positions if there are no ids."""
+    """Return the ids at the positions, with None for -1; without ids, return the positions."""
     if item_ids is None:
         return items
     return np.append(item_ids.astype(object), [None])[items]
 
 
-TIED_SHARE = 0.1  # more than this share of the listed places is a warning
+TIED_SHARE = 0.1  # if more than this share of the listed places is tied, the finding is a warning
 
 
 def _changes_between_calls(answers: Answers) -> Finding:
@@ -164,7 +164,7 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
     agreeing = np.bincount(user[agrees], minlength=n_users)
     ranked = lists.known & ((answers.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) == 0)
     short = ranked & (lists.lengths < np.minimum(answers.k, answers.ranks.depth))
-    whole = lists.n_places == lists.lengths  # no repeat takes a place
+    whole = lists.n_places == lists.lengths  # no place is taken by a repeated item
     return among(
         ((within != lists.lengths) | (agreeing != lists.lengths) | short) & whole,
         answers.user_ids,
@@ -216,7 +216,7 @@ def _same_list(answers: Answers) -> Finding:
 
 
 def _different(lists: TopLists, again: TopLists) -> Bool:
-    """Return which users have different items in the two lists: bool [n_users]."""
+    """Return which users have different items in `lists` and `again`: bool [n_users]."""
     depth = max(lists.depth, again.depth)
     first, second = (
         named(np.pad(one.items, ((0, 0), (0, depth - one.depth)), constant_values=-1), one.item_ids)
@@ -227,7 +227,7 @@ def _different(lists: TopLists, again: TopLists) -> Bool:
 
 
 def _moved(ranks: Ranks, again: Ranks) -> Bool:
-    """Return which users have an item of test at different ranks: bool [n_users]."""
+    """Return which users have a test item with different ranks: bool [n_users]."""
     columns: tuple[tuple[Array | Int64, Array | Int64], ...] = (
         (named(ranks.item, ranks.item_ids), named(again.item, again.item_ids)),
         (ranks.above, again.above),
@@ -240,7 +240,8 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-# For each flag of users: what is counted, what the finding means, and the sentence if none has it.
+# For each flag of a user: what is counted, what the finding means, and the sentence if no user has
+# the flag.
 OF_FLAGS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
@@ -288,7 +289,7 @@ def _listed_items_unknown(answers: Answers) -> Finding:
 
 
 def _lacking(answers: Answers, listed: Int64, ids_listed: Array) -> Bool | None:
-    """Return which items (positions or ids) the catalogue lacks, or None if it is unknown."""
+    """Return which items are missing from the catalogue, or None if its items are unknown."""
     lists, catalogue = answers.lists, answers.given.sides.arguments.catalogue
     if lists.uncatalogued is not None:
         return np.isin(listed, lists.uncatalogued)
@@ -408,7 +409,7 @@ def _train_items_low(answers: Answers) -> Finding:
 
 
 def _ranks_of_train(answers: Answers) -> Ranks | str:
-    """Return the ranks of the train items, or a string that says why there are none."""
+    """Return the ranks of the training items, or a string that says why there are none."""
     if answers.trained is None:
         return "no train"
     if answers.given.brings_truth:
@@ -420,7 +421,7 @@ def _ranks_of_train(answers: Answers) -> Ranks | str:
     )
     try:
         return answers.source.rank(request)
-    except InputError:  # another check counts items that the source does not know
+    except InputError:  # another check counts the items that are unknown to the source
         return "the source knows none of the items"
 
 
@@ -464,7 +465,7 @@ def _no_better_than_chance(answers: Answers) -> Finding:
 
 
 def _difference(values: Float64, chance: Float64) -> stats.Interval:
-    """Return the interval of the mean difference, limited to what is possible for these users."""
+    """Return the interval of the mean difference from chance, limited to the possible range."""
     known = ~np.isnan(values)
     if not known.any():
         return stats.Interval.unknown(CONFIDENCE, 0, "No user has a value.")
@@ -488,7 +489,7 @@ def _evaluated(answers: Answers) -> EvaluationRecord:
     )
 
 
-# Each check has the name of its finding, and findings have this order.
+# The checks, by the names of their findings, which are reported in this order.
 CHECKS: dict[str, Callable[[Answers], Finding]] = {
     "changes_between_calls": _changes_between_calls,
     "rank_differs_from_list": _rank_differs_from_list,
@@ -509,7 +510,7 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 
 
 # For each kind of invalid place in generated lists: what is counted, what the finding means, and
-# the sentence if there is none.
+# the sentence if there is no such place.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",
@@ -532,7 +533,7 @@ OF_PLACES = {
 
 
 def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
-    """Return the checks of a source; those of generated lists say which places are invalid."""
+    """Return the checks for a source; for generated lists, they include the invalid places."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
     names = list(CHECKS)

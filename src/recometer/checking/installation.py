@@ -23,9 +23,10 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls to the kernel, and the results of a slow NumPy version (tests/helpers/kernel_problems.py).
+# Calls of the kernel, with the results of a slow NumPy version (see
+# tests/helpers/kernel_problems.py).
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
-# These functions have different code for each instruction set.
+# The kernel functions that are compiled separately for each instruction set.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
 
 
@@ -39,7 +40,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """The verdict as text."""
+        """The verdict as a string."""
         return "" if self.works else "WRONG"
 
 
@@ -72,7 +73,7 @@ class Installation(Printed):
         return {"works": self.works, "lines": self.table().records()}
 
     def table(self) -> Table:
-        """Return a row for everything that was checked."""
+        """Return a table with a row for each check."""
         wrong = [line.what for line in self.lines if not line.works]
         verdict = f"Wrong: {', '.join(wrong)}. Please report this." if wrong else "All is well."
         return Table(COLUMNS, self.lines, [verdict])
@@ -85,9 +86,9 @@ def check_installation() -> Installation:
     -------
     Installation
         The versions, the processor and the number of threads, followed by the outcome of each
-        comparison. A small evaluation is compared with a result that was computed by hand. For each
-        instruction set of this processor, ranks, lists, sums and hashes are compared with those
-        that plain NumPy found for the same input.
+        comparison. The result of a small evaluation is compared with one that was computed by hand.
+        For each instruction set of this processor, ranks, lists, sums and hashes are compared with
+        the results of plain NumPy code for the same input.
     """
     return Installation(tuple(_lines()))
 
@@ -136,7 +137,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
     for name, given, expected in _problems():
         own = {"instruction_set": instruction_set} if name in OF_A_SET else {}
         getattr(_kernel, name)(**given, **own)
-        for argument in expected.keys() - {"finished"}:  # only for later calls
+        for argument in expected.keys() - {"finished"}:  # not compared; later calls read it
             one, other = given[argument], expected[argument]
             compared += one.size
             different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))
@@ -146,7 +147,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
 
 
 def _problems() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Yield functions of the kernel, their arguments, and the output arrays after the call."""
+    """Yield the name, arguments and expected output arrays of each kernel call."""
     stored = json.loads(gzip.decompress(PROBLEMS.read_bytes()))
 
     def value(one: object) -> Any:

@@ -1,4 +1,4 @@
-"""`check` and `Preflight`: whether the output of a model can be evaluated."""
+"""`check` and `Preflight`, which tell whether the output of a model can be evaluated."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Preflight(Findings):
     Attributes
     ----------
     findings : tuple of Finding
-        The results of all checks, found or not, always in the same order.
+        The results of all checks in a fixed order, whether or not they found anything.
     source, test, train
-        Descriptions of the model's output and of the data; `train` is None if there is none.
+        Descriptions of the model's output and of the data; `train` is None without training data.
     n_checked, n_users : int
-        How many test users were checked, and how many there are.
+        The number of test users that were checked, and the number of all test users.
     k : int
         The number of places of each list that were checked.
     """
@@ -111,13 +111,13 @@ def check(
     k
         The number of places of each list to check.
     n_users
-        The number of test users to check, drawn at random; None checks all of them. All users
-        are also checked if they are positions, or if the source contains the truth. Unknown users
-        and items are always counted over all of test.
+        The number of test users to check, drawn at random; None checks all of them. All users are
+        also checked if the data have no ids, or if the source contains the test data. Unknown users
+        and items are always counted over all test interactions.
     protocol, **rules
         The rules that the evaluation will follow, as in `evaluate`.
     seed
-        Seed of the draw of users.
+        The seed for drawing users.
     threads
         Maximum number of threads. None uses all available processors.
 
@@ -170,7 +170,7 @@ def check(
         **rules,
     )
     with warnings.catch_warnings(), waiting("Checking"):
-        # Findings replace the warnings of `evaluate` here.
+        # Findings replace the warnings of `evaluate`.
         warnings.simplefilter("ignore", DataWarning)
         given = evaluator.case(source)
         given.check_ids()
@@ -194,7 +194,7 @@ def check(
 
 
 def _drawn(test: Interactions, n_users: int | None, seed: int) -> Interactions:
-    """Return the interactions of n users, drawn from those with interactions."""
+    """Return the interactions of `n_users` users, drawn from all users with interactions."""
     if n_users is None:
         return test
     n = _count(n_users, "n_users")

@@ -16,18 +16,18 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Facts, Request, Source
 
 Single = npt.NDArray[np.float32]
-MOST_TIED = 2**18  # maximum number of documents with equal scores to compare one by one
+MOST_TIED = 2**18  # maximum total length of the runs that are searched for tied documents
 
 
 class JudgedDocuments(Source):
-    """The ranks of each query's judged documents in its run, which is ordered by scores.
+    """The ranks of each query's judged documents in a run that is ordered by scores.
 
     Parameters
     ----------
     test
-        The judged documents, numbered from 0 on within each query, and their grades.
+        The judged documents, numbered from 0 within each query, and their grades.
     above, tied, before : int64 [n_judged]
-        As in `Ranks`, in the order of test.
+        As in `Ranks`, in the order of `test`.
     lengths : int64 [n_queries]
         The number of documents in each run.
     """
@@ -42,7 +42,9 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Rank judged documents; None unless ids are strings, and scores finite and rarely equal.
+        """Rank judged documents, or return None if the run does not allow it.
+
+        Ids must be strings, and scores must be finite and rarely equal.
 
         A grade below 0 means that a document was not judged. Such documents are left out, unless
         the query has no other documents.
@@ -51,7 +53,7 @@ class JudgedDocuments(Source):
         try:
             "".join(itertools.chain(run, *lists, *truths))  # faster than checking each id
             for scores_of_query in lists:
-                sum(scores_of_query.values())  # raises an error for texts, unlike NumPy
+                sum(scores_of_query.values())  # raises an error for strings, unlike NumPy
         except TypeError:
             return None
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -64,7 +66,7 @@ class JudgedDocuments(Source):
         test, documents, wanted = _judgements(lists, truths)
         user, rows = ragged.users_of(test.indptr), np.flatnonzero(~np.isnan(wanted))
         keys_of_rows, in_order = _keys(user[rows], wanted[rows]), keys.copy()
-        for begin, end in itertools.pairwise(first.tolist()):  # much faster than one sort of all
+        for begin, end in itertools.pairwise(first.tolist()):  # much faster than a single sort
             in_order[begin:end].sort()
         above, tied, before = (np.full(len(user), number) for number in (-1, 0, 0))
         left, right = (in_order.searchsorted(keys_of_rows, side) for side in ("left", "right"))
@@ -102,12 +104,12 @@ class JudgedDocuments(Source):
         )
 
     def describe(self) -> str:
-        """Return one line that describes what is evaluated."""
+        """Return a one-line description of what is evaluated."""
         return f"Runs: {len(self._lengths):,} queries, {int(self._lengths.sum()):,} documents"
 
     @property
     def facts(self) -> Facts:
-        """The arrays of the source, and the judged documents as the truth."""
+        """The arrays of the source, and the judged documents as its test data."""
         arrays = {"above": self._above, "tied": self._tied, "before": self._before}
         return Facts(arrays, truth=self._test)
 
@@ -115,7 +117,7 @@ class JudgedDocuments(Source):
 def _judgements(
     lists: Sequence[Mapping[str, float]], truths: Sequence[Mapping[str, int]]
 ) -> tuple[Interactions, list[str], Single]:
-    """Return the judged documents as test, their ids, and their scores (NaN if not in the run)."""
+    """Return the judged documents, their ids, and their scores (NaN if missing in the run)."""
     grades, scores = (
         np.array([*itertools.chain.from_iterable(column)], np.float64)
         for column in (
@@ -145,8 +147,9 @@ def _single(scores: Float64) -> Single:
 
 
 def _keys(user: Int64, scores: Single) -> UInt64:
-    """Return numbers that are in the order of users, and of their scores, the highest first."""
+    """Return integers that sort by user, and for each user by descending score."""
     bits = (np.float32(0) - scores).view(np.uint32)  # 0 and -0 become equal
-    # The bits of floats are in the order of floats if negative ones are reversed, and come first.
+    # Floats sort like their bits once the bits of negative floats are inverted, and the sign bit of
+    # all other floats is set.
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(2**31))
     return (user.astype(np.uint64) << np.uint64(32)) | bits

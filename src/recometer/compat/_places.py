@@ -1,4 +1,4 @@
-"""Lists in which every occurrence of an item counts, as in some libraries."""
+"""Lists in which every occurrence of an item counts, as it does in some libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.sources.base import Facts, Request, Source
 
 
 class CountedPlaces(Source):
-    """Lists in which an item counts at each of its places. -1 is padding.
+    """Lists in which an item counts at each of its places, and -1 is padding.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class CountedPlaces(Source):
         Item numbers, best first.
     n_items : int
     filler : float64 [n_users], optional
-        The gain of -1 for each user, as if it were a relevant item; 0 makes it a miss.
+        Each user's gain for the padding -1, as if it were a relevant item; 0 makes it a miss.
     truth
         The test data, if they come with the lists.
     """
@@ -84,11 +84,11 @@ class CountedPlaces(Source):
         )
 
     def describe(self) -> str:
-        """Return one line that describes what is evaluated."""
+        """Return a one-line description of what is evaluated."""
         return f"Lists: {self.lists.shape[0]:,} users, {self.lists.shape[1]:,} places"
 
     @property
     def facts(self) -> Facts:
-        """The lists, the gains of padding, and the truth if it comes with the lists."""
+        """The lists, the gains of padding, and the test data if they come with the lists."""
         arrays = {"lists": self.lists, "filler": self.filler}
         return Facts(arrays, truth=self.truth, input_order=True)

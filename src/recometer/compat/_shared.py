@@ -1,4 +1,4 @@
-"""Shared by drop-ins: evaluation under a convention, functions from rows, checks of arguments."""
+"""What all drop-ins share: evaluation under a convention, generated functions and checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def convention_of(name: str) -> Convention:
-    """Return the convention of this name."""
+    """Return the convention with this name."""
     convention = find(name)
     assert convention is not None
     return convention
@@ -77,7 +77,7 @@ def evaluated(
 def values_of(
     convention: str, source: Source, metrics: Iterable[str], **rules: Any
 ) -> dict[str, Float64]:
-    """Return only the values of each user, for a source that contains the truth.
+    """Return only the values of each user, for a source that contains its test data.
 
     This works like `evaluated` with one thread, but only parses names and rules once, because there
     may be many batches.
@@ -116,9 +116,10 @@ def unknown(library: str, what: str, name: object, known: Iterable[str]) -> Unkn
 
 
 def row(name: str, doc: str) -> Callable[[Function], Function]:
-    """Return a decorator that gives a function the name and the docstring of a row.
+    """Return a decorator that sets the name and the docstring of a function.
 
-    Editors cannot follow this, so `python tests/helpers/dropin_stubs.py` writes stubs for them.
+    Editors cannot analyse such functions, so `python tests/helpers/dropin_stubs.py` writes stubs
+    for them.
     """
 
     def named(function: Function) -> Function:
@@ -171,14 +172,14 @@ def several(name: str, value: Any, of: type = object) -> list[Any]:
 
 
 def one_of(name: str, value: Any, choices: Iterable[str | None]) -> None:
-    """Raise an error unless an option has one of some values."""
+    """Raise an error unless an option has one of the allowed values."""
     choices = list(choices)
     if not isinstance(value, str | None) or value not in choices:
         raise InputError(f"{name}={brief(value)} must be one of {choices}.")
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
-    """Return a sparse matrix or array as the SciPy type `kind`, with compressed rows."""
+    """Convert a sparse matrix or array to `kind`, a SciPy type with compressed rows."""
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):

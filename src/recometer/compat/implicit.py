@@ -37,10 +37,11 @@ def ranking_metrics_at_k(
 ) -> dict[str, float]:
     """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
 
-    Factor models with implicit's own ``recommend`` are ranked here, by all of their scores. For
-    other models, ``recommend(userids, user_items, N)`` is called as implicit calls it. The data are
-    sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is relevant,
-    whatever its value; `show_progress` has no effect, and 0 threads are all processors.
+    For factor models with implicit's own ``recommend``, this function ranks all items by their
+    scores. For other models, it calls ``recommend(userids, user_items, N)`` in the same way as
+    implicit. The data are sparse matrices (n_users, n_items). Every stored entry of
+    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and 0 threads
+    means all processors.
 
     Returns
     -------
@@ -118,7 +119,7 @@ AUC_at_k = _only("AUC_at_k", "auc", "the area under the ROC curve")
 
 
 def _is_ranked_here(model: Any) -> bool:
-    """Return whether a model has factors and uses implicit's own method to recommend."""
+    """Return whether a model has factors and implicit's own ``recommend`` method."""
     has_factors = all(hasattr(model, name) for name in ("user_factors", "item_factors"))
     recommend = getattr(type(model), "recommend", None)
     return has_factors and str(getattr(recommend, "__module__", "")).startswith("implicit.")
@@ -146,7 +147,7 @@ class RankedHere(Source):
         return self.ranks
 
     def ties_part(self, k: int) -> bool:
-        """Return whether place k separates a relevant item from items with the same score.
+        """Return whether a relevant item and another item are tied across place k.
 
         In that case, the order in which implicit reads the scores decides which items it lists.
         """
@@ -155,19 +156,19 @@ class RankedHere(Source):
         return bool(((above < k) & (above + tied >= k)).any())
 
     def describe(self) -> str:
-        """Return one line that describes what is evaluated."""
+        """Return a one-line description of what is evaluated."""
         return self.source.describe()
 
     @property
     def facts(self) -> Facts:
-        """The facts about the source."""
+        """The facts about the wrapped source."""
         return self.source.facts
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
-    """Request lists for the test users from a model, in batches as large as in implicit."""
+    """Request lists for the test users from a model, in batches of the same size as implicit's."""
     n_users, n_items = test.shape
-    lists = np.full((n_users, 0), -1, dtype=np.int64)  # may have fewer than k columns
+    lists = np.full((n_users, 0), -1, dtype=np.int64)  # the model may return fewer than k items
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]

@@ -52,10 +52,11 @@ def ranking_metrics_at_k(
 ) -> dict[str, float]:
     """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
 
-    Factor models with implicit's own ``recommend`` are ranked here, by all of their scores. For
-    other models, ``recommend(userids, user_items, N)`` is called as implicit calls it. The data are
-    sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is relevant,
-    whatever its value; `show_progress` has no effect, and 0 threads are all processors.
+    For factor models with implicit's own ``recommend``, this function ranks all items by their
+    scores. For other models, it calls ``recommend(userids, user_items, N)`` in the same way as
+    implicit. The data are sparse matrices (n_users, n_items). Every stored entry of
+    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and 0 threads
+    means all processors.
 
     Returns
     -------

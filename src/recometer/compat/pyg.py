@@ -2,12 +2,12 @@
 
 Nothing here derives from a class of PyTorch Geometric or TorchMetrics.
 
-`pred_index_mat` has the predictions of each source, best first (an integer tensor [batch_size, k]);
--1 fills the end of a row. `edge_label_index` has the row of the source and the index of the
-destination of each true edge (an integer tensor [2, n_edges], or two of [n_edges]), and
-`edge_label_weight` (a tensor [n_edges]) is only read by weighted metrics; edges without a positive
-weight do not count. ``compute()`` returns a float32 tensor without a dimension. Arguments that do
-not fit raise an InputError or InputTypeError.
+`pred_index_mat` (an integer tensor [batch_size, k]) holds the predictions for each source node,
+best first; -1 fills the end of a row. `edge_label_index` (an integer tensor [2, n_edges], or two
+tensors [n_edges]) holds the row of the source node and the index of the destination of each true
+edge. Only weighted metrics read `edge_label_weight` (a tensor [n_edges]); they ignore edges without
+a positive weight. ``compute()`` returns a zero-dimensional float32 tensor. Invalid arguments raise
+an InputError or InputTypeError.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class _Metric:
-    """Base class of all metrics, which accumulates the sum and the number of values."""
+    """The base class of all metrics, which accumulates the sum and the number of values."""
 
     higher_is_better = True
     weighted = False
@@ -57,7 +57,7 @@ class _Metric:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Discard all batches."""
         self.accum, self.total = 0.0, 0
 
     def update(
@@ -73,7 +73,7 @@ class _Metric:
     def __call__(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
-        """Add a batch, and return nothing; use `compute` for the metric."""
+        """Add a batch without returning its metric; `compute` returns the metric of all batches."""
         self.update(pred_index_mat, edge_label_index, edge_label_weight)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class _Metric:
 
 
 class LinkPredMetric(_Metric):
-    """A mean over the source nodes that have a destination.
+    """A metric that is averaged over the source nodes with a true edge.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class LinkPredMRR(LinkPredMetric):
 
 
 class LinkPredHitRatio(LinkPredMetric):
-    """Share of sources with a true edge in the list."""
+    """Share of source nodes with a true edge in the list."""
 
 
 class _WeightedMetric(LinkPredMetric):
@@ -162,14 +162,14 @@ class _ListMetric(_Metric):
 
 
 class LinkPredCoverage(_ListMetric):
-    """Share of the `num_dst_nodes` destinations that are in some list."""
+    """Share of the `num_dst_nodes` destinations that appear in at least one list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
         self.num_dst_nodes = _shared.whole("num_dst_nodes", num_dst_nodes)
         super().__init__(k)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Discard all batches."""
         self.mask = np.zeros(self.num_dst_nodes, dtype=bool)
 
     def _add(self, lists: Array) -> None:
@@ -182,7 +182,7 @@ class LinkPredCoverage(_ListMetric):
 
 
 class LinkPredDiversity(_ListMetric):
-    """Share of the pairs of items in a list with another `category`, a tensor [n_destinations]."""
+    """Share of pairs of listed items whose `category` (a tensor [n_destinations]) differs."""
 
     def __init__(self, k: int, category: Any) -> None:
         self.category = column_of("category", category)
@@ -191,7 +191,7 @@ class LinkPredDiversity(_ListMetric):
     def _add(self, lists: Array) -> None:
         check_below(lists, len(self.category))
         ordered = np.sort(self.category[lists], axis=1)
-        # The number of items in each category, from the lengths of runs.
+        # After sorting, the lengths of runs are the numbers of items in each category.
         same = np.zeros(len(lists))
         run = np.ones(len(lists))
         for place in range(1, ordered.shape[1]):
@@ -215,7 +215,7 @@ class LinkPredAveragePopularity(_ListMetric):
 
 
 class LinkPredPersonalization(_ListMetric):
-    """How much the lists of two of the first `max_src_nodes` sources differ on average.
+    """The mean difference between the lists of two of the first `max_src_nodes` source nodes.
 
     `batch_size` has no effect.
     """
@@ -227,7 +227,7 @@ class LinkPredPersonalization(_ListMetric):
         super().__init__(k)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Discard all batches."""
         self.preds: list[Array] = []
         self.total = 0
 
@@ -247,16 +247,16 @@ class LinkPredPersonalization(_ListMetric):
         name = f"LinkPredPersonalization@{lists.shape[1]}"
         from scipy.sparse import csr_array
 
-        # Only lists are compared, but test must not be empty.
+        # This metric only compares lists, but the test data must not be empty.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
         return tensor(evaluated("pyg", Lists(lists), test, [name]).mean()[name])
 
 
 class LinkPredMetricCollection(dict[str, _Metric]):
-    """Several metrics by name, which evaluate each batch only once.
+    """A dict of metrics that evaluates each batch only once.
 
-    The names of a sequence are ``"LinkPredMAP@10"``, and ``"WeightedLinkPredNDCG@10"`` for weighted
-    metrics.
+    Metrics that are passed as a sequence get names such as ``"LinkPredMAP@10"``, or
+    ``"WeightedLinkPredNDCG@10"`` if they are weighted.
     """
 
     def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:
@@ -273,10 +273,10 @@ class LinkPredMetricCollection(dict[str, _Metric]):
 
     @property
     def weighted(self) -> bool:
-        """Whether some metric reads weights."""
+        """Whether any metric reads weights."""
         return any(metric.weighted for metric in self.values())
 
-    # dict.update adds entries; that of PyTorch Geometric's collection adds a batch.
+    # dict.update adds entries, but update of PyTorch Geometric's collection adds a batch.
     def update(  # type: ignore[override]
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
@@ -296,7 +296,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
         return {name: metric.compute() for name, metric in self.items()}
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Discard all batches."""
         for metric in self.values():
             metric.reset()
 
@@ -350,7 +350,7 @@ class _Batch:
         n, n_items = len(self.lists), self.n_items
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, n_items)
-        # Sort nothing in the usual case: edges are distinct, and sorted by source and destination.
+        # Usually, edges are distinct and already sorted by source and destination.
         if n_items <= MAX_NUMBER and all_of(steps(pairs) > 0):
             return Interactions(
                 indptr=ragged.indptr_of(np.bincount(self.source, minlength=n)),
@@ -378,7 +378,7 @@ def _check_alike(pairs: Array, weight: Array) -> None:
 
 
 def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
-    """Add a batch to metrics that read the same edges."""
+    """Add a batch to several metrics that read the same edges."""
     if not metrics or not len(batch.source):
         return
     names = {metric.name for metric in metrics}
@@ -413,7 +413,7 @@ def lists_of(tensor: Any) -> Array:
     lists = as_array(tensor, "pred_index_mat")
     _shared.shape_of("pred_index_mat", lists, "batch_size, k")
     check_whole("pred_index_mat", lists, -1)
-    return lists.astype(np.int64, copy=False)  # an empty list becomes an array of floats
+    return lists.astype(np.int64, copy=False)  # NumPy reads an empty list as floats
 
 
 def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:

@@ -36,7 +36,7 @@ WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mul
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
 QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # examples for messages
-LEAST = 0.00001  # replaces smaller values before taking logarithms
+LEAST = 0.00001  # smaller values are raised to this number before taking their logarithms
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
 
@@ -50,10 +50,10 @@ supported_nicknames = {
 class RelevanceEvaluator:
     """Evaluates runs query by query, as ``pytrec_eval.RelevanceEvaluator`` does.
 
-    `measures` are names from `supported_measures`, with cut-offs after a dot or an underscore
-    (``"ndcg_cut.10,100"``, ``"P_5"``) or those of trec_eval without, or `supported_nicknames`.
-    Others raise an UnknownNameError (a ValueError). Documents are relevant from `relevance_level`
-    on.
+    `measures` are names from `supported_measures` or `supported_nicknames`. Cut-offs follow a dot
+    or an underscore (``"ndcg_cut.10,100"``, ``"P_5"``); a measure without cut-offs gets those of
+    trec_eval. Unknown names raise an UnknownNameError (a ValueError). Documents are relevant if
+    their grade is at least `relevance_level`.
 
     Examples
     --------
@@ -79,9 +79,9 @@ class RelevanceEvaluator:
         self.judged_docs_only = bool(judged_docs_only_flag)
 
     def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
-        """Return every measure, for each query that has a judgement and is in the run.
+        """Return every measure for each query that is in both the qrels and the run.
 
-        Among equal scores of documents, the greater id is first.
+        Documents with equal scores are in descending order of their ids.
         """
         _shared.dict_of_dicts("The run", scores, RUN)
         queries = [query for query in scores if query in self.query_relevance]
@@ -110,7 +110,7 @@ class RelevanceEvaluator:
         }
 
     def _is_judged(self, query: str, document: str) -> bool:
-        """Return whether a document was judged, that is, has a relevance of at least 0."""
+        """Return whether a document was judged, which means that its grade is at least 0."""
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
@@ -133,7 +133,7 @@ class RelevanceEvaluator:
         return values
 
     def _judged(self, query: str) -> dict[str, int]:
-        """Return the judged documents of a query, or all with a grade of 0 if none was judged."""
+        """Return the grades of a query's judged documents; if none was judged, 0 for all."""
         grades = self.query_relevance[query]
         return {d: grade for d, grade in grades.items() if grade >= 0} or dict.fromkeys(grades, 0)
 
@@ -167,7 +167,7 @@ def _derived(
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
-    """Expand measures into names of columns, with one name per cut-off."""
+    """Expand measures into the names of their values, one per cut-off."""
     names: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}

@@ -30,7 +30,7 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """A dict of dicts, or a data frame, with a number for each document of each query."""
+    """Data with a number for each document of each query: a dict of dicts, or a data frame."""
 
     _from_file: Callable[[Any], Any]
     _kind = ""
@@ -60,20 +60,20 @@ class _Queries:
         score_col: str = "score",
         name: str | None = None,
     ) -> Self:
-        """Read a data frame of any library with these columns."""
+        """Read a data frame of any library; the arguments name its columns."""
         made = cls(df, name)
         made._columns = (q_id_col, doc_id_col, score_col)
         return made
 
     @classmethod
     def from_file(cls, path: str, name: str | None = None) -> Self:
-        """Read a TREC file, also a gzipped one."""
+        """Read a TREC file, which may be gzipped."""
         frame = cls._from_file(as_path(path, cls._kind))
         score = "value" if cls._kind == "qrels" else "score"
         return cls.from_df(frame, "user", "item", score, name)
 
     def keys(self) -> list[str]:
-        """Return the ids of the queries, ascending."""
+        """Return the ids of the queries in ascending order."""
         if "keys" not in self._kept:
             queries: Any = self._data
             if not isinstance(self._data, Mapping):
@@ -100,7 +100,7 @@ class _Queries:
         return documents
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read the data with `kind`, which takes the column of numbers as the option `value`."""
+        """Read the data with `kind`, whose option `value` names the column of numbers."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -116,7 +116,7 @@ class _Queries:
 
 
 class Qrels(_Queries):
-    """The relevance of documents, as whole numbers. Documents are relevant from 1 on.
+    """The grades of documents, as whole numbers; grades of at least 1 are relevant.
 
     Parameters
     ----------
@@ -132,8 +132,8 @@ class Qrels(_Queries):
 class Run(_Queries):
     """The retrieved documents with their scores; the highest score is best.
 
-    The parameters are those of `Qrels`. After `evaluate`, `scores` has the values of queries by
-    metric, and `mean_scores` and `std_scores` their means and standard deviations.
+    The parameters are those of `Qrels`. After `evaluate`, `scores` holds the values of all queries
+    for each metric, and `mean_scores` and `std_scores` hold their means and standard deviations.
     """
 
     _from_file, _kind = staticmethod(read_run), "a run"
@@ -157,16 +157,17 @@ def evaluate(
 ) -> Any:
     """Compute metrics of a run, as ``ranx.evaluate`` does.
 
-    `qrels` and `run` are `Qrels` and `Run`, or anything they can be made from; objects of ranx are
-    accepted as well. Queries are matched by their ids, and raise an InputError if they differ,
-    unless `make_comparable` counts queries missing from the run as empty, and leaves out those
-    missing from the qrels. 0 threads are all processors.
+    `qrels` and `run` are `Qrels` and `Run`, or anything from which these can be made; objects of
+    ranx are accepted, too. Queries are matched by id. If their ids differ, `make_comparable` counts
+    queries missing from the run as empty and leaves out those missing from the qrels; without it,
+    an InputError is raised. 0 threads means all processors.
 
     Returns
     -------
     float, array or dict
         The mean of a metric; float64 [n_queries] by ascending id, if `return_mean` is False; or
-        ``{"mean": ..., "std": ...}``, if `return_std` is True. For several metrics, a dict of them.
+        ``{"mean": ..., "std": ...}``, if `return_std` is True. For several metrics, a dict with one
+        such entry per metric.
 
     Examples
     --------
@@ -213,7 +214,7 @@ def evaluate(
 
 
 def _as(kind: type[Any], data: Any) -> Any:
-    """Convert data to Qrels or a Run."""
+    """Convert data to `kind`, which is `Qrels` or `Run`."""
     if isinstance(data, kind):
         return data
     module = type(data).__module__.split(".")[0]
@@ -241,7 +242,7 @@ def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
 
 
 class _Meaning(NamedTuple):
-    """The name of a metric in the convention, the least relevant grade, and a factor."""
+    """A metric's name in the convention, the lowest relevant grade, and a factor for its values."""
 
     name: str
     level: int
@@ -249,7 +250,7 @@ class _Meaning(NamedTuple):
 
 
 def _meaning(name: str, largest: float) -> _Meaning:
-    """Read the name of a metric; `largest` is the largest grade."""
+    """Translate ranx's name of a metric; `largest` is the largest grade in the qrels."""
     plain, level = name, 1
     if match := LEVEL.fullmatch(name):
         plain, level = match[1], int(match[2])

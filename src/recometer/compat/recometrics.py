@@ -1,8 +1,8 @@
 """Drop-in functions for the package recometrics 0.1.6: same parameters, names and numbers.
 
 Parameters mean the same as in recometrics, and ``docs/from_recometrics.md`` lists intended
-differences. Numbers out of range and shapes that do not fit raise an `InputError`, and arguments of
-another type an `InputTypeError`. A `DataWarning` says which rows were ignored.
+differences. Numbers out of range and mismatched shapes raise an `InputError`, and arguments of a
+wrong type raise an `InputTypeError`. A `DataWarning` says which rows were ignored.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ __all__ = [
 
 CONVENTION = find("recometrics")
 assert CONVENTION is not None
-# The metric of each column, in the order of the columns. Areas with a cut-off are omitted, because
-# they share the column of the areas without. Names with parameters are omitted, too.
+# The metric in each column, in the order of the columns. Areas with a cut-off are omitted, because
+# they share a column with the areas without one. Names with parameters are omitted, too.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): entry.metric_name
     for entry in CONVENTION.entries
@@ -68,7 +68,7 @@ AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
 
 
 class MissingPandasError(RecometerError, ImportError):
-    """A DataFrame was requested, but pandas is not installed."""
+    """Raised if a DataFrame is requested, but pandas is not installed."""
 
 
 def calc_reco_metrics(
@@ -105,10 +105,10 @@ def calc_reco_metrics(
 ) -> pd.DataFrame | dict[str, Any]:
     """Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
 
-    Three parameters are those of the package for R: with ``by_rows=False``, `A` and `B` have a
-    column per user and item; `sort_indices` has no effect, because indices need not be sorted; and
-    ``names="r"`` calls the columns p_at_k, tp_at_k, ..., roc_auc, pr_auc and k. With
-    ``break_ties_with_noise=False``, the lower of two items with equal scores comes first.
+    Three parameters come from the R package: with ``by_rows=False``, `A` has a column per user and
+    `B` a column per item; `sort_indices` has no effect, because indices need not be sorted; and
+    ``names="r"`` names the columns p_at_k, tp_at_k, ..., roc_auc, pr_auc and k. With
+    ``break_ties_with_noise=False``, tied items are ranked in the order of their columns.
 
     Returns
     -------
@@ -197,12 +197,12 @@ def calc_reco_metrics(
 def undefined_values(
     ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
 ) -> dict[str, Bool]:
-    """Return for each column the users for whom recometrics returns NaN: bool [n_users].
+    """Return, for each column, the users for whom recometrics returns NaN: bool [n_users].
 
     In `ranks`, every judged item is relevant. `labels` has all requested columns, because some
     rules depend on which other columns are requested. `protocol` has the rules that apply to all
-    columns: the least number of relevant items and of items to rank (at least k), cold start, and
-    scores that are NaN, infinite or all equal.
+    columns: the minimum number of relevant items, the minimum number of items to rank (at least k),
+    and what happens to cold-start users and to scores that are NaN, infinite or all equal.
     """
     asked = set(labels)
     ranked = RankedUsers(ranks)
@@ -216,7 +216,8 @@ def undefined_values(
     if not asked & {"AP@K", "TAP@K", "RR@K", *AREAS}:
         nothing_at_all |= no_choice
     # If all candidates are in the first k places, P, TP, R and Hit at k are NaN. recometrics still
-    # returns the cumulative ones if it reads these places for a metric that depends on their order.
+    # returns their cumulative values if it reads these places for a metric that depends on their
+    # order.
     ordered = {"AP@K", "TAP@K", "NDCG@K"}
     walked = asked & {*ordered, "P@K", "TP@K", "R@K"} and asked & {*ordered, "RR@K"}
     kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
@@ -262,7 +263,7 @@ def _values(
 
 
 def _named(label: str, names: Names) -> str:
-    """Return the name of a column: ``"NDCG@5"`` is ndcg_at_5 in R."""
+    """Return the name of a column; ``"NDCG@5"`` is named ``ndcg_at_5`` in R."""
     return label if names == "python" else label.replace("@", "_at_").lower()
 
 
@@ -293,7 +294,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def seed_of(seed: Any) -> int:
-    """Return a seed, which is drawn if the argument is a random generator."""
+    """Return a seed; a random generator draws one."""
     largest = np.iinfo(np.int32).max
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(largest))
@@ -303,7 +304,7 @@ def seed_of(seed: Any) -> int:
 
 
 def threads_of(nthreads: Any) -> int:
-    """Return the number of threads; negative ones count down from all processors, as in joblib."""
+    """Return the number of threads; as in joblib, -1 means all processors, -2 all but one, ..."""
     if nthreads is None:
         return 1
     threads = whole("nthreads", nthreads, least=-(2**31))
@@ -333,7 +334,7 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
 def factors_of(
     A: Array | None, B: Array | None, item_biases: npt.ArrayLike | None, shape: tuple[int, int]
 ) -> tuple[Factors, np.dtype[Any]]:
-    """Return the model, and the dtype of the computation."""
+    """Return the model as a source, and the dtype of the computation."""
     n_users, n_items = shape
     if (A is None) != (B is None):
         raise InputError("A and B must both be given, or both be None.")

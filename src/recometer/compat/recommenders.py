@@ -1,11 +1,12 @@
 """Drop-in for recommenders.evaluation.python_evaluation, of Microsoft's Recommenders.
 
-`rating_true` and `rating_pred` are data frames of any library, whose columns ``col_...`` name.
-Rankings count every row of `rating_true` as relevant, whatever its rating, and return the mean over
-the users of both frames. Of the rows of a user in `rating_pred`, the best `k`
-(``relevancy_method="top_k"``) or `threshold` (``"by_threshold"``) count, or all in their order
-(None); lists longer than `k` raise an InputError. Ratings compare the pairs in both frames, and
-raise an InputError if there are none. A missing column raises a ColumnError.
+`rating_true` and `rating_pred` are data frames of any library; the arguments ``col_...`` name their
+columns. Ranking metrics count every row of `rating_true` as relevant, whatever its rating, and
+return the mean over the users who are in both frames. They read each user's best `k` rows of
+`rating_pred` (``relevancy_method="top_k"``), the best `threshold` rows (``"by_threshold"``), or all
+rows in their order (None). Lists longer than `k` raise an InputError. Rating metrics compare the
+pairs that are in both frames, and raise an InputError if there are none. A missing column raises a
+ColumnError.
 """
 
 from __future__ import annotations
@@ -98,10 +99,10 @@ precision_at_k = _ranked(
 recall_at_k = _ranked("recall_at_k", "Calculate recall at k.")
 r_precision_at_k = _ranked(
     "r_precision_at_k",
-    "Calculate the precision at the number of relevant items, at most k, over users with a hit.",
+    "Calculate precision at the number of relevant items (at most k), over users with a hit.",
 )
-map = _ranked("map", "Calculate the mean average precision, divided by the relevant items.")
-map_at_k = _ranked("map_at_k", "Calculate the mean average precision, divided by at most k.")
+map = _ranked("map", "Calculate MAP, which divides by the number of relevant items.")
+map_at_k = _ranked("map_at_k", "Calculate MAP, which divides by min(k, relevant items).")
 
 
 def ndcg_at_k(
@@ -120,8 +121,9 @@ def ndcg_at_k(
 ) -> float:
     """Calculate NDCG at k, over the users of `rating_true`.
 
-    The gain of an item is 1, its rating r in `col_rating` (``score_type="raw"``), or 2^r - 1
-    (``"exp"``). The base of the logarithm, `discfun_type`, cancels out.
+    The gain of an item with the rating r in `col_rating` is 1 (``score_type="binary"``), r
+    (``"raw"``) or 2^r - 1 (``"exp"``). `discfun_type` has no effect, because the base of the
+    logarithm cancels out.
     """
     _shared.one_of("score_type", score_type, ["binary", "raw", "exp"])
     _shared.one_of("discfun_type", discfun_type, ["loge", "log2"])
@@ -164,7 +166,7 @@ def _mean_of_lists(
 
 
 def _joined(truth: dict[str, Any], predictions: dict[str, Any]) -> Any:
-    """Return the ratings and scores of the pairs in both frames, all under one user."""
+    """Return the ratings and scores of the pairs in both frames, assigned to a single user."""
     import polars as pl
 
     for name, plural in (("user", "users"), ("item", "items")):

@@ -55,7 +55,7 @@ def map(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate the mean average precision, divided by the relevant items."""
+    """Calculate MAP, which divides by the number of relevant items."""
 
 def map_at_k(
     rating_true: Any,
@@ -68,7 +68,7 @@ def map_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate the mean average precision, divided by at most k."""
+    """Calculate MAP, which divides by min(k, relevant items)."""
 
 def ndcg_at_k(
     rating_true: Any,
@@ -86,8 +86,9 @@ def ndcg_at_k(
 ) -> float:
     """Calculate NDCG at k, over the users of `rating_true`.
 
-    The gain of an item is 1, its rating r in `col_rating` (``score_type="raw"``), or 2^r - 1
-    (``"exp"``). The base of the logarithm, `discfun_type`, cancels out.
+    The gain of an item with the rating r in `col_rating` is 1 (``score_type="binary"``), r
+    (``"raw"``) or 2^r - 1 (``"exp"``). `discfun_type` has no effect, because the base of the
+    logarithm cancels out.
     """
 
 def precision_at_k(
@@ -124,7 +125,7 @@ def r_precision_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate the precision at the number of relevant items, at most k, over users with a hit."""
+    """Calculate precision at the number of relevant items (at most k), over users with a hit."""
 
 def recall_at_k(
     rating_true: Any,

@@ -16,7 +16,8 @@ from recometer.sources.lists import Lists
 __all__ = ["calc_metrics"]
 
 USER, ITEM, RANK = "user_id", "item_id", "rank"  # as in rectools.Columns
-# Attributes of metrics that become parameters in brackets after the name, and their defaults.
+# The attributes of RecTools' metrics that become parameters in brackets after the metric's name,
+# with their defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
     "Precision": {"r_precision": False},
     "F1Beta": {"beta": 1.0},
@@ -41,10 +42,10 @@ def calc_metrics(
 ) -> dict[str, float]:
     """Calculate metrics of recommendations, as ``rectools.metrics.calc_metrics`` does.
 
-    `metrics` has metric objects of RecTools, such as ``NDCG(k=10)``, of which only the class and
+    `metrics` holds RecTools' metric objects, such as ``NDCG(k=10)``; only their classes and
     attributes are read. `reco` has the columns ``user_id``, ``item_id`` and ``rank``. `ref_reco`
-    must be None, because Intersection is not available; another metric or option that is not
-    available raises an UnknownNameError or InputError, as do missing data that a metric reads.
+    must be None, because Intersection is not available. Other unavailable metrics and options raise
+    an UnknownNameError or InputError, and so do metrics whose data are missing.
 
     Examples
     --------
@@ -85,7 +86,7 @@ def _evaluated(
     interactions: Any,
     prev_interactions: Any,
 ) -> Evaluation:
-    # `evaluate` needs a test even if all metrics only read the lists.
+    # `evaluate` needs test data even if every metric reads only the lists.
     test = prev_interactions if interactions is None else interactions
     options: dict[str, Any] = {}
     if of_lists and prev_interactions is not None:
@@ -118,7 +119,7 @@ def _check_given(key: str, kind: str, given: Mapping[str, Any]) -> None:
 
 
 def _name_of(metric: Any) -> str:
-    """Return the name of a RecTools metric in the convention."""
+    """Return the name that the convention uses for a RecTools metric."""
     kind = type(metric).__name__
     if not type(metric).__module__.startswith("rectools.") or kind not in KNOWN:
         raise unknown("RecTools", "metric", kind, KNOWN)

@@ -1,8 +1,8 @@
 """Drop-in for the ranking metrics of scikit-learn's sklearn.metrics.
 
-`y_true` and `y_score` are arrays (n_samples, n_labels) of finite numbers, the highest score being
+`y_true` and `y_score` are arrays (n_samples, n_labels) of finite numbers; the highest score is
 best. The functions return the mean over rows, weighted by `sample_weight` (n_samples,), and raise
-InputError if shapes do not fit or numbers are out of range.
+an InputError if shapes do not match or numbers are out of range.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def dcg_score(
     gains, scores = _matrices(y_true, y_score)
     if not isinstance(log_base, numbers.Real) or not log_base > 0 or log_base == 1:
         raise InputError(f"log_base={log_base!r} must be a number above 0, and not 1.")
-    # If there are negative gains, shift all gains up to 0, and subtract the shift from the sum.
+    # If any gain is negative, shift all gains so that none is negative, and correct the sum.
     scores = _in_some_order(y_score) if flag("ignore_ties", ignore_ties) else scores
     k = None if k is None else _shared.whole("k", k)
     least = min(0.0, float(gains.min()))
@@ -86,8 +86,8 @@ def label_ranking_average_precision_score(
 ) -> float:
     """Calculate the average precision of true labels, as scikit-learn's function of this name does.
 
-    `y_true` has 1 for a true label and 0 for another, and may be sparse. Labels with equal scores
-    all count as found, and rows with only true or only false labels count as 1.
+    `y_true` is 1 for true labels and 0 for all others, and may be sparse. Labels with equal scores
+    share the lowest of their places, and rows with only true or only false labels count as 1.
     """
     dense = y_true.toarray() if hasattr(y_true, "toarray") else y_true
     gains, scores = _matrices(dense, y_score)
@@ -130,7 +130,7 @@ def _in_some_order(y_score: npt.ArrayLike) -> Float64:
 def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float64:
     if k is not None:
         name += f"@{_shared.whole('k', k)}"
-    if not gains.any():  # test is empty
+    if not gains.any():  # the test data would be empty
         nothing = 1.0 if name.startswith("label") else 0.0
         return np.full(len(gains), nothing)
     return evaluated("sklearn", Scores(scores), gains, [name], threads=None)[name]

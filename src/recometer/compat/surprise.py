@@ -1,7 +1,8 @@
 """Drop-in for surprise.accuracy: errors of predicted ratings.
 
-`predictions` are tuples of user, item, true rating, estimate and details, as ``test()`` of an
-algorithm of Surprise returns them. The functions raise InputError (a ValueError) if there are none.
+`predictions` are tuples of user, item, true rating, estimate and details, as returned by the
+``test()`` method of Surprise's algorithms. Without predictions, the functions raise an InputError
+(a ValueError).
 """
 
 from __future__ import annotations
@@ -66,15 +67,15 @@ fcp = _printed(
     "FCP:  ",
     """Calculate the fraction of concordant pairs, as ``surprise.accuracy.fcp`` does.
 
-    A pair of ratings of one user is right if the estimates have the same order. The value is the
-    mean number of right pairs over users who have one, divided by the sum of itself and the mean
-    number of wrong pairs over users who have one.
+    A pair of ratings by the same user is right if its estimates are in the same order, and
+    otherwise wrong. The value is r / (r + w): r is the mean number of right pairs over users with a
+    right pair, and w is the mean number of wrong pairs over users with a wrong pair.
     """,
 )
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
-    """Return true ratings and estimates, best first for each user, or all under one user."""
+    """Return true ratings and estimates, sorted by user and estimate, or all for one user."""
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(

@@ -6,9 +6,9 @@ from typing import Any
 def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
     """Calculate the fraction of concordant pairs, as ``surprise.accuracy.fcp`` does.
 
-    A pair of ratings of one user is right if the estimates have the same order. The value is the
-    mean number of right pairs over users who have one, divided by the sum of itself and the mean
-    number of wrong pairs over users who have one.
+    A pair of ratings by the same user is right if its estimates are in the same order, and
+    otherwise wrong. The value is r / (r + w): r is the mean number of right pairs over users with a
+    right pair, and w is the mean number of wrong pairs over users with a wrong pair.
     """
 
 def mae(predictions: Sequence[Any], verbose: bool = True) -> float:

@@ -1,8 +1,8 @@
 """Drop-in for the classes of torchmetrics.retrieval, which collect batches.
 
-Nothing here derives from a class of TorchMetrics. `preds` are scores (float tensors [n]), of which
-only those above 0 count as found, except in NDCG, the hit rate and areas. `target` (a bool or
-integer tensor [n]) says whether each item is relevant. Arguments that do not fit raise an
+Nothing here derives from a class of TorchMetrics. `preds` are scores (a float tensor [n]). Items
+count as retrieved only if their score is above 0, except in NDCG, the hit rate and areas. `target`
+(a bool or integer tensor [n]) says whether each item is relevant. Invalid arguments raise an
 InputError.
 """
 
@@ -25,11 +25,11 @@ from recometer.sources.scores import Scores
 from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
-ABOVE_ZERO = 1e-300  # the least gain of a relevant item
-DENSE = 4  # maximum number of cells per pair in a padded table
-AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # average over the orders of equal scores
+ABOVE_ZERO = 1e-300  # items are relevant if their gain is at least this large
+DENSE = 4  # a padded table is used only if it has at most this many cells per pair
+AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # averaged over orders of ties
 ACTIONS = ("neg", "pos", "skip", "error")
-# torch's median of an even number of values is the lower middle value.
+# In torch, the median of an even number of values is the lower of the two middle values.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
     "mean": np.mean,
     "median": lambda values: np.sort(values)[(len(values) - 1) // 2],
@@ -39,11 +39,11 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 class RetrievalMetric:
-    """Collects scored pairs of queries and items, and computes their metric.
+    """Collects scored pairs of queries and items, and computes a metric from them.
 
-    `top_k` is the number of first places that count, or None for all. Queries without a relevant
-    item (for `RetrievalFallOut`, without an irrelevant item) follow `empty_target_action`, and
-    pairs whose target is `ignore_index` are left out.
+    Only the first `top_k` places count, or all places if it is None. `empty_target_action` says
+    what happens to queries without a relevant item (for `RetrievalFallOut`, without an irrelevant
+    item). Pairs whose target is `ignore_index` are left out.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class RetrievalMetric:
     """
 
     higher_is_better = True
-    brackets = ""  # parameters after the name of the metric in the convention
+    brackets = ""  # the parameters, in brackets, that follow the metric's name in the convention
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class RetrievalMetric:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all pairs."""
+        """Discard all pairs."""
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
-        """Add pairs, as tensors of one shape; `indexes` has the number of each pair's query."""
+        """Add pairs, as tensors of equal shape; `indexes` holds the query number of each pair."""
         if indexes is None:
             raise InputError("indexes=None: every pair needs the index of its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}
@@ -103,7 +103,7 @@ class RetrievalMetric:
         self._parts.append((arrays[0], arrays[1], arrays[2]))
 
     def compute(self) -> Any:
-        """Return the metric of all pairs so far, a float32 tensor without a dimension."""
+        """Return the metric over all pairs so far, as a zero-dimensional float32 tensor."""
         if not self._parts:
             return tensor(0.0)
         preds, target, indexes = (
@@ -123,7 +123,7 @@ class RetrievalMetric:
             ) from error
 
     def __call__(self, preds: Any, target: Any, indexes: Any) -> Any:
-        """Add pairs, and return the metric of only these pairs."""
+        """Add pairs, and return the metric over these pairs alone."""
         before = self._parts
         self.reset()
         self.update(preds, target, indexes)
@@ -134,7 +134,7 @@ class RetrievalMetric:
     forward = __call__
 
     def _values(self, preds: Array, target: Array, indexes: Array) -> Float64:
-        """Return the values of the queries that count, by ascending index."""
+        """Return the values of the queries that count, in ascending order of their indexes."""
         _, query = np.unique(indexes, return_inverse=True)
         values = self._measured(preds, target, query)
         wanted = target if self.higher_is_better else 1 - target.astype(np.float64)
@@ -147,7 +147,7 @@ class RetrievalMetric:
         return np.where(empty, float(self.empty_target_action == "pos"), values)
 
     def _measured(self, preds: Array, target: Array, query: Array) -> Float64:
-        """Return the values of all queries, 0 ... n - 1."""
+        """Return the values of all queries, which are numbered from 0."""
         name, cutoff = type(self).__name__, self.top_k
         if not np.issubdtype(preds.dtype, np.floating):
             raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
@@ -155,7 +155,7 @@ class RetrievalMetric:
             raise InputError("target has other values than 0 and 1, and must be binary.")
         if (target < 0).any():
             raise InputError("target has gains below 0.")
-        # TorchMetrics also rounds to float32, and scores that are then equal are ties.
+        # TorchMetrics rounds to float32, too; scores that become equal are ties.
         preds = preds.astype(np.float32, copy=False)
         if name == "RetrievalAUROC":
             preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
@@ -194,7 +194,7 @@ class RetrievalRecall(RetrievalMetric):
 
 
 class RetrievalHitRate(RetrievalMetric):
-    """Share of queries with something relevant listed."""
+    """Share of queries with a relevant item in the list."""
 
 
 class RetrievalNormalizedDCG(RetrievalMetric):
@@ -286,7 +286,7 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
         return preds, target, query
     torch, some = sys.modules.get("torch"), odd[query]
     preds = preds.copy()
-    if torch is not None:  # the last bits decide which sigmoids are equal
+    if torch is not None:  # use torch's sigmoid, because the last bits decide which values are tied
         preds[some] = torch.sigmoid(torch.as_tensor(preds[some])).numpy()
     else:
         with np.errstate(over="ignore"):
@@ -295,7 +295,7 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
-    """Return a table of scores with a row per query, and the targets. None if it is mostly padding.
+    """Return a table of scores, with a row per query, and its targets; None if mostly padding.
 
     Padding has a score of -inf, so it is not a candidate.
     """

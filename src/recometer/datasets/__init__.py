@@ -1,7 +1,7 @@
-"""Real data that come with the package, for trying things out.
+"""Real data that come with the package, for experiments and examples.
 
 Anonymous Microsoft Web Data: Breese, Heckerman & Kadie (1998), UCI Machine Learning
-Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. ``data/msweb/ATTRIBUTION.md`` lists the
+Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. ``msweb/ATTRIBUTION.md`` lists the
 changes.
 """
 
@@ -29,8 +29,8 @@ def msweb() -> Interactions:
     Returns
     -------
     Interactions
-        98,653 visits of 32,710 users to 285 areas, without values and times. `msweb_items` has the
-        titles of the items.
+        98,653 visits of 32,710 users to 285 areas, without values or times. `msweb_items` returns
+        the titles of the areas.
     """
     return Interactions.of(_read("interactions"), user="user_id", item="item_id")
 

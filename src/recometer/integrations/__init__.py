@@ -1,4 +1,4 @@
 """recometer in other tools: experiment trackers, training loops and hyperparameter searches.
 
-Each module has the name of its library, which no other module imports.
+Each module is named after its library, and no other module imports this library.
 """

@@ -1,4 +1,4 @@
-"""Load pickles of numbers, strings, arrays and ids, but nothing that could run as code."""
+"""Load pickles of numbers, strings, arrays and ids, and refuse anything that could run code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from recometer.errors import InputError
 
-# Functions that rebuild arrays and ids. None of them calls its arguments.
+# Functions that rebuild arrays and ids. None of them calls any of its arguments.
 KNOWN = {
     "numpy._core.multiarray": {"_reconstruct", "scalar"},
     "numpy._core.numeric": {"_frombuffer"},

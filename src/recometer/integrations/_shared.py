@@ -1,4 +1,4 @@
-"""Shared by integrations: checks of arguments, and names of metrics in loggers."""
+"""What integrations share: checks of arguments, and the names of metrics in loggers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
 
 
 def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-    """Return means under the names for loggers, such as ``val_ndcg_at_10``."""
+    """Return the means under their names in loggers, such as ``val_ndcg_at_10``."""
     return {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
 
 
 class Evaluating:
-    """Base of training-loop callbacks: their arguments, and how they make a source from a model."""
+    """The base class of training callbacks: their arguments, and how they evaluate a model."""
 
     source_needed: ClassVar[bool] = True
-    """Whether a model cannot be evaluated without a function that makes a source from it."""
+    """Whether the user must pass a function that makes a source from the model."""
     result: Evaluation | None
 
     def _take(
@@ -36,7 +36,7 @@ class Evaluating:
         prefix: str,
         every_n_epochs: int,
     ) -> None:
-        """Check and keep the arguments."""
+        """Check the arguments, and set them as attributes."""
         check_evaluator(evaluator)
         if not callable(source) and (self.source_needed or source is not None):
             raise wrong_type(
@@ -72,7 +72,7 @@ class Evaluating:
 
 
 def check_evaluator(evaluator: object) -> None:
-    """Raise an error unless this is an evaluator with a test."""
+    """Raise an error unless the argument is an evaluator with test data."""
     if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
         raise InputTypeError(
             "RecometerCallback takes an evaluator with a test, found "

@@ -36,12 +36,12 @@ def evaluator_of_rows(
     threads: int | None,
     rules: Mapping[str, Any],
 ) -> Evaluator:
-    """Return an evaluator for rows that contain their truth.
+    """Return an evaluator for rows that contain their labels.
 
     Raises
     ------
     InputError
-        If `rules` contain an argument of an evaluator that does not apply to rows.
+        If `rules` contains an argument of `Evaluator` that does not apply to such rows.
     """
     how: dict[str, Any] = {"protocol": protocol, "threads": threads, "progress": False}
     for name in rules:
@@ -54,12 +54,12 @@ def evaluator_of_rows(
 
 
 class GroupedMetrics:
-    """Metrics of the rows of queries, in the given order. Queries are users and rows are items."""
+    """Metrics for rows in queries. Queries play the role of users, and rows the role of items."""
 
     convention: ClassVar[str]
-    """The convention of the library, which is the default."""
+    """The library's own convention, which is the default."""
     taken: ClassVar[tuple[str, ...]] = ()
-    """Names of metrics, without cut-offs, that the library itself uses."""
+    """The names, without cut-offs, of the metrics that the library has itself."""
 
     def __init__(
         self,
@@ -87,13 +87,13 @@ class GroupedMetrics:
     ) -> list[Value]:
         """Return the mean of each metric over queries. The rows of a query must be adjacent.
 
-        `label` and `score` have an entry per row. `sizes` (the numbers of rows) and `weights` have
-        an entry per query.
+        `label` and `score` have an entry per row. `sizes` (the numbers of rows of the queries) and
+        `weights` have an entry per query.
 
         Raises
         ------
         InputError
-            If there are no queries, or sizes or weights do not match.
+            If there are no queries, or `sizes` or `weights` do not match the rows.
         InputTypeError
             If labels, scores or weights are not numbers.
         """
@@ -117,6 +117,6 @@ class GroupedMetrics:
         ]
 
     def shown(self, metric: str) -> str:
-        """Return the name to show, with a prefix if the library has a metric of the same name."""
+        """Return a metric's name, with a prefix if the library has a metric of this name."""
         name = re.split(r"[@(-]", metric)[0]
         return f"recometer_{metric}" if name in self.taken else metric

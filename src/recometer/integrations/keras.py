@@ -1,4 +1,4 @@
-"""Keras: an evaluation on the whole catalogue at the end of each epoch."""
+"""Keras: evaluation on the whole catalogue at the end of each epoch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     prefix
         The prefix for names, which follow `Evaluation.flat`: ``val_ndcg_at_10``.
     every_n_epochs
-        The number of epochs between evaluations. In between, the logs have the latest means,
+        The number of epochs between evaluations. In other epochs, the logs repeat the latest means,
         because callbacks that monitor them need a value.
 
     Attributes
@@ -43,8 +43,8 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     InputError
         If `every_n_epochs` is less than 1.
     InputTypeError
-        If `evaluator` is not an evaluator with a test, `source` is not a function, or `prefix` is
-        not a text.
+        If `evaluator` is not an evaluator with test data, `source` is not a function, or `prefix`
+        is not a string.
     MissingExtraError
         On import, if Keras is not installed.
 
@@ -68,7 +68,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._fits = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Forget the values of an earlier training."""
+        """Discard the values of an earlier training."""
         self.result, self._fits = None, True
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
@@ -77,7 +77,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._warn_if_never()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn if this is not the validation within a training."""
+        """Warn if this is ``model.evaluate`` rather than the validation during training."""
         if not self._fits:
             warn(
                 "RecometerCallback evaluates at the end of epochs of fit(), and has no effect in "
@@ -90,7 +90,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         Raises
         ------
         InputError
-            If the logs have a value of the same name, for instance from another callback.
+            If the logs already have a value of the same name, for instance from another callback.
         ModelError
             If the function `source` raises an exception.
         """

@@ -17,15 +17,15 @@ class RankingMetrics(GroupedMetrics):
     """Metrics to pass to LightGBM as ``feval``.
 
     Values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the
-    default convention ``lightgbm``, ``ndcg@10`` and ``map@10`` are the numbers that LightGBM itself
-    prints, where queries without a relevant document count as 1. LightGBM records them under the
-    names ``recometer_ndcg@10`` and ``recometer_map@10``, so that they do not replace its own
-    values.
+    default convention ``lightgbm``, the values of ``ndcg@10`` and ``map@10`` equal those that
+    LightGBM itself prints, for which queries without a relevant document count as 1. LightGBM
+    records the values under the names ``recometer_ndcg@10`` and ``recometer_map@10``, so that they
+    do not replace its own.
 
     Parameters
     ----------
     metrics
-        As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
+        The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
     protocol
         The convention. None means LightGBM's; ``"recometer"`` leaves out queries without a relevant
         document.
@@ -37,9 +37,9 @@ class RankingMetrics(GroupedMetrics):
     Notes
     -----
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
-    For a query without a relevant document, LightGBM adds 1 whatever its weight, so the mean may
-    exceed 1. A table of gains (``label_gain``) raises an error with ``ndcg@10``, which has gains of
-    2^label - 1, except in `of_ranker`, which does not see the table.
+    A query without a relevant document adds 1 to the sum, whatever its weight, as in LightGBM, so
+    the mean may exceed 1. A table of gains (``label_gain``) raises an error with ``ndcg@10``, whose
+    gains are 2^label - 1. `of_ranker` does not see this table, and raises no error.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class RankingMetrics(GroupedMetrics):
     taken = ("ndcg", "map")
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
-        """Return (name, value, whether higher is better) for each metric, given a Dataset.
+        """Return a tuple (name, value, higher is better) for each metric, given a Dataset.
 
         Raises
         ------
         InputError
-            If LightGBM uses its own table of gains (``label_gain``), which ``ndcg`` of the
-            convention does not. Otherwise as for `of_ranker`.
+            If the data have a table of gains (``label_gain``) that the convention's ``ndcg`` does
+            not use. The errors of `of_ranker` are raised, too.
         """
         if not hasattr(data, "get_group"):
             raise InputTypeError(
@@ -87,12 +87,12 @@ class RankingMetrics(GroupedMetrics):
         weight: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
     ) -> list[tuple[str, float, bool]]:
-        """Return the same for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
+        """Return the same tuples for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
 
         Raises
         ------
         InputError
-            If the data have no groups, or arguments do not fit each other.
+            If the data have no groups, or the lengths of arguments do not match.
         InputTypeError
             If labels, scores or weights are not numbers.
         """

@@ -1,4 +1,4 @@
-"""Lightning: an evaluation on the whole catalogue at the end of each validation."""
+"""Lightning: evaluation on the whole catalogue at the end of each validation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch: Any = need("torch", "RecometerCallback", "lightning")
 
 
 TEST = "test_"
-"""The prefix of means in ``trainer.test``."""
+"""The prefix for the names of means that are logged in ``trainer.test``."""
 
 
 class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
@@ -24,8 +24,8 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     The evaluator decides whether training items are left out. Means are logged under the names
     of `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation,
     so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can
-    monitor them. If a trainer has no validation, they are logged at the end of each epoch of
-    training. With several processes, the first process evaluates, and all processes log its means.
+    monitor them. Without validation, means are logged at the end of each training epoch. With
+    several processes, the first process evaluates the model, and all processes log its means.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     source
         A function that takes the module and returns the source to evaluate, for instance ``lambda
         module: rm.Factors(module.users.weight, module.items.weight)``. None means that the module
-        has a method that `from_model` recognises: ``score_users(rows)``, if test has positions, or
-        ``recommend(users, k)``.
+        has a method that `from_model` recognises: ``score_users(rows)``, if the test data have no
+        ids, or ``recommend(users, k)``.
     test
         Another evaluator for ``trainer.test``. Its means are logged with the prefix ``test_``.
     prefix
-        The prefix for names; ``"val/"`` is also possible.
+        The prefix for the names of means, such as ``"val_"`` or ``"val/"``.
     every_n_epochs
-        The number of epochs of training between evaluations.
+        The number of training epochs between evaluations.
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     InputError
         If `every_n_epochs` is less than 1.
     InputTypeError
-        If `evaluator` is not an evaluator with a test, `source` is not a function, or `prefix` is
-        not a text.
+        If `evaluator` is not an evaluator with test data, `source` is not a function, or `prefix`
+        is not a string.
     ModelError
         In an evaluation, if the function `source` raises an exception.
     MissingExtraError
@@ -85,12 +85,12 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         self.test = test
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """Raise an error if another callback logs the same names.
+        """Check that no other callback logs the same names.
 
         Raises
         ------
         InputError
-            If there is such a callback.
+            If another callback logs the same names.
         """
         for other in trainer.callbacks:
             if isinstance(other, RecometerCallback) and other is not self:
@@ -98,7 +98,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
                     raise logged_twice(name)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Forget the evaluation of an earlier training."""
+        """Discard the evaluation of an earlier training."""
         self.result = None
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
@@ -107,17 +107,17 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
             self._warn_if_never()
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate and log, except in the sanity check before training."""
+        """Evaluate the module and log the means, except in the sanity check before training."""
         if not trainer.sanity_checking and self._is_due(trainer):
             self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate and log if there is no validation."""
+        """Evaluate the module and log the means if there is no validation."""
         if not trainer.enable_validation and self._is_due(trainer):
             self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
 
     def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate and log with the evaluator of ``test=``."""
+        """Evaluate the module with the evaluator ``test``, and log the means."""
         if self.test is not None:
             self._evaluate(trainer, pl_module, self.test, TEST)
 
@@ -136,7 +136,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         return set(logged(dict.fromkeys(map(str, evaluator.arguments.metrics), 0.0), prefix))
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
-        """Return the source that is made from a module."""
+        """Make a source from a module."""
         if self.source is not None:
             return self._made(module)
         if not hasattr(module, "score_users"):

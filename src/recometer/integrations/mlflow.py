@@ -17,7 +17,7 @@ from recometer.evaluation import Evaluation, evaluate
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
-# Model types of `mlflow.models.evaluate`; MLflow has its own metrics for the last one.
+# Model types of `mlflow.models.evaluate`. MLflow has its own metrics for retrievers.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 
@@ -25,11 +25,11 @@ SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 class RecometerEvaluator:
     """The evaluator of ``mlflow.models.evaluate(..., evaluators="recometer")``.
 
-    The data have either a row per pair of user and item, with relevance as targets and scores as
-    predictions, or a row per user, with lists of items as targets and as predictions (best first).
-    ``evaluator_config`` takes arguments of `recometer.evaluate` by name, such as ``metrics`` and
-    ``train``, and ``user`` and ``item``, the columns of ids. Metrics are logged under the names of
-    `Evaluation.flat`, and the evaluation is logged as an artifact.
+    The data have either a row per user-item pair, with its relevance as the target and its score as
+    the prediction, or a row per user, with lists of items as the target and as the prediction (best
+    first). ``evaluator_config`` takes arguments of `recometer.evaluate` by name, such as
+    ``metrics`` and ``train``, and the names of the id columns as ``user`` and ``item``. Metrics are
+    logged under the names of `Evaluation.flat`, and the evaluation is logged as an artifact.
 
     MLflow finds this evaluator through its entry point, and uses it by default for the model types
     recommender and ranker.
@@ -63,7 +63,7 @@ class RecometerEvaluator:
         Raises
         ------
         InputError
-            If there are no targets, there are extra metrics, or data do not fit.
+            If there are no targets, there are extra metrics, or the data do not match.
         InputTypeError
             If the model returns something other than a prediction for each row.
         ModelError
@@ -90,7 +90,7 @@ class RecometerEvaluator:
 
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
-    """Return a prediction for each row, from the model or given with the data."""
+    """Return a prediction for each row, from the model or from a column of the data."""
     found = dataset.predictions_data if model is None else _predicted(model, dataset)
     if found is None and model is None:
         raise InputError(
@@ -132,7 +132,7 @@ def _predicted(model: Any, dataset: Any) -> Any:
 
 
 def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Evaluation:
-    """Evaluate rows of pairs, or of lists."""
+    """Evaluate rows that contain either pairs or lists."""
     for name in ("source", "test"):
         if name in config:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Optuna: report and prune trials by the ends of the interval of a mean."""
+"""Optuna: report and prune trials based on the interval of a metric's mean."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["IntervalPruner", "cautious", "report"]
 
 HOPEFUL = "recometer: hopeful ends"
-"""Attribute of a trial: the better end of the interval at each step."""
+"""The attribute of a trial that holds the better end of the interval at each step."""
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of the interval of a metric's mean, which the model should achieve.
+    """Return the worse end of the interval of a metric's mean, which the model likely exceeds.
 
-    It is the lower end if higher values are better. Among many trials, the one with the highest
+    This is the lower end if higher values are better. Among many trials, the trial with the best
     mean is often just lucky. If your objective returns this end instead of the mean, the search
-    prefers models with a certain value.
+    prefers models whose values are certain.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def report(
     *,
     prune: bool = True,
 ) -> float:
-    """Report the cautious end of a metric's interval, and let the pruner prune the trial.
+    """Report the worse end of a metric's interval, and let the pruner prune the trial.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def report(
     result
         The evaluation at this step, for instance after an epoch.
     metric
-        One of its metrics, with one cut-off.
+        A metric of the evaluation, with at most one cut-off.
     step
         A whole number, as in ``trial.report``. Only the first report of a step counts.
     prune
@@ -67,7 +67,7 @@ def report(
     Returns
     -------
     float
-        The value of `cautious`. Your objective should return the last one.
+        The value of `cautious`. Your objective should return the value of the last step.
 
     Raises
     ------
@@ -75,9 +75,9 @@ def report(
         If the pruner stops the trial.
     InputError
         If there is no interval, there are several cut-offs, the study has the opposite direction or
-        several, or the step is not a whole number of at least 0.
+        several directions, or the step is not a whole number of at least 0.
     InputTypeError
-        If this is not a trial, or the result is not an evaluation.
+        If `trial` is not a trial, or `result` is not an evaluation.
     MissingExtraError
         If Optuna is not installed.
     """
@@ -98,10 +98,10 @@ def report(
 
 
 class IntervalPruner:
-    """A pruner for trials that use `report`, which prunes those that are certainly worse.
+    """A pruner for trials that use `report`; it stops trials that are almost certainly worse.
 
-    A trial is pruned if even the better end of its interval is worse than the worse end of
-    another trial at the same step. Optuna's own pruners compare only the worse ends.
+    A trial is pruned if the better end of its interval is still worse than the worse end of another
+    trial's interval at the same step. Optuna's own pruners only compare the worse ends.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ class IntervalPruner:
     Raises
     ------
     InputError
-        If that is not a whole number of at least 0.
+        If `warmup_steps` is not a whole number of at least 0.
 
     Notes
     -----
-    Pass it to Optuna as ``optuna.create_study(pruner=IntervalPruner())``. Two models usually have
-    correlated values for the same users, so their difference is more certain than their means. This
-    pruner therefore prunes late, but rarely wrongly.
+    Pass the pruner to ``optuna.create_study(pruner=IntervalPruner())``. The values of two models
+    for the same users are usually correlated, so their difference is more certain than their means.
+    This pruner therefore prunes late, but rarely wrongly.
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:
@@ -147,7 +147,7 @@ class IntervalPruner:
 
 
 def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
-    """Return the worse and the better end of the interval."""
+    """Return the worse end and the better end of the interval of a metric's mean."""
     if not isinstance(result, Evaluation):
         expected = "an Evaluation. Hint: pass what rm.evaluate returned."
         raise wrong_type("The result", result, expected)

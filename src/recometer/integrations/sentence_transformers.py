@@ -1,4 +1,4 @@
-"""Sentence Transformers: an evaluator for retrieval on the whole corpus."""
+"""Sentence Transformers: evaluation of retrieval on the whole corpus."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ evaluation: Any = need(
 class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     """Rank the whole corpus for each query, and return the means of recometer's metrics.
 
-    Pass it to ``SentenceTransformerTrainer(..., evaluator=...)``, or call it with a model. It
-    replaces ``InformationRetrievalEvaluator``, and takes the same arguments. Equal scores and
-    undefined values follow the rules of recometer. Texts are compared by the similarity of the
-    model (``model.similarity_fn_name``).
+    Pass the evaluator to ``SentenceTransformerTrainer(..., evaluator=...)``, or call it with a
+    model. It replaces ``InformationRetrievalEvaluator``, and takes the same arguments. Recometer's
+    rules apply to equal scores and undefined values. The model's own similarity function
+    (``model.similarity_fn_name``) compares the texts.
 
     Parameters
     ----------
@@ -42,10 +42,10 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     relevant_docs : dict of id of a query to ids of documents
         For each query, a set or list of relevant documents, or a dict from ids to grades.
     metrics
-        As `recometer.evaluate` takes them.
+        The metrics, as in `recometer.evaluate`.
     primary_metric
-        The metric that determines the best checkpoint, ``"rr@10"`` or ``"rr_at_10"``. None takes
-        the first one.
+        The metric that determines the best checkpoint, such as ``"rr@10"`` or ``"rr_at_10"``. None
+        means the first metric.
     name
         The prefix for names of metrics, which follow `Evaluation.flat`: ``name_ndcg_at_10``.
     batch_size, show_progress_bar
@@ -66,8 +66,8 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     Raises
     ------
     InputError
-        If a query of `relevant_docs` is not in `queries`, or the primary metric is not one of the
-        metrics. In a call, if the model does not return a vector for each text.
+        If a query of `relevant_docs` is not in `queries`, or `primary_metric` is not in `metrics`.
+        In a call, if the model does not return a vector for each text.
     InputTypeError
         If an argument or the model has a wrong type.
     ModelError
@@ -132,7 +132,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Encode queries and corpus, evaluate, and return the means by their names."""
+        """Encode the queries and the corpus, evaluate, and return the means by name."""
         result = self.result = self.evaluator(self._source(model))
         means = logged(result.mean())
         if output_path is not None and self.write_csv:
@@ -182,7 +182,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         return vectors
 
     def _write(self, folder: str, epoch: int, steps: int, means: Mapping[str, float]) -> None:
-        """Append a line to the file; write the names of columns first if it is new."""
+        """Append a line to the CSV file, after a line with the column names if the file is new."""
         as_path(folder, "the means")
         # A name may contain characters that are not allowed in file names, or that leave the
         # folder.
@@ -217,7 +217,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
 
 def _unit(vectors: Any) -> Any:
-    """Scale vectors to length 1 for the cosine similarity; keep vectors of length 0."""
+    """Scale vectors to length 1 for the cosine similarity; leave vectors of length 0 unchanged."""
     vectors = vectors.astype(np.result_type(vectors, np.float32))  # so that squares do not overflow
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths == 0, 1, lengths)

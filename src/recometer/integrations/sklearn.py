@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 __all__ = ["RankingScore", "ranking_scorer"]
 
 RESPONSES = ("decision_function", "predict_proba", "predict")
-"""Rows are ranked by the first of these methods that an estimator has."""
+"""The methods that can rank rows; the first one that an estimator has is used."""
 
 
 class RankingScore:
     """A score function: ``RankingScore("ndcg@10")(y_true, y_pred, groups=queries)``.
 
-    The rows of a group are ranked by `y_pred`. The score is the mean over groups, as computed by
-    ``rm.evaluate(rm.Pairs.of(y_true, y_pred, groups), ...)``. You can pass it to ``make_scorer`` of
-    scikit-learn; see `ranking_scorer`.
+    It ranks the rows of each group by `y_pred`. The score is the mean over groups, as computed by
+    ``rm.evaluate(rm.Pairs.of(y_true, y_pred, groups), ...)``. You can pass the function to
+    scikit-learn's ``make_scorer``; see `ranking_scorer`.
 
     Parameters
     ----------
     metric
-        One metric, with one cut-off.
+        A metric with at most one cut-off.
     protocol, rules
         As in `recometer.evaluate`.
 
@@ -66,7 +66,7 @@ class RankingScore:
 
     @property
     def higher_is_better(self) -> bool:
-        """The direction of the metric."""
+        """Whether higher values of the metric are better."""
         return self.metric.definition.higher_is_better
 
     def __call__(
@@ -90,7 +90,7 @@ class RankingScore:
         InputError
             If there are no groups.
         InputTypeError
-            If there are more arguments, since a score function is not a scorer.
+            If there are more arguments, as when a score function is called like a scorer.
         """
         if more:  # called like a scorer, with an estimator, X and y
             raise InputTypeError(
@@ -131,16 +131,15 @@ def ranking_scorer(
         after ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
     response
-        The method of the estimator that ranks rows. If several are named, the first that the
-        estimator has.
+        The method of the estimator that ranks rows. Of several methods, the first that the
+        estimator has is used.
 
     Raises
     ------
     MissingExtraError
         If scikit-learn is not installed.
     InputError
-        If there are several metrics, or neither a column of groups nor the configuration that
-        passes groups on.
+        If there are several metrics, or if `groups` is None and metadata routing is disabled.
     InputTypeError
         If `groups` is not the name of a column, or `response` is not the name of a method.
     """
@@ -169,7 +168,7 @@ def ranking_scorer(
 
 
 def _methods(response: object) -> tuple[str, ...]:
-    """Return the names of the methods; the first that the estimator has is called."""
+    """Return the names of the methods in `response`."""
     found: Any = (response,) if isinstance(response, str) else response
     if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
         raise InputTypeError(

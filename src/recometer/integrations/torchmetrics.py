@@ -20,7 +20,7 @@ Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric
 torch: Any = need("torch", "RankingMetrics", "torchmetrics")
 
 Tensor = Any
-LENGTH = 8  # bytes for the length before each message
+LENGTH = 8  # number of bytes in front of a message that store its length
 OF_TORCHMETRICS = {
     "compute_on_cpu", "compute_with_cache", "dist_sync_fn", "dist_sync_on_step",
     "distributed_available_fn", "process_group", "sync_on_compute",
@@ -38,20 +38,21 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     Parameters
     ----------
     evaluator
-        An evaluator with the metrics, and optionally a test. With a test, updates take scores of
-        all items, or lists; without a test, they take candidates with their truth. None is an
-        evaluator without a test, for which you pass ``metrics=`` and other options of `Evaluator`.
+        An evaluator with the metrics, and optionally test data. With test data, `update` takes the
+        scores of all items, or lists; without test data, it takes candidates with their labels.
+        None means an evaluator without test data, made from ``metrics=`` and other options of
+        `Evaluator`.
     item_ids, repeated
-        As in `Evaluator.stream`. By default the first occurrence of a user counts, because samplers
-        of several processes repeat some users.
+        As in `Evaluator.stream`. By default, only the first occurrence of a user counts, because
+        distributed samplers repeat some users.
     **options
-        Options of `Evaluator`, if you do not pass one, and of ``torchmetrics.Metric``, such as
-        ``process_group``.
+        Options of `Evaluator`, if you do not pass an evaluator, and options of
+        ``torchmetrics.Metric``, such as ``process_group``.
 
     Raises
     ------
     InputError
-        If there are both an evaluator and options of an evaluator, or ``torchmetrics.Metric``
+        If you pass both an evaluator and options of an evaluator, or ``torchmetrics.Metric``
         rejects one of its options.
     InputTypeError
         If `evaluator` is not an evaluator.
@@ -60,7 +61,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
 
     Examples
     --------
-    With candidates and their truth::
+    With candidates and their labels::
 
         metric = RankingMetrics(metrics="ndcg@2 rr")
         metric.update(torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([[1, 0, 1]]))
@@ -100,7 +101,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # merged from all processes, while synchronised
-        # A MetricCollection updates each metric only if their states differ.
+        # A MetricCollection only updates one of several metrics with equal states.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
 
@@ -129,7 +130,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self.counted = [self._tensor(self._identity)]
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the mean of each metric under the names of `Evaluation.flat`: ``ndcg_at_10``."""
+        """Return the mean of each metric; names follow `Evaluation.flat`, as in ``ndcg_at_10``."""
         self._absorb()
         return self._named((self._whole or self._stream).mean())
 
@@ -144,7 +145,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             return (self._whole or self._stream).compute()
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Add a batch, and return the means over only the users in it."""
+        """Add a batch, and return the means over its users alone."""
         self.update(*args, **kwargs)
         if kwargs.get("indexes") is not None:
             kwargs["users"] = kwargs.pop("indexes")
@@ -157,7 +158,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._forward_cache
 
     def _of_batch(self) -> Evaluator:
-        """Return an evaluator with means over only the users in its batches."""
+        """Return an evaluator whose means are over the users in a batch alone."""
         if self._evaluator.sides is None:
             return self._evaluator
         if not hasattr(self, "_partial"):
@@ -172,7 +173,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         }
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Discard all batches."""
         super().reset()
         self.counted = []
         self._stream.reset()
@@ -205,7 +206,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             If the evaluators differ in test, train, metrics, rules or seed. Loading or gathering a
             state raises the same error.
         InputTypeError
-            If it is not a `RankingMetrics`.
+            If `incoming_state` is not a `RankingMetrics`.
         """
         if not isinstance(incoming_state, RankingMetrics):
             raise InputTypeError(
@@ -221,7 +222,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._plot(val, ax)
 
     def _reduce_states(self, incoming_state: Any) -> None:
-        """Raise an error for wrappers that merge states of a metric, which have no batches."""
+        """Raise an error, because wrappers that merge states would not merge the batches."""
         raise InputError(
             "RankingMetrics keeps its batches in a stream, so that wrappers that put states "
             "together, such as Running, cannot be used. Hint: a RankingMetrics for each window; "
@@ -229,7 +230,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the state, with all batches if ``persistent(True)`` was called."""
+        """Return the state, which includes all batches after ``persistent(True)``."""
         self._absorb()
         before, self.counted = self.counted, [self._message()]
         try:
@@ -249,7 +250,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 self._stream.merge(state)
 
     def _message(self) -> Tensor:
-        """Return the state as bytes, preceded by their number."""
+        """Return the state as bytes, preceded by the number of bytes."""
         text = pickle.dumps(self._stream.state())
         return self._tensor(len(text).to_bytes(LENGTH, "little") + text)
 
@@ -264,7 +265,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
 
 
 def _tensors(state: Any) -> list[Tensor]:
-    """Return a state, which must have the form that `RankingMetrics.state_dict` returns."""
+    """Check that a state has the form of `RankingMetrics.state_dict`, and return its tensors."""
     if not isinstance(state, list) or not all(is_tensor(one) and one.ndim == 1 for one in state):
         raise InputError(
             f"The state counted is {brief(state)}, which no RankingMetrics wrote. Hint: load what "
@@ -274,7 +275,7 @@ def _tensors(state: Any) -> list[Tensor]:
 
 
 def _messages(gathered: Any) -> list[dict[str, Any]]:
-    """Return the states in the gathered messages."""
+    """Return the states of all processes from their gathered messages."""
     parts = _tensors(gathered if isinstance(gathered, list) else [gathered])
     text = b"".join(to_numpy(part).astype(np.uint8).tobytes() for part in parts)
     found = []

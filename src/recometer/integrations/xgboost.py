@@ -18,15 +18,15 @@ class RankingMetrics(GroupedMetrics):
     """Metrics to pass to XGBoost as ``custom_metric``.
 
     Values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the
-    default convention ``xgboost``, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` are the
-    numbers that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades. XGBoost
-    records them under names such as ``recometer_ndcg@10``, so that they do not replace its own
-    values.
+    default convention ``xgboost``, the values of ``ndcg@10``, ``map@10``, ``pre@10`` and
+    ``ndcg@10-`` equal those that XGBoost itself prints; unlike in XGBoost, map and pre also accept
+    grades. XGBoost records the values under names such as ``recometer_ndcg@10``, so that they do
+    not replace its own.
 
     Parameters
     ----------
     metrics
-        As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
+        The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
     protocol
         The convention. None means XGBoost's; ``"recometer"`` leaves out groups without a relevant
         row.
@@ -37,23 +37,23 @@ class RankingMetrics(GroupedMetrics):
 
     Notes
     -----
-    XGBoost infers from the name of a metric whether higher values are better, and for most names
-    assumes that lower values are. Use `early_stopping` to stop early in the right direction.
+    XGBoost infers from the name of a metric whether higher values are better, and assumes for most
+    names that lower values are better. Use `early_stopping` to stop early in the right direction.
 
-    The mean uses the weights of groups, as in XGBoost. For a group without a relevant row, XGBoost
-    adds 1 whatever its weight. It keeps 6 decimals of the value of a custom metric.
+    The mean uses the weights of groups, as in XGBoost. A group without a relevant row adds 1 to the
+    sum, whatever its weight, as in XGBoost. XGBoost rounds the values of custom metrics to 6
+    decimals.
     """
 
     convention = "xgboost"
     taken = ("ndcg", "map", "pre", "auc")
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
-        """Return (name, value) of each metric, given a DMatrix.
+        """Return a pair (name, value) for each metric, given a DMatrix.
 
-        With a single metric, it can also be the `eval_metric` of an `XGBRanker`, which calls it
-        with the labels and scores of one query after the other, and expects a value. `XGBRanker`
-        weights these values by the number of rows of each query, and uses 1 for queries with one
-        row.
+        An object with a single metric can also be the `eval_metric` of an `XGBRanker`, which passes
+        the labels and scores of one query at a time and expects a value. `XGBRanker` averages these
+        values, weighted by the number of rows of each query, and uses 1 for queries with one row.
 
         Raises
         ------
@@ -77,14 +77,14 @@ class RankingMetrics(GroupedMetrics):
         return self.of_rows(label, score, [label.size])[0].mean
 
     def early_stopping(self, rounds: int, metric: str | None = None, **options: Any) -> Any:
-        """Return an ``xgboost.callback.EarlyStopping`` that knows which direction is better.
+        """Return an ``xgboost.callback.EarlyStopping`` that knows whether higher is better.
 
         Parameters
         ----------
         rounds
             Training stops after this number of rounds without a better value.
         metric
-            One of the metrics. None takes the first one.
+            The metric to monitor. None means the first metric.
         options
             Options of the callback, such as ``save_best=True``.
 
@@ -96,7 +96,7 @@ class RankingMetrics(GroupedMetrics):
         MissingExtraError
             If XGBoost is not installed.
         UnknownNameError
-            If the metric is not one of these.
+            If the metric is not one of the metrics of this object.
         """
         check_whole("rounds", rounds, 1)
         names = [str(one) for one in self.metrics]

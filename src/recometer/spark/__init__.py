@@ -1,7 +1,7 @@
 """Evaluation on Spark, where executors call the functions of the single-machine library.
 
 `evaluate` takes DataFrames instead of arrays and files. `Factors`, `Lists`, `Pairs` and
-`Interactions` describe their columns. It runs on classic Spark and on Spark Connect.
+`Interactions` describe the columns of DataFrames. Both classic Spark and Spark Connect work.
 """
 
 from recometer.spark.evaluation import Evaluator, evaluate

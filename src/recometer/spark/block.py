@@ -1,4 +1,4 @@
-"""Jobs, which evaluate blocks of users on executors with the single-machine engine."""
+"""Jobs, which evaluate blocks of users on executors with the code of `recometer.evaluate`."""
 
 from __future__ import annotations
 
@@ -35,54 +35,54 @@ from recometer.spark.tables import Frame, IdKinds, Table
 from recometer.version import __version__
 
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-# The parts of a block's note that metrics with a single value for all users or rows need.
+# The parts of a block's note for metrics with a single value for all users or rows.
 OF_ALL = ("over_users", "list_data", "over_rows", "rated")
 CELLS = ("note", "users", "items")  # the columns that a job returns, all binary
 CELL_USERS = 2**20  # maximum number of users per cell of values
-BLOCK_BYTES = 2**24  # size in Arrow of the rows of a block of users
+BLOCK_BYTES = 2**24  # approximate size in Arrow of the rows of a block of users
 
-IN_CALL = 2**20  # in bytes; larger jobs are sent as files instead of with the function
+IN_CALL = 2**20  # maximum size in bytes of a job that is sent with the function, not as a file
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from them until exit
-_jobs: dict[str, Any] = {}  # the last job of this process, by name
+_jobs: dict[str, Any] = {}  # the last job that this process has read, by name
 
 Note = dict[str, dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Job:
-    """The evaluation of a partition."""
+    """A function that evaluates the users in a partition on an executor."""
 
-    outputs: Mapping[str, Output]  # "source", and perhaps "baseline"
-    tables: Mapping[str, Table]  # "test", "train", "candidates" (if any), without frames
+    outputs: Mapping[str, Output]  # "source", and possibly "baseline"
+    tables: Mapping[str, Table]  # "test", and possibly "train" and "candidates", without frames
     kinds: IdKinds
     arguments: Arguments  # without train and baseline
-    metrics: tuple[Metric, ...]  # with the largest gain of test
-    settled: Protocol  # adapted to the source
-    candidates: Any  # None if there are none, or all are in `tables`
-    lists: bool  # whether all users are one block, with the parts `OF_ALL` in its note
+    metrics: tuple[Metric, ...]  # their parameters include the largest gain in test if needed
+    settled: Protocol  # the rules, adapted to the source
+    candidates: Any  # None without candidates, or if they are in `tables`
+    lists: bool  # whether all users are in one block, whose note has the parts `OF_ALL`
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the values of users, and a note with the contribution of each block.
+        """Yield the values of users, and a note with each block's contribution to the totals.
 
-        Tables are sent as bytes, because Spark then has few cells to convert; see `packed`.
+        Tables are sent as bytes, so that Spark has few cells to convert; see `packed`.
         """
         for table in blocks(batches, 2**62 if self.lists else BLOCK_BYTES):
             yield from self._block(table)
 
     @property
     def over_users(self) -> dict[int, Metric]:
-        """The metrics with one value for all users, by number."""
+        """The metrics with one value for all users, by their place in `metrics`."""
         return {n: m for n, m in enumerate(self.metrics) if m.definition.over_users}
 
     @property
     def of_users(self) -> dict[int, Metric]:
-        """The other metrics, by number."""
+        """The metrics with a value for each user, by their place in `metrics`."""
         return {n: m for n, m in enumerate(self.metrics) if not m.definition.over_users}
 
     @property
     def by_chance(self) -> dict[int, Metric]:
-        """The metrics that are also computed for a random order, by number."""
+        """The metrics that are also computed for a random order, by their place in `metrics`."""
         metrics = self.metrics if self.arguments.chance else ()
         return {n: m for n, m in enumerate(metrics) if knows_chance(m)}
 
@@ -139,7 +139,7 @@ class Job:
         return Case(source, prepared, self.settled, brings_truth)
 
     def _rows(self, case: Case, part: Part) -> Any:
-        """Return a row per user, with values, reasons and facts."""
+        """Return a table with a row per user: values, reasons and facts."""
         columns: dict[str, Any] = {"u": case.sides.test.user_ids}
         if self.kinds.session is not None:
             columns |= dict(zip("us", split_pairs(columns["u"]), strict=True))
@@ -152,7 +152,7 @@ class Job:
         return _table(self.columns, columns)
 
     def _of_items(self, case: Case, data: Any, note: Note) -> Any:
-        """Return a row per metric k and item i, with the item's sum x; totals go to the note."""
+        """Return the sum x for each metric k and item i, and add the totals to the note."""
         item_ids = np.zeros(0, np.int64) if data.lists.item_ids is None else data.lists.item_ids
         listed, k, i, x = ListedUsers(data), [np.zeros(0, np.int32)], [item_ids[:0]], [np.zeros(0)]
         for number, metric in self.over_users.items():
@@ -168,7 +168,7 @@ class Job:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns with a row per user, and their Spark types."""
+        """The columns of the table with a row per user, and their Spark types."""
         types = {"u": self.kinds.user}
         if self.kinds.session is not None:
             types["s"] = self.kinds.session
@@ -179,7 +179,7 @@ class Job:
 
     @property
     def columns_of_items(self) -> dict[str, str]:
-        """The columns with a row per metric and item, and their Spark types."""
+        """The columns of the table with a row per metric and item, and their Spark types."""
         return {"k": "int", "i": self.kinds.item, "x": "double"}
 
 
@@ -234,7 +234,7 @@ def _table(types: Mapping[str, str], columns: Mapping[str, Any]) -> Any:
 
 
 def row(note: Mapping[str, Any] | None = None, **cells: bytes | None) -> Any:
-    """Return a row with some of the `CELLS`; the note is pickled."""
+    """Return a row with the columns `CELLS`, some of them empty; the note is pickled."""
     import pyarrow as pa
 
     if note is not None:
@@ -245,7 +245,7 @@ def row(note: Mapping[str, Any] | None = None, **cells: bytes | None) -> Any:
 
 
 def packed(table: Any) -> bytes:
-    """Return an Arrow table as bytes, which `unpacked` reads."""
+    """Convert an Arrow table to bytes, which `unpacked` reads."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -256,7 +256,7 @@ def packed(table: Any) -> bytes:
 
 
 def unpacked(cells: Iterable[Any]) -> Iterator[Any]:
-    """Return the tables in the cells of an Arrow column."""
+    """Yield the tables in the cells of an Arrow column."""
     import pyarrow as pa
 
     for cell in cells:
@@ -287,7 +287,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the smallest id; for strings, 0 or 1 if there is an id "0" or "1", otherwise None."""
+    """Return the smallest id, or None. Of string ids, only "0" and "1" count, as numbers."""
     arrays = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in arrays):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in arrays)), None)
@@ -297,8 +297,8 @@ def _least(sides: list[Array | None]) -> int | None:
 def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
     """Run a job on the batches of each partition; return a DataFrame with the columns `CELLS`.
 
-    A large job is written to a file in the folder `shared`, which all executors can read. With
-    None, Spark copies the file to every executor.
+    A large job is written to a file in the folder `shared`, which all executors can read. If
+    `shared` is None, Spark copies the file to every executor.
     """
     from pyspark import cloudpickle
 
@@ -323,10 +323,10 @@ def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that can report that recometer is missing, since it does not need it."""
+    """Return a function that reports if recometer is missing, which it can do without it."""
 
     def run(batches: Any) -> Iterator[Any]:
-        # Spark pickles this function by value, so it must not use any name of this module.
+        # Spark pickles this function by value, so it must not use any name from this module.
         import pickle
 
         import pyarrow as pa
@@ -352,7 +352,7 @@ def _runner(
 
 
 def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) -> Iterator[Any]:
-    """Run a job on an executor. The job is pickled in `content`, or in the file `name`."""
+    """Run a job on an executor; it is pickled in `content`, or in a file if that is None."""
     if name not in _jobs:
         job = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()
@@ -366,7 +366,7 @@ def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) ->
 
 
 def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:
-    """Write a pickled job and its arrays, each as a batch of bytes; return the job's SHA-256."""
+    """Write a pickled job and its arrays to a file, and return the SHA-256 of the job."""
     import pyarrow as pa
 
     schema = pa.schema([("bytes", pa.uint8())])
@@ -384,7 +384,7 @@ def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:
 
 
 def _read(name: str, digest: bytes) -> Any:
-    """Map the file of a job into memory; its arrays are views of the file."""
+    """Load a job by mapping its file into memory; its arrays are views of the file."""
     import pyarrow as pa
     from pyspark import SparkFiles
 

@@ -1,4 +1,4 @@
-"""`evaluate` on Spark: from DataFrames to a SparkEvaluation."""
+"""`evaluate` on Spark, which takes DataFrames and returns a `SparkEvaluation`."""
 
 from __future__ import annotations
 
@@ -63,11 +63,12 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-# Scores and users per partition of factors, since their size in bytes does not reflect the work.
+# The numbers of scores and of users per partition of factors, because the size of factors in bytes
+# does not reflect the work.
 SCORES, USERS = 5 * 10**9, 2**16
-MOST_KNOWN = 2**20  # similar spellings are searched among at most this many ids
-# The values of the first block of each partition (its second row) are sent to the driver with the
-# notes, if they are small. Together, they take at most 64 MB.
+MOST_KNOWN = 2**20  # hints search for similar spellings among at most this many ids
+# The values of the first block of each partition (in its second row) are sent to the driver along
+# with the notes, if they are small. Together, they take at most 64 MB.
 EARLY = (
     "IF(spark_partition_id() < 64 AND monotonically_increasing_id() % 8589934592 < 2 AND "
     f"octet_length(users) <= {2**20}, users, NULL) AS users"
@@ -96,8 +97,8 @@ def evaluate(
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
 
-    Arguments, metrics and conventions are those of `recometer.evaluate`, and every user has the
-    same values to the last bit. Up to several million users, ``recometer.evaluate`` of
+    Arguments, metrics and conventions are those of `recometer.evaluate`, and every user's values
+    are the same to the last bit. For up to several million users, ``recometer.evaluate`` with
     ``frame.toArrow()`` is faster on the same cores.
 
     Parameters
@@ -106,29 +107,29 @@ def evaluate(
         `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
     test, train
         DataFrames with a column of users, a column of items, and optionally a column of values, or
-        `recometer.spark.Interactions`, which names the columns. Test may also be a `SparkSplit`,
-        which contains its train, or a list of splits, as `folds` returns. For a list, `source` is a
-        list with a source per split, or a function that takes a split and returns a source; the
-        result is an ordinary `FoldedEvaluation`, in which the folds are pooled.
+        `recometer.spark.Interactions`, which names the columns. `test` may also be a `SparkSplit`,
+        which includes train, or a list of splits from `folds`. For a list, `source` is a list with
+        a source per split, or a function that takes a split and returns a source; the result is an
+        ordinary `FoldedEvaluation`, in which the folds are pooled.
     candidates
-        A list of items for all users, a DataFrame with a set for each user (which may be wrapped in
-        `recometer.Negatives`), or `recometer.SampledCandidates`, which for lists needs a catalogue
-        with the ids of all items.
+        A list of items for all users, a DataFrame with a set of items for each user (which may be
+        wrapped in `recometer.Negatives`), or `recometer.SampledCandidates`. To sample candidates
+        for lists, pass a catalogue with the ids of all items.
     exclude
         A list of items that must not be recommended to any user.
     baseline
-        Another source, for metrics that compare lists with those of another model.
+        The source of another model, for metrics that compare the lists of two models.
     metrics, protocol, catalogue, seed, chance, **rules
-        As in `recometer.evaluate`. The catalogue is on this machine, and is sent to the executors.
+        As in `recometer.evaluate`. The catalogue is on the driver, and is sent to the executors.
     lists
-        Whether one task evaluates all users, and the driver gets their lists and rows. Rating
+        Whether one task evaluates all users, and sends their lists and rows to the driver. Rating
         errors such as rmse need this. Otherwise, coverage and other metrics with one value for all
         users are added up by item, and have no intervals.
     shared
-        A folder that the driver and all executors can access, for the factors of all items. By
-        default, Spark copies their file to each executor, where tasks map it.
+        A folder for the factors of all items, which the driver and all executors can access. By
+        default, Spark copies the factors to each executor as a file, which tasks map into memory.
     partitions
-        The number of partitions of the users. None lets the size of the data decide.
+        The number of partitions of the users. None means a number that fits the size of the data.
     keep
         Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
         so that they are only computed once. Serverless Spark cannot keep them.
@@ -227,8 +228,9 @@ def evaluate(
 class Evaluator:
     """An evaluation with fixed arguments for many models, like `recometer.Evaluator`.
 
-    ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``. Test
-    may be a `SparkSplit`, which contains its train. Nothing is read until you call the evaluator.
+    ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``.
+    `test` may be a `SparkSplit`, which includes train. No data are read until you call the
+    evaluator.
 
     Examples
     --------
@@ -246,18 +248,18 @@ class Evaluator:
         self.test, self.options = test, options
 
     def __call__(self, source: object) -> SparkEvaluation:
-        """Evaluate a source."""
+        """Evaluate the output of a model."""
         return evaluate(source, self.test, **self.options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """An evaluation, as read from its arguments."""
+    """An evaluation that is ready to run: the arguments of `evaluate` after reading them."""
 
     outputs: Mapping[str, Output]  # "source", and "baseline" if a metric reads it
-    sides: Mapping[str, Table]  # "test", "train" and "candidates", if any
+    sides: Mapping[str, Table]  # "test", and "train" and "candidates" if there are any
     arguments: Arguments  # without train and baseline, which are DataFrames
-    settled: Protocol  # adapted to the source
+    settled: Protocol  # the rules, adapted to the source
     candidates: object
     lists: bool
 
@@ -273,7 +275,7 @@ class Plan:
 
     @property
     def test(self) -> Table:
-        """The table of the users who are evaluated."""
+        """The table of test interactions, or of the source if it contains them."""
         return self.sides.get("test", self.source.table)
 
     @property
@@ -284,7 +286,7 @@ class Plan:
 
     @cached_property
     def chosen(self) -> Any:
-        """The candidates, unless they are in a DataFrame."""
+        """The argument `candidates`, unless it is a DataFrame."""
         if "candidates" in self.sides:
             return self.candidates if isinstance(self.candidates, Negatives) else None
         if self.candidates is None or isinstance(self.candidates, SampledCandidates):
@@ -293,7 +295,7 @@ class Plan:
 
     @cached_property
     def kinds(self) -> IdKinds:
-        """The kinds of ids."""
+        """The kinds of user and item ids."""
         items = [output.items for output in self.outputs.values() if output.items is not None]
         return kinds_of([*self.tables.values(), *items])
 
@@ -328,8 +330,8 @@ class Plan:
         tied = listed and arguments.protocol.ties == "random"
         outputs = {}
         for name, output in self.outputs.items():
-            # Random draws depend on all items: candidates of pairs (those of lists are drawn from
-            # the catalogue), and the places of tied items that test does not judge.
+            # These random draws depend on all items: candidates for pairs (candidates for lists are
+            # drawn from the catalogue), and the places of tied items that are not in test.
             all_ids = None
             if output.items is None and (tied or (drawn and output.kind == "pairs")):
                 other_tables = [] if output.kind == "pairs" else self.sides.values()
@@ -348,7 +350,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions if users take much work; otherwise, Spark decides."""
+        """Return the number of partitions for factors; None lets Spark decide for other sources."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -377,7 +379,7 @@ class Plan:
         )
 
     def n_catalogue(self, most: Mapping[str, int]) -> int | None:
-        """Return how many items could have been recommended, if a metric needs this number."""
+        """Return the number of items that could be recommended, if a metric needs this number."""
         over_users = [m for m in self.of_all if m.definition.over_users]
         if self.lists or "catalogue" not in needed_by(over_users):
             return None
@@ -425,7 +427,7 @@ class Plan:
         return descriptions
 
     def _popularity(self) -> Popularity:
-        """Return how many users of train have each item."""
+        """Return the number of training users of each item."""
         rows = self.sides["train"].select(IdKinds._fields, self.kinds).distinct()
         counted = acted(rows.groupBy("i").count().toArrow)
         item_ids = ids(counted["i"])
@@ -435,7 +437,7 @@ class Plan:
         return Popularity(item_ids[order], users, int(n_users), int(users.sum()))
 
     def _largest_gain(self) -> float:
-        """Return the largest value of test, or 1 without values."""
+        """Return the largest value in the test data, or 1 if they have no values."""
         table, protocol, metrics = self.test, self.arguments.protocol, self.arguments.metrics
         value = next(filter(table.has, ("value", *TRUTHS)), None)
         if value is None:
@@ -455,7 +457,7 @@ class Plan:
         return float(largest) if largest and largest > 0 else 1.0
 
     def _find_unknown(self, kind: Kind) -> checks.Unknown:
-        """Return examples of ids of test that the source does not know, and of ids it knows."""
+        """Return examples of test ids that the source does not know, and of ids that it knows."""
         table = self.source.of_items if kind == "item" else self.source.table
         known_ids = table.ids(kind, self.kinds)
         unknown_ids = (
@@ -496,7 +498,7 @@ class Plan:
         )
 
     def _sorted(self, table: Table, kind: str) -> Array:
-        """Return all ids of users or items in a table in ascending order."""
+        """Return all user ids or item ids of a table in ascending order."""
         return np.sort(ids(acted(table.ids(kind, self.kinds).toArrow)["id"]))
 
 

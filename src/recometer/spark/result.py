@@ -1,4 +1,4 @@
-"""SparkEvaluation: the values of users as a DataFrame, which the driver can collect."""
+"""`SparkEvaluation`: the values of users as a DataFrame, which the driver can collect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, quoted, r
 from recometer.stats import Interval
 from recometer.tasks import memory
 
-SHARE = 0.25  # of the driver's memory; collecting takes twice the size of the values
+SHARE = 0.25  # maximum share of the driver's memory for values; collecting them needs twice as much
 BY_ITEM = (
     "Numbers by item have no interval. Hint: rs.evaluate(..., lists=True) brings the lists to the "
     "driver."
@@ -44,14 +44,14 @@ BY_ITEM = (
 class SparkEvaluation(rendering.Printed):
     """The result of an evaluation on Spark, with every metric for every user in a DataFrame.
 
-    `collect` turns it into an ordinary `Evaluation`, with means, intervals, tables and comparisons.
-    If there are more values than `collect` brings to the driver, Spark's own moments give normal
-    intervals, and means that are exact up to the last bits of a sum.
+    `collect` converts it to an ordinary `Evaluation`, with means, intervals, tables and
+    comparisons. If there are more values than the driver can collect, means and normal intervals
+    are computed from moments on Spark; the means are exact up to rounding errors in a sum.
 
     Attributes
     ----------
     metrics, protocol, seed, n_users, counts, definitions, inputs, timings
-        As in `Evaluation`; data on Spark have no fingerprints.
+        As in `Evaluation`, except that data on Spark have no fingerprints.
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are only computed
         once; see `unpersist`.
@@ -68,8 +68,8 @@ class SparkEvaluation(rendering.Printed):
     kept: bool
     negative_gains: bool
     binary_gains: bool
-    user: Sequence[str]  # names of the columns of users and sessions (if any)
-    rows: Frame = dataclasses.field(repr=False)  # with the columns `CELLS`; see `Job`
+    user: Sequence[str]  # names of the columns of users and, if there are any, sessions
+    rows: Frame = dataclasses.field(repr=False)  # has the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
     whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data of metrics with one value
     early: list[Any] = dataclasses.field(repr=False)  # the values, if they were sent with the notes
@@ -79,15 +79,15 @@ class SparkEvaluation(rendering.Printed):
         return self.n_users
 
     def per_user(self, *, reasons: bool = False) -> Frame:
-        """Return a DataFrame with the users, and a column per metric; undefined values are NaN.
+        """Return a DataFrame of all users, with a column per metric; undefined values are NaN.
 
-        If test has sessions, there is a row per session, and a column for sessions.
+        If test has sessions, there is a row per session, and an additional column of sessions.
 
         Parameters
         ----------
         reasons
             Whether to add facts about each user, and a column such as ``"ndcg@10 reason"`` for each
-            metric, with the code of the `Reason` why it is undefined, or 0 if it is defined.
+            metric. It contains the code of the `Reason` for an undefined value, and 0 otherwise.
         """
         chosen = [f"{x} AS {quoted(name)}" for x, name in zip("us", self.user, strict=False)]
         for number, metric in self.job.of_users.items():
@@ -97,21 +97,21 @@ class SparkEvaluation(rendering.Printed):
         return self._unpacked("users").selectExpr(*chosen, *(USERS if reasons else ()))
 
     def collect(self, limit: int | None = None) -> Evaluation:
-        """Collect the values of all users on this machine, as `recometer.evaluate` returns them.
+        """Collect the values of all users on the driver, in the form that `evaluate` returns.
 
-        You can save and compare the result and make reports. It lacks some data of an evaluation on
-        one machine (`activity`, fingerprints of the inputs).
+        You can save the result, compare it, and make reports. It lacks some data of an ordinary
+        evaluation: `activity` and the fingerprints of the inputs.
 
         Parameters
         ----------
         limit
-            The largest number of values to collect. The default is 200 million, or fewer if these
-            would take more than a quarter of the driver's memory. Only the first call reads it.
+            The maximum number of values to collect. The default is 200 million, or less if these
+            would take more than a quarter of the driver's memory. Later calls ignore this limit.
 
         Raises
         ------
         InputError
-            If there are more values.
+            If there are more values than the limit.
         """
         if not self._fits(limit):
             most = int(min(limit or LIMIT, SHARE * memory() / 8))
@@ -127,8 +127,8 @@ class SparkEvaluation(rendering.Printed):
     def mean(self, weights: Any = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined; see `Evaluation`.
 
-        If there are more values than `collect` brings to the driver, means are exact up to the last
-        bits of a sum.
+        If there are more values than the driver can collect, means are exact up to rounding errors
+        in a sum.
         """
         if weights is not None or self._fits():
             return self.collect().mean(weights)
@@ -142,15 +142,15 @@ class SparkEvaluation(rendering.Printed):
         return getattr(self.collect(), name)
 
     def moments(self) -> list[SummaryRow]:
-        """Return a row per metric from Spark's own moments, for any number of users.
+        """Return a summary row per metric, computed from moments on Spark for any number of users.
 
-        Means are exact up to the last bits of a sum. Intervals are normal. At 10 million users,
-        they differ from those of one machine by less than a millionth of their width.
+        Means are exact up to rounding errors in a sum, and intervals are normal. For 10 million
+        users, they differ from intervals on a single machine by less than a millionth of the width.
 
         Raises
         ------
         InputError
-            If the rules do not allow computing a mean or an interval from moments.
+            If, under the rules, a mean or an interval cannot be computed from moments.
         """
         columns, of_users = ["count(u)"], self.job.of_users
         for number, metric in of_users.items():
@@ -228,7 +228,7 @@ class SparkEvaluation(rendering.Printed):
             self.rows.unpersist()
 
     def table(self) -> rendering.Table:
-        """Return the table that ``print`` shows, for use in other formats."""
+        """Return the table that ``print`` shows, which can be converted to other formats."""
         if self._fits():
             return self.collect().table()
         notes = summary.notes(self.inputs, self.counts, self.protocol)
@@ -250,7 +250,7 @@ class SparkEvaluation(rendering.Printed):
         return collected or self._n_values <= min(limit or LIMIT, SHARE * memory() / 8)
 
     def _unpacked(self, cells: str) -> Frame:
-        """Return the tables in a column of cells as one DataFrame."""
+        """Return the tables in a column of cells as a single DataFrame."""
 
         def run(batches: Any) -> Any:
             for batch in batches:
@@ -305,17 +305,17 @@ class SparkEvaluation(rendering.Printed):
 def compare(
     models: Mapping[str, Any] | Sequence[Any], *, cluster: object = None, **options: Any
 ) -> Comparison:
-    """Test whether models differ, and estimate by how much, from the values of every user.
+    """Test whether models differ, and estimate by how much, based on the values of every user.
 
-    The driver collects the values of all models (`SparkEvaluation.collect`, with its limit), and
-    `recometer.compare` does the rest.
+    The driver collects the values of all models (with the limit of `SparkEvaluation.collect`), and
+    passes them to `recometer.compare`.
 
     Parameters
     ----------
     models
-        A dict from names of models to results of `evaluate` on the same test, a list of results, or
-        whatever else `recometer.compare` takes. Data on Spark have no fingerprints, so it is not
-        checked whether models were evaluated on the same data.
+        A dict from names of models to results of `evaluate` on the same test data, a list of
+        results, or anything else that `recometer.compare` takes. Data on Spark have no
+        fingerprints, so nothing checks that models were evaluated on the same data.
     cluster
         As in `recometer.compare`, or a Spark DataFrame with the users and their clusters.
     **options

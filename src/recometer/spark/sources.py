@@ -1,4 +1,4 @@
-"""The output of models on Spark: DataFrames, and the meanings of their columns."""
+"""The output of models on Spark: DataFrames, with the meanings of their columns."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ TRUTHS = ("relevance", "rating")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Output:
-    """The output of a model as DataFrames on the driver, and how executors read a block."""
+    """The output of a model as DataFrames on the driver, which executors read block by block."""
 
     kind: str  # "factors", "lists" or "pairs"
-    table: Table  # the table with rows of users
-    options: Mapping[str, Any]  # options of the single-machine source, without columns
-    like: Any = None  # on the driver, a single-machine source with the same `Facts`
+    table: Table  # the table with the rows of users
+    options: Mapping[str, Any]  # options of the source in `recometer`, except names of columns
+    like: Any = None  # on the driver, a source of `recometer` with the same `Facts`
     items: Table | None = None  # on the driver, the table of item factors
     item_factors: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
     every_item: Array | None = None  # the items of all users, if random draws depend on them
 
     @property
     def of_items(self) -> Table:
-        """The table with the item ids."""
+        """The table that contains the ids of all items."""
         return self.table if self.items is None else self.items
 
     def for_executors(self, kinds: IdKinds, every_item: Array | None) -> Output:
@@ -60,7 +60,7 @@ class Output:
         )
 
     def source(self, rows: Any) -> Source:
-        """Return the single-machine source for some rows of `table`, given in Arrow."""
+        """Return the source of `recometer` for some rows of `table`, which are an Arrow table."""
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
@@ -85,7 +85,7 @@ class Output:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
-    """A DataFrame of interactions, for columns that do not have common names.
+    """A DataFrame of interactions whose columns do not have common names.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Interactions:
 
     @classmethod
     def read(cls, data: object, label: str, *, time: object = False, **columns: object) -> Table:
-        """Find the columns of a table of interactions; `columns` names those of a DataFrame."""
+        """Find the columns of interactions; `columns` names the columns of a plain DataFrame."""
         if isinstance(data, cls):
             for option, name in columns.items():
                 if name is not None:
@@ -119,7 +119,7 @@ class Interactions:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factors:
-    """A model whose score of a user and an item is a dot product; see `recometer.Factors`.
+    """A model whose scores are dot products of user and item factors; see `recometer.Factors`.
 
     Parameters
     ----------
@@ -127,11 +127,12 @@ class Factors:
         DataFrames with a row per user, and with a row per item, like `ALSModel.userFactors` and
         `ALSModel.itemFactors`.
     id
-        The column of ids in both.
+        The name of the id column in both DataFrames.
     vector
-        The column of arrays of numbers in both. All arrays have the same length.
+        The name of the column of factors in both DataFrames. It contains arrays of numbers, all of
+        the same length.
     user_bias, item_bias
-        Columns of biases. None means that there are none.
+        The names of the columns of biases. None means that there are no biases.
     """
 
     user_factors: Frame
@@ -184,11 +185,12 @@ class Lists:
     ----------
     frame
         Either a row per user and item, with a rank (1 is best) or a score, or a row per user with
-        an array, best first, of items or of structs, as ``ALSModel.recommendForAllUsers`` returns.
+        an array, best first, of items or of structs like those that
+        ``ALSModel.recommendForAllUsers`` returns.
     user, item, rank, score, depth
         As in `recometer.Lists`. If the frame has both ranks and scores, you must name one of them.
-        For structs, `item` is the column and `score` the field; with ``score=False``, the order of
-        the array is the ranking.
+        For structs, `item` names the column of arrays and `score` a field of the structs; with
+        ``score=False``, the order of the array is the ranking.
     """
 
     frame: Frame
@@ -258,15 +260,15 @@ class Lists:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """Scored pairs of a user and an item, which may contain the truth; see `recometer.Pairs`.
+    """Scored pairs of a user and an item, which may have labels; see `recometer.Pairs`.
 
     Parameters
     ----------
     frame
         A row per pair.
     user, item, score, relevance, rating, threshold
-        As in `recometer.Pairs`. ``relevance=False,
-        rating=False`` says that there is no truth, and that you pass test to `evaluate`.
+        As in `recometer.Pairs`. ``relevance=False, rating=False`` says that the pairs have neither
+        labels nor true ratings, so that you must pass `test` to `evaluate`.
     """
 
     frame: Frame
@@ -288,7 +290,7 @@ class Pairs:
         required = ("user", "item", "score")
         table = Table.of(self.frame, "Pairs", columns, required=required, strict=("score",))
         options = {**table.options, "threshold": self.threshold}
-        # Let the single-machine source check the options, on a table of one row.
+        # Let the source of `recometer` check the options on a table with a single row.
         row = {
             name: [1.0] if option in ("score", *TRUTHS) else ["id"]
             for option, name in table.columns.items()
@@ -302,8 +304,8 @@ class Pairs:
 
 
 def read_output(data: object, label: str = "The first argument") -> Output:
-    """Return the output of a model; `label` is the name of the argument of `evaluate`."""
-    # A DataFrame of Spark Connect returns a column for any attribute.
+    """Return the output of a model; error messages call the argument `label`."""
+    # DataFrames of Spark Connect return a column for any attribute.
     parts = ("userFactors", "itemFactors", "rank")
     if not is_frame(data) and all(hasattr(data, name) for name in parts):
         data = Factors(data.userFactors, data.itemFactors)  # type: ignore[attr-defined]
@@ -317,7 +319,7 @@ def read_output(data: object, label: str = "The first argument") -> Output:
 
 
 def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None]:
-    """Bring the ids, factors and biases of all items to the driver, ordered by id."""
+    """Collect the ids, factors and biases of all items on the driver, ordered by id."""
     vector = items.sql("vector", kinds)
     size = f"coalesce(max(size({vector})), 0)"
     n, width = acted(items.frame.selectExpr("count(*)", size).collect)[0]
@@ -342,7 +344,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
-    """Return an Arrow column of arrays, which need equal lengths and no nulls, as a matrix."""
+    """Convert an Arrow column of arrays to a matrix; they need equal lengths and no nulls."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
@@ -358,12 +360,12 @@ def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
 
 
 def _biases(column: Any, dtype: Any) -> Array:
-    """Return an Arrow column of biases in the dtype of the factors."""
+    """Convert an Arrow column of biases to an array with the dtype of the factors."""
     return all_numbers(column.to_numpy(zero_copy_only=False), "biases").astype(dtype)
 
 
 def _stand_in(source: Any, text: str, **facts: Any) -> Any:
-    """Replace a source's description and facts by those of a source on Spark, without arrays."""
+    """Give a source the description and facts of a source on Spark, which has no arrays."""
     source.describe = lambda: text
     source.facts = dataclasses.replace(source.facts, arrays={}, **facts)
     return source

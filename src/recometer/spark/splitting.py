@@ -45,7 +45,7 @@ from recometer.split.what import After, ColdItems, Folding, What
 from recometer.split.who import AllUsers, UserFolds, Who
 
 PART = "recometer part"
-# Parts of recometer.split that are not available on Spark, and what to use instead.
+# Classes of recometer.split that are not available on Spark, and what to use instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
     "GivenUsers": "rs.split splits the rows of these users, and train.unionByName(...) adds others",
@@ -55,7 +55,7 @@ GONE = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SparkSplit:
-    """Train and test as DataFrames, and how they were made.
+    """Training and test data as DataFrames, and how they were made.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class SparkSplit:
         separates them. None if they are in train.
     protocol : recometer.split.SplitProtocol
     columns
-        The names of the columns that were read.
+        The names of the columns that the split read.
     """
 
     train: Frame
@@ -112,19 +112,20 @@ def split(
 ) -> SparkSplit:
     """Split a DataFrame into train and test, by holding out interactions of the tested users.
 
-    Every row is on the same side as with `recometer.split`, because draws only depend on the seed
-    and the ids of the user and the item.
+    Every row is in the same part as with `recometer.split`, because draws depend only on the seed,
+    the user's id and the item's id.
 
     Parameters
     ----------
     data
         A DataFrame, or `recometer.spark.Interactions`, which names its columns.
     what, who, untested, min_train, min_test, seed
-        As in `recometer.split`, but without ``GivenUsers``, ``UsersNumber``, and given items in
-        ``ColdItems``. Filter the DataFrame before you split it. For several splits, use `folds`.
+        As in `recometer.split`, but without ``GivenUsers``, ``UsersNumber``, and the option `items`
+        of ``ColdItems``. There are no filters; filter the DataFrame before you split it. For
+        several splits, use `folds`.
     user, item, value, time
-        Columns; by default, those with common names. With ``user=["user", "session"]``, every
-        session counts as a user.
+        The names of the columns. By default, columns with common names are used. With
+        ``user=["user", "session"]``, every session counts as a user.
     partitions, keep
         As in `recometer.spark.evaluate`.
 
@@ -155,8 +156,9 @@ def folds(
 ) -> list[SparkSplit]:
     """Split a DataFrame several times, for cross-validation or for successive time windows.
 
-    Every row is on the same side in each fold as with `recometer.split.folds`. Either `what` makes
-    the folds (`KFold` or `Windows`), or `who` (`UserFolds`). Other options are those of `split`.
+    In each fold, every row is in the same part as with `recometer.split.folds`. Either `what`
+    (`KFold` or `Windows`) or `who` (`UserFolds`) makes the folds. All other options are those of
+    `split`.
 
     Examples
     --------
@@ -172,7 +174,7 @@ def folds(
 
 
 class _Splitter:
-    """The data, and the settings of all folds."""
+    """The data and the settings, which all folds share."""
 
     def __init__(
         self, data: object, what: Any, who: Any, *, untested: Any, seed: int, **options: Any
@@ -199,7 +201,7 @@ class _Splitter:
         self.protocol = SplitProtocol(who=repr(who), what=repr(what), filters=(), **self.how)
 
     def split(self, fold: int | None) -> SparkSplit:
-        """Return the split, or the split of a fold."""
+        """Return the only split, or the split of one fold."""
         user = quoted(str(self.table.columns["user"]))
         cells = {"rows": self.frame.selectExpr(f"{user} AS u", "struct(*) AS c")}
         rows = self._assigned(gathered(cells, self.partitions), fold)
@@ -232,7 +234,7 @@ class _Splitter:
         return SparkSplit(**parts, protocol=protocol, columns=column_names, rows=rows, kept=kept)
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
-        """Return all rows with the part of each row."""
+        """Return all rows with an additional column for the part of each row."""
         from pyspark.sql.types import ByteType, StructField, StructType
 
         what, order = self.what, [*filter(None, self.table.columns.values())]
@@ -254,7 +256,7 @@ class _Splitter:
         return users.mapInArrow(run, schema)
 
     def _settled(self, what: What | Folding) -> What | Folding:
-        """Return `what` with its share of the rows replaced by a time."""
+        """Return `what`, with a share of the rows (``After(share=...)``) replaced by a time."""
         if not isinstance(what, After) or what.share is None:
             return what
         if not self.table.has("time") or not self.n_rows:
@@ -291,8 +293,8 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test, like `recometer.audit`.
 
-    Spark gathers the rows of each user, and adds up what executors find: the driver gets counts and
-    examples, and no column of the rows.
+    Spark gathers the rows of each user, and executors check them. The driver only receives counts
+    and examples, which it adds up.
 
     Parameters
     ----------
@@ -300,12 +302,13 @@ def audit(
         DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
         you can pass a `SparkSplit` as `train`; its remainder counts as train.
     user, item, value, time, relevant_from, min_positives, min_candidates
-        As in `recometer.audit`. A `SparkSplit` knows its columns.
+        As in `recometer.audit`. A `SparkSplit` does not need the names of its columns.
 
     Raises
     ------
     InputError, InputTypeError, ColumnError
-        As for `recometer.audit`; also if a user has more than 10 million rows.
+        As for `recometer.audit`. An InputError is also raised if a user has more than 10 million
+        rows.
     """
     columns: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
     sides = {"train": train, "test": test}
@@ -320,7 +323,7 @@ def audit(
 
 
 def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
-    """Return the facts of train and test: Spark counts items, and adds up those of users."""
+    """Return the facts about train and test; Spark counts items, and executors check users."""
     kinds, test = kinds_of(tables.values()), tables["test"]
     pairs = (table.select(IdKinds._fields, kinds).distinct() for table in tables.values())
     of_train, of_test = (rows.groupBy("i").count() for rows in pairs)
@@ -378,7 +381,7 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
 
 
 def _times(table: Table, kinds: IdKinds) -> Array:
-    """Return a few of the pairs' latest times, with the same extremes and units as all of them."""
+    """Return a few of the pairs' latest times, among them the minimum and the maximum."""
     import polars as pl
     from pyspark.sql import functions
 

@@ -1,4 +1,4 @@
-"""Spark DataFrames: their columns, rows per user, and jobs.
+"""Tools for Spark DataFrames: finding columns, gathering the rows of users, and running jobs.
 
 Expressions are SQL strings, because both classic Spark and Spark Connect accept them.
 """
@@ -25,12 +25,12 @@ Made = TypeVar("Made", bound=Callable[..., Any])
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 # Columns of other types are passed on unchanged, and rejected by the single-machine readers.
 AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
-NESTED = ("item", "score")  # columns that may be arrays
-MOST_ROWS = 10**7  # per user; all rows share a cell, which Spark limits to 2 GB
-LIMIT = 200_000_000  # maximum number of values or list places that the driver collects: 1.6 GB
+NESTED = ("item", "score")  # the columns that may contain arrays
+MOST_ROWS = 10**7  # maximum number of rows per user, which share a cell; Spark limits it to 2 GB
+LIMIT = 200_000_000  # maximum number of values or list places that the driver collects (1.6 GB)
 
 IDS = "users and items have ids, in columns. Hint: leave it out"
-# Single-machine arguments that do not exist on Spark, and what to do instead.
+# Arguments of `recometer.evaluate` that do not exist on Spark, and what to do instead.
 NOT_HERE = {
     **dict.fromkeys(("user_ids", "item_ids", "item_offset", "n_users", "n_items"), IDS),
     "closure": "item factors travel as a file that executors map, so only the memory of the driver "
@@ -49,7 +49,7 @@ NOT_HERE = {
     "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
 }
 
-# Errors of executors with another version of recometer, or without it; see `block.run_job`.
+# The errors of executors that have no recometer, or another version; see `block.run_job`.
 NOT_THERE = re.compile(
     r"No module named '?recometer|Can't get attribute .* on <module 'recometer"
     r"|cannot import name .* from 'recometer"
@@ -65,7 +65,7 @@ INSTALL = (
 
 
 def refusing(target: Made) -> Made:
-    """Let a function or a class raise an error for arguments that are `NOT_HERE`."""
+    """Make a function or a class raise an error for arguments in `NOT_HERE`."""
     function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
     refused = NOT_HERE.keys() - inspect.signature(function).parameters.keys()
 
@@ -82,7 +82,7 @@ def refusing(target: Made) -> Made:
 
 
 class IdKinds(NamedTuple):
-    """The Spark types of all ids: ``"bigint"`` or ``"string"``. Sessions may be None."""
+    """The Spark types of all ids: ``"bigint"`` or ``"string"``, or None without sessions."""
 
     user: str
     item: str
@@ -94,18 +94,18 @@ class Table:
     """A DataFrame, and the names of its columns by their meaning.
 
     If `entry` names a column of arrays, their elements are items, or structs with a field for items
-    and perhaps a field for scores.
+    and possibly a field for scores.
     """
 
-    label: str  # "test", "train", ...
+    label: str  # the name of the argument, such as "test" or "train"
     frame: Frame  # None on executors
-    columns: Mapping[str, str | None]  # "user", "session", "item", "value", ...
+    columns: Mapping[str, str | None]  # by meaning: "user", "session", "item", "value", ...
     entry: str | None = None
     casts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Spark types of columns
 
     @classmethod
     def of(cls, data: object, label: str, requested: Mapping[str, Any], **options: Any) -> Table:
-        """Find the columns in the same way as without Spark; `options` go to `choose_columns`."""
+        """Find the columns by the rules for other frames; `choose_columns` gets the `options`."""
         frame = need_frame(data, label)
         try:
             columns = choose_columns(frame.columns, requested, **options)
@@ -119,7 +119,7 @@ class Table:
         return cls(label, frame, columns)
 
     def has(self, option: str) -> bool:
-        """Return whether the table has such a column."""
+        """Return whether the table has a column for an option such as ``"value"``."""
         return self.columns.get(option) is not None
 
     @property
@@ -129,7 +129,7 @@ class Table:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The names of the columns, as arguments of the single-machine readers."""
+        """The names of the columns, as options for the readers of `recometer`."""
         columns: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
         session = columns.pop("session", False)
         return {**columns, "user": [columns["user"], session]} if session else columns
@@ -143,7 +143,10 @@ class Table:
         return element[name].dataType if element.typeName() == "struct" else element
 
     def sql(self, option: str, kinds: IdKinds) -> str:
-        """Return a column as SQL: ids cast to their kind, numbers except times cast to double."""
+        """Return SQL for a column, with ids cast to their kind, and numbers except times to double.
+
+        If the column is in arrays, the expression casts their elements.
+        """
         text, kind = quoted(str(self.columns[option])), self.type_of(option).simpleString()
         nested = self.entry is not None and option in NESTED
         if nested:
@@ -158,12 +161,12 @@ class Table:
         return text
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
-        """Select the columns of these options, named by their first letter, and `more`."""
+        """Select the columns for these options, renamed to their first letters, and `more`."""
         chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
         return self.frame.selectExpr(*chosen, *more)
 
     def ids(self, option: str, kinds: IdKinds) -> Frame:
-        """Return the distinct ids of users or items, in one column, ``id``."""
+        """Return the distinct ids of users or items in a column ``id``."""
         column = self.sql(option, kinds)
         if self.entry is not None and option in NESTED:
             column = f"explode({column})"
@@ -227,10 +230,10 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
 
 
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
-    """Return a row per user u, with the rows of each table in an array named like the table.
+    """Return a row per user u; a column per table holds an array of the user's rows in it.
 
-    Without a number of partitions, Spark chooses one by the size of the data. For a user with
-    more than `MOST_ROWS` rows, ``many`` is their number, and the arrays are missing.
+    If `partitions` is None, Spark chooses the number by the size of the data. For a user with more
+    than `MOST_ROWS` rows, ``many`` is the number of rows, and the arrays are missing.
     """
     from pyspark.sql import functions
 
@@ -246,7 +249,7 @@ def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
 
 
 def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
-    """Return the error for a user with too many rows, which says why they do not fit."""
+    """Return the error for a user with too many rows; `why` says why they do not fit."""
     return InputError(
         f"{why} User {user!r} has {n_rows:,} rows, and a task holds all rows of a user in memory. "
         "Hint: such a user often stands for everyone who is not logged in: leave it out, with "
@@ -255,7 +258,7 @@ def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
 
 
 def without_sessions(label: str) -> InputError:
-    """Return the error for a table with sessions if test has none."""
+    """Return the error for a table that has sessions although test has none."""
     return InputError(
         f"{label} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
         "user=['user', 'session']); or leave them out."
@@ -278,12 +281,12 @@ def need_frame(data: object, label: str) -> Frame:
 
 
 def quoted(name: str) -> str:
-    """Return a column's name in SQL."""
+    """Return the name of a column, quoted for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def check_partitions(number: object) -> None:
-    """Raise InputError unless a number of partitions is None or possible in Spark."""
+    """Raise InputError unless the number of partitions is None or valid in Spark."""
     valid = isinstance(number, int) and not isinstance(number, bool) and 0 < number < 2**31
     if number is not None and not valid:
         raise InputError(
@@ -293,10 +296,10 @@ def check_partitions(number: object) -> None:
 
 
 def persisted(rows: Frame) -> bool:
-    """Let Spark keep computed rows; return whether it can, as serverless Spark has no cache."""
+    """Ask Spark to keep computed rows; return False for serverless Spark, which has no cache."""
     from pyspark.errors import PySparkException
 
-    # Otherwise, cached rows always have spark.sql.shuffle.partitions partitions.
+    # Without this setting, cached rows always have spark.sql.shuffle.partitions partitions.
     conf, name = rows.sparkSession.conf, "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
     try:
         before = conf.get(name)
@@ -311,10 +314,10 @@ def persisted(rows: Frame) -> bool:
 
 
 def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> Any:
-    """Run a job on Spark, and raise our own errors without Spark's message around them.
+    """Run a job on Spark, and raise recometer's own errors without Spark's message around them.
 
-    Also translate errors of executors that lack recometer or memory. `cells` has the arguments of
-    `gathered`, which serve to find the user with the most rows.
+    Errors of executors that lack recometer or memory are translated, too. `cells` holds the tables
+    that were passed to `gathered`, in which the error message looks up the user with the most rows.
     """
     try:
         return call()
@@ -344,6 +347,6 @@ def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> 
 
 
 def ids(column: Any) -> Array:
-    """Return an Arrow column of ids as an array."""
+    """Convert an Arrow column of ids to an array."""
     is_integer = str(column.type) == "int64"
     return column.to_numpy() if is_integer else np.array(column.to_pylist(), object)

@@ -1,4 +1,4 @@
-"""Makes ``rm.split(...)`` call the function `split` of the package of splits."""
+"""Makes the package `recometer.split` callable: ``rm.split(...)`` calls its function `split`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
             """Return the matrix in CSR format."""
 
     class Splitting:
-        """The types of the parts of a split, by the type of the data.
+        """Overloads that give the type of a split's parts for each type of data.
 
         In annotations, use names from `recometer.split` itself, or ``rm.Split`` and ``rm.Folds``.
         """
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         )
 
         class Options(TypedDict, total=False):
-            """The options of `split`; a test ensures that they agree with it."""
+            """The options of `split`; a test ensures that they match its parameters."""
 
             who: Who
             filters: Filter | Seen | Iterable[Filter | Seen]

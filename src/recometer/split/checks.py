@@ -1,4 +1,4 @@
-"""Checks the arguments of the parts of a split."""
+"""Checks the arguments of `what`, `who` and the filters of a split."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recometer.split.table import Table
 
 
 class NoTestUsersError(InputError, RuntimeError):
-    """No user can be tested under the conditions of a split."""
+    """Raised if no user can be tested under the conditions of a split."""
 
 
 def check_share(name: str, share: Any) -> float:
@@ -26,7 +26,7 @@ def check_share(name: str, share: Any) -> float:
 
 
 def limit(share: float) -> np.uint64:
-    """Return the threshold that a draw is below with this probability."""
+    """Return the threshold below which a draw falls with the probability `share`."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
 
 

@@ -1,4 +1,4 @@
-"""Reads data of any kind as a `Table`, and divides them into parts of the same kind."""
+"""Reads data of any kind as a `Table`, and divides the data into parts of the same kind."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Container:
     columns: Columns | None = None
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
-        """Return the rows of a part, in order; `values`, if any, replace the values of all rows."""
+        """Return the rows of a part in order; `values`, if any, replace the values of all rows."""
         raise NotImplementedError
 
 
 def open_data(data: Any, options: dict[str, Any]) -> Container:
-    """Open data of any kind that `Interactions.of` takes, with its options user, ..., time.
+    """Open data of any kind that `Interactions.of` takes; `options` are user, item, value and time.
 
-    Data frames, and Parquet, CSV and TSV files, are divided unchanged, with all their columns.
-    Everything else is read as `Interactions`.
+    Data frames, and Parquet, CSV and TSV files, are divided unchanged, with all their columns. All
+    other data are read as `Interactions`.
     """
     if isinstance(data, Container):
         return data
@@ -64,7 +64,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         return _Interactions(Interactions.of(data, **options))
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        data = collected(data)  # a second execution could return another order of rows
+        data = collected(data)  # running the query twice could return the rows in different orders
     return _Frame(data, options)
 
 
@@ -107,7 +107,7 @@ def _table(
     names: Sequence[str],
     zone: Callable[[], datetime.tzinfo],
 ) -> Table:
-    """Return the table of a frame; a function returns its columns by name."""
+    """Return the table of a frame; `fetch` returns a column by its name."""
     user, item, value, time = columns
 
     def values() -> Array:
@@ -129,7 +129,7 @@ def _table(
 
 
 def _is_date(column: Any) -> bool:
-    """Return whether a column fetched by `open_frame` has dates."""
+    """Return whether a column from `open_frame` contains dates."""
     import polars as pl
 
     if not isinstance(column, pl.Series) and column.dtype == object:
@@ -139,7 +139,7 @@ def _is_date(column: Any) -> bool:
             return any(isinstance(entry, datetime.date) for entry in column[:1])
     if isinstance(column, pl.Series):
         if column.dtype == pl.String:
-            # Guess from the first row; reading the whole column checks this.
+            # Guess from the first row; reading the whole column later checks the guess.
             return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
         return column.dtype in (pl.Date, pl.Datetime)
     return bool(column.dtype.kind == "M")
@@ -211,14 +211,14 @@ class _Frame(Container):
 
 
 def _sums(values: Array, before: Array) -> pl.Series:
-    """Return the changed values, and null for unchanged values."""
+    """Return the values that changed, and null for all others."""
     import polars as pl
 
     return pl.Series("\0sum", np.where(values == before, np.nan, values)).fill_nan(None)
 
 
 def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Return values with sums filled in; sums of whole numbers or bools are whole numbers."""
+    """Fill sums into a column of values; sums of whole numbers or bools stay whole numbers."""
     import polars as pl
 
     kind = pl.Int64() if kind.is_integer() or kind == pl.Boolean else kind
@@ -243,9 +243,9 @@ def _into_pandas(column: Any, sums: pl.Series) -> Any:
 
 
 class _Parquet(Container):
-    """A Parquet file, or several files that are one table.
+    """A Parquet file, or several files that form one table.
 
-    Only the columns that the split reads are in memory as a whole.
+    Only the columns that the split reads are loaded as a whole.
     """
 
     columns: Columns
@@ -292,9 +292,9 @@ class _Parquet(Container):
 def _read_text(
     path: pathlib.Path, options: dict[str, Any]
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
-    """Read all columns of a text file; columns that the split reads become numbers or ids.
+    """Read all columns of a text file; the columns that the split reads become numbers or ids.
 
-    Returns the frame, the options, and the times as the file writes them.
+    Return the frame, the options, and the times as they are written in the file.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Filters that leave out interactions: from all data before the split, or from test after it."""
+"""Filters that leave out interactions: from the data before the split, or from test after it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
 class Named:
     """A filter that messages show as a Python call or as a command-line option."""
 
-    option: str | None = None  # with its value; set by the command line
+    option: str | None = None  # the option and its value, if the command line made the filter
 
     def __str__(self) -> str:
         return python_or_command(repr(self), self.option or repr(self))
@@ -46,7 +46,7 @@ class Filter(Named):
 class MinCounts(Filter):
     """Keep rows whose user has at least `user` rows, and whose item has at least `item` rows.
 
-    Rows are counted only once; `KCore` repeats this.
+    This filter counts the rows only once; `KCore` recounts them until nothing changes.
 
     Parameters
     ----------
@@ -130,13 +130,13 @@ class Duplicates(Filter):
             raise InputError(f"keep={self.keep!r} must be 'first', 'last' or 'sum'.")
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return a row per pair."""
+        """Return one row per pair."""
         order = RowOrder.OLD_PAIRS if self.keep == "first" else RowOrder.PAIRS
         place = number_rows(table, order, seed=0, threads=threads)
         rows = place == 0
         if self.keep != "sum" or table.values is None or rows.all():
             return Kept(rows)
-        # From here on, only rows of repeated pairs matter.
+        # The remaining steps only concern the rows of repeated pairs.
         pairs = (table.users.codes.astype(np.uint64) << np.uint64(32)) | table.items.codes
         at = np.flatnonzero(np.isin(pairs, pairs[~rows]))
         if np.isnan(table.values[at]).any():
@@ -190,7 +190,7 @@ class ValuesFrom(Filter):
 class SeenInTrain(Named):
     """Leave out test rows whose user or item is not in the training data.
 
-    An item counts as seen if it is in train or in remainder, and a user if it is in train.
+    A user counts as seen if they are in train, and an item if it is in train or in the remainder.
 
     Parameters
     ----------

@@ -50,13 +50,13 @@ class SplitProtocol:
     Attributes
     ----------
     who, what : str
-        In Python's notation: ``"UsersFraction(fraction=0.1)"``.
+        The arguments of `split` as Python code, such as ``"UsersFraction(fraction=0.1)"``.
     filters : tuple of str
     untested : {"train", "apart"}
     min_train, min_test : int
     seed : int
     fold : int or None
-        The number of this split among several, starting at 0.
+        The number of this split among several folds, starting at 0.
     counts : mapping of str to int
         The numbers of rows in ``train``, ``test`` and ``remainder``, and of rows ``left_out``.
     removed : mapping of str to int
@@ -91,7 +91,7 @@ class SplitProtocol:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Split(Shown, Generic[Part]):
-    """Train and test, and how they were made.
+    """Training and test data, and how they were made.
 
     In annotations, ``Split[polars.DataFrame]`` gives the type of the parts.
 
@@ -101,13 +101,13 @@ class Split(Shown, Generic[Part]):
         Data of the type that was split: data frames, lazy frames (for a Parquet file), or
         `Interactions`.
     remainder
-        The interactions of users who are not tested, if ``untested="apart"`` separates them;
-        None if they are part of train.
+        The interactions of untested users, if ``untested="apart"`` separates them; None if they
+        are part of train.
     users : int64, uint64 or object [n_tested]
-        The ids of the users who are tested, sorted; positions for data without ids.
+        The ids of the tested users in ascending order; positions for data without ids.
     protocol : SplitProtocol
     columns : Columns or None
-        The names of the columns of users, items, values and times, if there are columns.
+        The names of the columns of users, items, values and times, if the data have columns.
     """
 
     train: Part
@@ -119,7 +119,7 @@ class Split(Shown, Generic[Part]):
 
     @cached_property
     def users(self) -> Array:
-        """The ids of the users who are tested, sorted; positions for data without ids."""
+        """The ids of the tested users in ascending order; positions for data without ids."""
         users = self.find_users()
         users.flags.writeable = False
         return users
@@ -141,7 +141,7 @@ class Split(Shown, Generic[Part]):
         return to_notebook(self)
 
     def table(self) -> Table:
-        """Return the numbers of users, items and interactions in each part, and left out."""
+        """Return a table that counts the users, items and interactions of each part."""
         counts = self.protocol.counts
         total = sum(counts[part] for part in saving.PARTS)
         rows = []
@@ -152,8 +152,8 @@ class Split(Shown, Generic[Part]):
                 row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
                 rows.append({**row, "share": counts[name] / total if total else 0.0})
         notes = _notes(self.protocol, self.protocol.removed)
-        # Rows that no filter removed, for instance later interactions of untested users in a split
-        # by time.
+        # Rows that were left out, but not by a filter: for instance, later interactions of untested
+        # users in a split by time.
         rest = counts["left_out"] - sum(self.protocol.removed.values())
         if rest:
             notes.append(f"in no part: {rest:,}")
@@ -162,7 +162,7 @@ class Split(Shown, Generic[Part]):
     def interactions(self) -> Split[Interactions]:
         """Return the same split with `Interactions` as parts.
 
-        For data frames, each part has only the users and items that occur in it.
+        Parts of a data frame only have the users and items that occur in them.
         """
         if self.columns is None:
             own: Split = self
@@ -187,7 +187,7 @@ class Split(Shown, Generic[Part]):
 
         ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` contain the rows with all
         their columns, ``users.parquet`` contains the tested users, and ``split.json`` contains the
-        protocol. An earlier split in the folder is replaced; other files with these names are not.
+        protocol. An earlier split in the folder is replaced, but unrelated files are not.
 
         Raises
         ------
@@ -232,10 +232,10 @@ class Split(Shown, Generic[Part]):
 
 
 class Folds(Shown):
-    """Several splits of the same data, each made when you access it.
+    """Several splits of the same data; each one is made when you access it.
 
     Iterating makes a `Split` per fold, ``len`` is the number of folds, and ``folds[0]`` makes the
-    first one. Functions that take folds also take a list of `Split`, for instance from
+    first fold. Functions that take folds also take a list of `Split`, for instance from
     `Split.load`.
     """
 
@@ -270,7 +270,7 @@ class Folds(Shown):
             rows.append({"fold": number, "users_of_test": len(made.users), **made.protocol.counts})
             protocols.append(made.protocol)
         parts = (*(saving.PARTS if apart else saving.PARTS[:2]), "left out")
-        # Filters before the split leave out the same rows in every fold.
+        # Filters that apply before the split remove the same rows in every fold.
         first = protocols[0]
         removed = {
             name: n
@@ -282,7 +282,7 @@ class Folds(Shown):
 
 
 def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
-    """Return the numbers of users and items that have a row in a part of a split."""
+    """Return the numbers of users and items that occur in a part of a split."""
     import polars as pl
 
     if isinstance(part, Interactions):

@@ -48,12 +48,12 @@ COMPLETE = ".recometer-new"  # a folder inside, for a complete split that will r
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise FileError if saving a split in a folder would replace an input, or other files."""
+    """Raise FileError if saving a split in a folder would replace an input or unrelated files."""
     finish(folder)
     owned = _written(folder)
     paths = [folder / name for name in (HEADER, *FILES)]
     check_replaced(paths, lambda path: path.name in owned, inputs)
-    # Files of the split replace the files at these paths; nothing is written to a pipe or device.
+    # Saving replaces ordinary files at these paths, but never writes to a pipe or device.
     odd = next((path for path in paths if not is_replaced(path)), None)
     if odd is not None:
         raise FileError(f"{odd} is not a file: it is not replaced. Hint: choose an empty folder.")
@@ -72,9 +72,9 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Replace the earlier split by a new one that was saved completely, if there is one.
+    """Replace the split in a folder with a new split that was saved completely, if there is one.
 
-    This is the last step of saving. If it was interrupted, the next call that opens the folder
+    This is the last step of saving. If it is interrupted, the next call that opens the folder
     completes it.
 
     Raises
@@ -91,7 +91,8 @@ def finish(folder: Path) -> None:
 def alone(folder: Path) -> Iterator[None]:
     """Lock a folder, so that no other process can replace the split in it.
 
-    Without locks (Windows, some network folders), checksums reveal that it was replaced.
+    Where locks do not exist (on Windows and in some network folders), checksums reveal whether the
+    split was replaced.
     """
     opened = None
     if fcntl is not None:
@@ -132,7 +133,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     """Write the parts of a split to temporary files, which finally replace the old files."""
     check(folder)
     present = {name: part for name, part in parts.items() if part is not None}
-    # The data may be a file of an earlier split.
+    # Use a temporary folder, because the data may be read from the split that will be replaced.
     temporary = folder / f".recometer-{os.urandom(8).hex()}"
     new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -146,7 +147,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
         with alone(folder):
-            _finish(folder)  # another process has just saved a split
+            _finish(folder)  # if another process has just saved a split
             temporary.rename(folder / COMPLETE)
             _finish(folder)
     except FileError:
@@ -158,13 +159,13 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-        with contextlib.suppress(OSError):  # a folder that is not empty was written to
+        with contextlib.suppress(OSError):  # keep the folder if it is not empty
             for path in new_folders:
                 path.rmdir()
 
 
 def _write_frame(frame: pl.DataFrame, path: Path) -> None:
-    with path.open("wb") as file:  # Polars does not take names that are not UTF-8
+    with path.open("wb") as file:  # Polars itself does not accept paths that are not UTF-8
         frame.write_parquet(file)
 
 
@@ -251,7 +252,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Turn errors in the block into an error that the split in a folder is damaged."""
+    """Replace errors raised in the block by an error that says the split is damaged."""
     try:
         yield
     except FileError:
@@ -263,7 +264,7 @@ def undamaged(folder: Path) -> Iterator[None]:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
-    """Return the parts by name, the tested users, and the header, as they were written.
+    """Return the parts by name, the tested users, and the header, as they were saved.
 
     Raises FileError if the folder has no split, or a split that is damaged or of a newer version.
     """
@@ -298,7 +299,8 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         if unknown := [name for name in header["parts"] if name not in PARTS]:
-            raise ValueError(f"no part is called {unknown[0]!r}")  # it may lead out of the folder
+            # Names of parts become paths, which must not lead out of the folder.
+            raise ValueError(f"no part is called {unknown[0]!r}")
         files = _Files(folder, header["files"])
         users = decode_ids(files.frame("users")["user"], header["users"])
         kind = header["kind"]
@@ -314,9 +316,9 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
 
 
 class _Files:
-    """The files of a split; each is verified and read while it is open.
+    """The files of a split; each file stays open while it is verified and read.
 
-    This avoids mixing two splits if another split replaces this one while it is read.
+    Two splits are therefore never mixed, even if another process replaces this split meanwhile.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
@@ -328,7 +330,7 @@ class _Files:
             return read_frame(self._folder / f"{name}.parquet", file)
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """Return a lazy table of the current file, which is read later."""
+        """Return a lazy table, which reads the verified file later."""
         import polars as pl
 
         with self._verified(name) as file:

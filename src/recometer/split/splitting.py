@@ -1,4 +1,4 @@
-"""split and folds: from interactions to train and test."""
+"""`split` and `folds`, which divide interactions into train and test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from recometer.split.what import Folding, Held, What
 from recometer.split.who import AllUsers, UserFolds, Who
 from recometer.tasks import resolve_threads, waiting
 
-# The meaning of the parts of a split, and an example of each.
+# What the arguments `who`, `what` and `filters` of a split mean, with an example of each.
 PARTS = {
     "what": ("what is held out", "rm.split.Last(1)"),
     "who": ("who is tested", "rm.split.UsersFraction(0.1)"),
@@ -73,7 +73,7 @@ def split(
     min_train, min_test : int
         Minimum numbers of interactions that a tested user must have in train and in test.
     seed : int
-        Seed of everything that is random. Another seed leads to another draw.
+        The seed of all random draws. Different seeds lead to different splits.
     threads : int, optional
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
@@ -89,10 +89,10 @@ def split(
     NoTestUsersError
         If no user can be tested (an `InputError`).
     InputError
-        If the data lack times or values that a part of the split needs,
-        ids are not in the data, or numbers are out of range.
+        If the data lack times or values that an argument needs, ids are not in the data, or numbers
+        are out of range.
     InputTypeError
-        If a part of the split has another type.
+        If `what`, `who` or a filter has a wrong type.
     ColumnError, FileError
         As for `Interactions.of`.
 
@@ -183,9 +183,9 @@ def parts_of_some_users(
     fold: int | None = None,
     **settings: Any,
 ) -> UInt8:
-    """Return the part of each row of some users, uint8 [n_rows]; others are split elsewhere.
+    """Return the part of each row of some users, uint8 [n_rows]; other calls split other users.
 
-    The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split`, or in one `fold` of
+    The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split` or in one `fold` of
     `folds`. The settings are untested, min_train, min_test and seed. Unlike in `split`, it is not
     an error if no user is tested.
     """
@@ -200,7 +200,7 @@ def parts_of_some_users(
 
 
 class _Work:
-    """The data after filtering, and the settings, which all folds share."""
+    """The filtered data and the settings, which all folds share."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class _Work:
         self.after = [part for part in self.filters if isinstance(part, SeenInTrain)]
         self.container = open_data(data, columns)
         self.table = self.container.table
-        self.rows: Bool | None = None  # remaining rows of the data; None if no row was left out
+        self.rows: Bool | None = None  # mask of the remaining rows; None if no row was left out
         self.values: Array | None = None  # values of all rows of the data, if a filter changed any
         self.removed: dict[str, int] = {}  # number of rows, per filter
         for part in self.filters:
@@ -313,7 +313,7 @@ class _Work:
         )
 
     def _counts(self, parts: UInt8) -> dict[str, int]:
-        """Count the rows of each part; `left_out` are the rows that filters left out."""
+        """Count the rows of each part, and the rows ``left_out`` of all parts."""
         counts = {
             "train": len(parts) - int(np.count_nonzero(parts)),  # TRAIN is 0
             "test": int(np.count_nonzero(parts == TEST)),
@@ -324,7 +324,7 @@ class _Work:
         return {**counts, "left_out": self.container.table.n - sum(counts.values())}
 
     def _taken(self, parts: UInt8) -> dict[str, Any]:
-        """Return the parts of the data, by their names in `Split`."""
+        """Divide the data, and return the parts by their names in `Split`."""
         if self.rows is not None:
             of_rows, parts = parts, np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
             parts[self.rows] = of_rows
@@ -334,10 +334,10 @@ class _Work:
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
-        """Return a mask of the tested users (None for all with rows), and the part of each row."""
+        """Return a mask of the tested users (None: all with rows), and the part of each row."""
         users = self.table.users
         eligible = None
-        apart = self.untested == "apart" and self.min_test > 0  # untested users are set apart
+        apart = self.untested == "apart" and self.min_test > 0  # untested users go to the remainder
         if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
             n_test = np.bincount(users.codes[held.test], minlength=users.n)
             n_train = users.counts - n_test
@@ -404,7 +404,7 @@ class _Work:
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:
-    """Refuse parts that make several splits; `folds` names the function for these."""
+    """Refuse arguments that make several splits; `folds` is the function to use instead."""
     if isinstance(what, Folding) or isinstance(who, UserFolds):
         raise InputTypeError(
             f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
@@ -425,9 +425,9 @@ def number_of_folds(what: object, who: object) -> int:
 
 
 def check_kind(part: object, kinds: Any, name: str) -> None:
-    """Raise an error unless a part of a split is an instance of one of some classes.
+    """Raise an error unless an argument of `split` is an instance of `kinds`.
 
-    `name` is the parameter: ``"what"``, ``"who"`` or ``"filters"``.
+    `name` is the name of the argument: ``"what"``, ``"who"`` or ``"filters"``.
     """
     if isinstance(part, kinds):
         return

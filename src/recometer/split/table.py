@@ -1,4 +1,4 @@
-"""The rows to split: users and items as codes, times and values, each read on first use."""
+"""The rows to split: users, items, times and values, each of which is read on first use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
 UTC = datetime.timezone.utc
-OF_ITEMS, OF_PLACES = 0x6974656D73, 0x706C61636573  # salts of draws
+OF_ITEMS, OF_PLACES = 0x6974656D73, 0x706C61636573  # salts for separate draws from the same seed
 SPARE = 2**20  # a range of ids is dense if its length is below 4 x rows + SPARE
 
 
@@ -35,11 +35,11 @@ class Coded:
     ----------
     codes : uint32 [n_rows]
     n : int
-        A number above every code.
+        An upper bound: every code is below this number.
     low : int or None
-        The id of code 0, if ids are whole numbers, and codes are their distances from it.
+        The id of code 0, if ids are whole numbers and codes are their distances from it.
     ids : [n] or None
-        Otherwise, the id of each code. If `low` and `ids` are None, users and items are positions.
+        Otherwise, the id of each code. If both `low` and `ids` are None, codes are positions.
     before : Coded or None
         The codes before rows were selected, so that ids without remaining rows are still known.
     """
@@ -58,19 +58,19 @@ class Coded:
         return np.arange(self.n, dtype=np.uint64) + np.uint64(self.low % 2**64)
 
     def draws(self, seed: int, salt: int = 0) -> UInt64:
-        """Return a random number for each user or item, by code; `salt` gives another one."""
+        """Return a random number for each code; another `salt` gives other numbers."""
         return mix(mix(self.keys ^ np.uint64(salt)) ^ mixed_seed(seed))
 
     @cached_property
     def counts(self) -> Int64:
-        """Number of rows, by code."""
+        """The number of rows of each code."""
         counts = np.zeros(self.n, np.int64)
         _kernel.count_codes(self.codes, counts)
         return counts
 
     @property
     def n_known(self) -> int:
-        """Number of users or items, including those without rows if they are known."""
+        """The number of users or items, including known ones without rows."""
         return self.n if self.low is None else int(np.count_nonzero(self.counts))
 
     def named(self, codes: Array) -> Array:
@@ -87,7 +87,7 @@ class Coded:
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
-            codes[(codes >= 0) & (counts[codes] == 0)] = -1  # a number between two ids
+            codes[(codes >= 0) & (counts[codes] == 0)] = -1  # numbers between ids are not ids
         if (codes < 0).any():
             first = as_ids(wanted, f"given {what}s").tolist()[int(np.argmax(codes < 0))]
             raise InputError(
@@ -111,7 +111,7 @@ class Coded:
 
 
 def _dense(column: Any) -> Coded | None:
-    """Return whole numbers as distances from the lowest, or None if the range is not dense."""
+    """Return integer ids as distances from the lowest id, or None if their range is not dense."""
     if getattr(column, "null_count", int)():
         return None
     array = column.to_numpy() if hasattr(column, "null_count") else np.asarray(column)
@@ -149,14 +149,14 @@ class Table:
     users, items : function
         Functions that return `Coded`.
     times, values : function or None
-        Functions that return int64 or float64 [n], and float64 [n]. None if the data have no times
-        or values.
+        Functions that return the times, int64 or float64 [n], and the values, float64 [n]. None if
+        the data have no times or no values.
     dates : bool
         Whether times are dates, in microseconds since 1970.
     names : sequence of str
         The columns of the data, for messages; empty if there are none.
     zone : function
-        A function that returns the time zone for dates without one.
+        A function that returns the time zone of dates that do not state one.
     """
 
     def __init__(
@@ -226,10 +226,10 @@ class Table:
         """Return the same rows with other values."""
         changed = copy.copy(self)
         changed._values = lambda: values
-        changed.__dict__.pop("values", None)  # if they were read
+        changed.__dict__.pop("values", None)  # forget the old values if they were read
         return changed
 
 
 def size_of(ids: Sequence[Any] | Array | Path, what: str) -> str:
-    """Return the number of ids, or the name of their file."""
+    """Describe a sequence of ids by its length, and a file of ids by its name."""
     return str(ids) if isinstance(ids, str | os.PathLike) else f"{len(ids):,} {what}"

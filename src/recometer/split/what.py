@@ -26,7 +26,7 @@ Time = float | str | datetime.date
 
 
 class Held(NamedTuple):
-    """The rows that a fold holds out, and the rows that it leaves out; bool [n] or None."""
+    """The rows that a fold holds out, bool [n], and those that it leaves out, bool [n] or None."""
 
     test: Bool
     left_out: Bool | None = None
@@ -35,7 +35,7 @@ class Held(NamedTuple):
 class What:
     """Selects the interactions of every user to hold out; `Who` selects the tested users."""
 
-    # Whether these rows of untested users must also be left out of train.
+    # Whether the selected rows must be left out of train even if their users are not tested.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
@@ -59,15 +59,15 @@ class Folding:
 
 @dataclasses.dataclass(frozen=True)
 class Fraction(What):
-    """Hold out a random share.
+    """Hold out a random share of the interactions.
 
     Parameters
     ----------
     fraction : float
         The share, in (0, 1).
     per_user : bool
-        Whether to take the share of each user's interactions, rounded half away from zero. If not,
-        each interaction is drawn independently, and the share is only met on average.
+        Whether to hold out this share of each user's interactions, rounded half away from zero. If
+        False, each interaction is drawn independently, and the share is only met on average.
     """
 
     fraction: float
@@ -173,24 +173,24 @@ class LeaveOneOut(What):
 
 @dataclasses.dataclass(frozen=True)
 class After(What):
-    """Hold out everything from a time on, as if the model had been trained at that time.
+    """Hold out all interactions from a time on, as if the model had been trained at that time.
 
     Later interactions of untested users are left out, because a model that was trained at that time
     would not have seen them.
 
     Parameters
     ----------
-    time : number, date, or text in ISO 8601
-        Interactions at exactly this time are in test. A date without a time means midnight. For a
-        time without a zone, the zone of the data's times applies.
+    time : number, date, or ISO 8601 string
+        Interactions at exactly this time are in test. A date without a time of day means midnight.
+        A time without a zone is in the time zone of the data.
     until : same type, or None
         Interactions from this time on are left out.
     since : same type, or None
         Earlier interactions are left out.
     share : float, optional
-        Instead of `time`, the share of all interactions before it, in (0, 1). Of n interactions in
-        the order of time, the first ``share * n`` (rounded down) come before it, and the next
-        interaction has this time. All interactions at this time are in test.
+        Instead of `time`, the share of all interactions that come before it, in (0, 1). If n
+        interactions are sorted by time and numbered from 0, the time is that of the interaction
+        with the number ``share * n``, rounded down. All interactions at this time are in test.
     """
 
     time: Time | None = None
@@ -236,17 +236,17 @@ class After(What):
 class Windows(Folding):
     """Hold out successive windows of time, as in back-testing.
 
-    Fold i is trained on the interactions before ``times[i]``, and tested on the interactions from
-    this time to the next.
+    In fold i, train has the interactions before ``times[i]``, and test has those from this time
+    until the next.
 
     Parameters
     ----------
-    times : numbers, dates, or texts in ISO 8601
-        When windows begin, in ascending order; dates are read as in `After`.
+    times : numbers, dates, or ISO 8601 strings
+        The beginnings of the windows, in ascending order; dates are read as in `After`.
     until : same type, or None
-        When the last window ends. None means the end of the data.
+        The end of the last window. None means the end of the data.
     length : number, datetime.timedelta or None
-        How far training reaches back from each time. None means to the beginning of the data.
+        How far train reaches back from each time. None means to the beginning of the data.
     """
 
     times: Sequence[Time]
@@ -277,7 +277,7 @@ class Windows(Folding):
         return len(self.times)
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
-        """Yield a fold per time."""
+        """Yield one fold per window."""
         begins = [moment(table, time) for time in self.times]
         if not begins or any(a >= b for a, b in itertools.pairwise(begins)):
             raise InputError(
@@ -338,17 +338,17 @@ class KFold(Folding):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ColdItems(What):
-    """Hold out all interactions with some items, which training then does not know.
+    """Hold out all interactions with some items, so that these items do not occur in train.
 
-    Interactions of untested users with these items are left out.
+    Interactions between untested users and these items are left out.
 
     Parameters
     ----------
     fraction : float, optional
         The share of items, in (0, 1); each item is drawn independently.
     items : sequence, array or path, optional
-        Instead of a share, the ids of the items, or positions for data without ids; or a file of
-        ids, as in `GivenUsers`.
+        Instead of a share, the ids of the items, or their positions if the data have no ids. A path
+        names a file of ids, as in `GivenUsers`.
     """
 
     fraction: float | None = None
@@ -376,14 +376,14 @@ class ColdItems(What):
 
 
 def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
-    """Return a share in (0, 1) as a number of interactions, rounded half away from zero."""
+    """Multiply numbers of interactions by a share in (0, 1), and round half away from zero."""
     exact = np.asarray(n_interactions) * check_share("fraction", fraction)
     below = np.floor(exact)
     return (below + (exact - below >= 0.5)).astype(np.int64)
 
 
 def _held_between(table: Table, since: float | None, time: float, until: float | None) -> Held:
-    """Hold out the rows from `time`; leave out rows before `since`, and from `until`."""
+    """Hold out the rows from `time` on; leave out the rows before `since` and from `until` on."""
     left_out = None if until is None else table.times >= until
     if since is not None:
         before = table.times < since

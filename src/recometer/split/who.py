@@ -22,7 +22,7 @@ class Who:
     counts_users = False  # whether `tested` needs to know the eligible users
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
-        """Return a mask of the tested users, bool by code, or None for all eligible users.
+        """Return a mask of the tested users (bool by code), or None for all eligible users.
 
         Parameters
         ----------
@@ -37,7 +37,7 @@ class AllUsers(Who):
     """Test all users."""
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
-        """Return None."""
+        """Return None, which means all eligible users."""
         return None
 
 
@@ -101,8 +101,8 @@ class GivenUsers(Who):
     Parameters
     ----------
     users : sequence, array or path
-        The ids of the users, or positions for data without ids; or a file of ids: text with one per
-        line, ``.npy``, or a column of a table.
+        The ids of the users, or their positions if the data have no ids. A path names a file of
+        ids: a text file with one id per line, a ``.npy`` file, or a table with a column of ids.
     """
 
     users: Sequence[Any] | Array | Path
@@ -119,12 +119,12 @@ class GivenUsers(Who):
 
 @dataclasses.dataclass(frozen=True)
 class ActiveAfter(Who):
-    """Test the users who have an interaction at some time or later.
+    """Test the users who have an interaction at or after a time.
 
     Parameters
     ----------
-    time : number, date, or text in ISO 8601
-        As in `After`.
+    time : number, date, or ISO 8601 string
+        The time, as in `After`.
     """
 
     time: float | str | datetime.date
@@ -140,8 +140,8 @@ class ActiveAfter(Who):
 class UserFolds:
     """Test every user in one of k folds, drawn at random: cross-validation over users.
 
-    The fold of a user depends only on the user's id and the seed, so the folds have only about the
-    same size.
+    The fold of a user depends only on the user's id and the seed, so the sizes of the folds are
+    only approximately equal.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class UserFolds:
     def parts(self, table: Table, seed: int) -> list[Who]:
         """Return the tested users of each fold."""
         draw = table.users.draws(seed)
-        # The high half of a draw is enough to choose a fold, and its product does not overflow.
+        # Scale only the high half of each draw to a fold, so that the product does not overflow.
         fold = ((draw >> np.uint64(32)) * np.uint64(self.k)) >> np.uint64(32)
         return [_Fold(fold == number) for number in range(self.k)]
 

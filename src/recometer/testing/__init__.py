@@ -1,9 +1,11 @@
 """Laws for metrics and sources, including your own, and strategies that draw small cases.
 
-`check_laws` checks a metric, and `check_source` a source of `Ranks`. The laws are `LAWS` for
-metrics of rankings, `LIST_LAWS` for those of lists, `RATING_LAWS` for those of predicted ratings,
-and `SOURCE_LAWS`. The Hypothesis strategies `cases`, `list_cases`, `rating_cases` and
-`source_cases` draw their inputs; `rank` ranks a few items by comparing every pair.
+`check_laws` checks a metric, and `check_source` checks a source of `Ranks`. The laws are `LAWS` for
+metrics of rankings, `LIST_LAWS` for metrics of lists, `RATING_LAWS` for metrics of predicted
+ratings, and `SOURCE_LAWS` for sources. The Hypothesis strategies `cases`, `list_cases`,
+`rating_cases` and `source_cases` draw their inputs; `rank` ranks a few items by comparing every
+pair.
+
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
@@ -11,7 +13,7 @@ from recometer.errors import RecometerError
 
 
 class MissingHypothesisError(RecometerError, ImportError):
-    """The laws need Hypothesis, which is not installed."""
+    """Raised if Hypothesis, which the laws need, is not installed."""
 
 
 try:

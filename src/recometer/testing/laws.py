@@ -1,7 +1,7 @@
-"""Laws for metrics, some of which depend on what the registry says about a metric.
+"""Laws for metrics. Some laws depend on what the registry states about a metric.
 
-A law takes metrics and raises AssertionError with the names of the metrics that break it. Values
-are float64 [n_users, n_metrics].
+A law is a function that takes metrics, and raises an AssertionError that names the metrics that
+break it. Values are float64 [n_users, n_metrics].
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ SMALL_SETS = (
     (3, 2, 1, math.nan, 0),
     (2, 2, 0.5, math.nan, math.nan, math.nan),
 )
-# Metrics that break ties by item id: alpha_ndcg in its best order, and tail_share if its tail is a
-# number of items.
+# These metrics break ties by item id: alpha_ndcg in its ideal order, and tail_share if its tail is
+# given as a number of items.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
 FIELDS: dict[SideData, tuple[str, ...]] = {
     "train": ("train", "item_users", "n_train_users", "n_train_interactions"),
@@ -70,8 +70,8 @@ STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
 def check_laws(metric: str) -> None:
     """Check all laws for a metric, with each value of its parameters.
 
-    A law draws a tenth of the number of cases in the current Hypothesis profile
-    (`hypothesis.settings.load_profile`), 10 by default, each with several users.
+    Each law draws a tenth of the number of cases in the current Hypothesis profile
+    (`hypothesis.settings.load_profile`), which means 10 by default. A case has several users.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def check_laws(metric: str) -> None:
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
-    """Return the metric with each set of parameters, at some cut-offs and perhaps without one."""
+    """Return the metric with each set of parameters, at each cut-off and possibly without one."""
     found = []
     for parameters in variants(name):
         definition = METRICS[name].with_parameters(parameters.items())
         some: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
-        # Metrics that only depend on the set of the first places say nothing without a cut-off.
+        # Metrics that ignore the order of the first places mean nothing without a cut-off.
         if definition.cutoff != "required" and not definition.order_free:
             some.append(None)
         found += [Metric(name, cutoff, tuple(parameters.items())) for cutoff in some]
@@ -109,11 +109,11 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
 
 
 MOST_USERS = 8
-"""Maximum number of users per case in most laws: few large cases cost less than many small ones."""
+"""The maximum number of users per case in most laws; few large cases are faster than many small."""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
-    """Turn a check that takes metrics and a drawn case into a law that tests many cases.
+    """Turn a check, which takes metrics and a drawn case, into a law that tests many cases.
 
     `share` scales the number of cases of `some_cases`. The default suits cases of up to
     `MOST_USERS` users.
@@ -146,28 +146,28 @@ def direction(metrics: Sequence[Metric]) -> Float64:
 
 
 def holds(metrics: Sequence[Metric], what: Bool) -> None:
-    """Assert that a condition holds for all users, or name the metrics that violate it."""
+    """Raise an AssertionError that names the metrics for which `what` is False for some user."""
     columns = zip(metrics, what.T, strict=True)
     broken = [str(metric) for metric, column in columns if not column.all()]
     assert not broken, f"The law does not hold for {', '.join(broken)}."
 
 
 def near(left: Float64, right: Float64, slack: float) -> Bool:
-    """Return where two values are equal up to rounding, or both undefined."""
+    """Return a mask of the values that are equal up to rounding, or undefined on both sides."""
     both_undefined = np.isnan(left) & np.isnan(right)
     return both_undefined | (np.abs(left - right) <= slack * (1 + np.abs(right)))
 
 
 def same_bits(left: Float64, right: Float64) -> Bool:
-    """Return where two values have the same bits."""
+    """Return a mask of the values that have the same bits on both sides."""
     return np.asarray(left.view(np.uint64) == right.view(np.uint64))
 
 
 def some_cases(share: float = 1) -> settings:
-    """Return settings for a law, with a fifth of the cases of the current profile, but at least 6.
+    """Return settings for a law: a fifth of the cases in the current profile, but at least 6.
 
-    The default of 20 cases suffices, because each case is checked for all metrics and mostly all
-    rules for ties. `share` scales the number.
+    The default of 20 cases suffices, because each case is checked for all metrics and usually for
+    all rules for ties. `share` scales this number.
     """
     most = settings.default.max_examples if settings.default else 100
     return settings(deadline=None, max_examples=round(share * max(most // 5, 6)))
@@ -175,19 +175,19 @@ def some_cases(share: float = 1) -> settings:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of input of metrics, for laws that apply to several kinds."""
+    """A kind of input for metrics, which lets laws apply to several kinds."""
 
-    cases: Callable[..., st.SearchStrategy[Any]]  # draws cases; takes max_users
+    cases: Callable[..., st.SearchStrategy[Any]]  # a strategy for cases, which takes max_users
     record: Callable[..., Any]  # makes the input of metrics, optionally ranked by other scores
-    values: Callable[..., Float64]  # takes a record, metrics, ties and user_keys
-    raw: Callable[[Any, Metric], Float64] | None  # values by the formula, before clipping
-    slack: float  # tolerance for rounding
+    values: Callable[..., Float64]  # computes values from a record, metrics, ties and user_keys
+    raw: Callable[[Any, Metric], Float64] | None  # computes values by the formula, without clipping
+    slack: float  # the tolerance for rounding errors
     scores: Callable[[Any], Float64] | None = None  # the scores that rank a case; None for lists
     same: Callable[[Float64, Float64], Bool] = same_bits
 
 
 def shared_laws(kind: Kind) -> tuple[Law, ...]:
-    """Return the laws that hold for metrics of any kind of input."""
+    """Return the laws that hold for metrics, whatever their kind of input."""
 
     @law(kind.cases(max_users=MOST_USERS))
     def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Any) -> None:
@@ -201,7 +201,7 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=MOST_USERS))
     def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that formulas, before clipping, only exceed these bounds by rounding."""
+        """Check that unclipped formulas exceed the stated bounds only by rounding errors."""
         record = kind.record(case)
         assert kind.raw is not None
         for metric in metrics:
@@ -213,7 +213,7 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
     def a_user_does_not_depend_on_the_others(
         metrics: Sequence[Metric], case: Any, data: st.DataObject
     ) -> None:
-        """Check that omitting and permuting users does not change any bit of a value."""
+        """Check that neither omitting nor permuting users changes any bit of a value."""
         metrics = [metric for metric in metrics if not metric.definition.over_users]
         every = data.draw(st.permutations(range(case.n_users)))
         at = data.draw(st.integers(1, case.n_users - 1))
@@ -241,11 +241,11 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
 
 
 def name_law(kind: Kind, without: Sequence[str] = ()) -> Law:
-    """Return the law that items have no names, except for some metrics."""
+    """Return the law that names of items do not matter, except for the metrics in `without`."""
 
     @law(kind.cases(max_users=MOST_USERS), st.data())
     def items_have_no_names(metrics: Sequence[Metric], case: Any, data: st.DataObject) -> None:
-        """Check that renaming items changes nothing except rounding."""
+        """Check that renaming items changes values only by rounding errors."""
         metrics = [metric for metric in metrics if metric.name not in without]
         renamed = case.relabelled(data.draw(st.permutations(range(case.n_items))))
         values, expected = (kind.values(kind.record(one), metrics) for one in (renamed, case))
@@ -261,7 +261,7 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=1), share=1)
     def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that the expected value is the mean over all orders of tied items."""
+        """Check that values for ``ties="expected"`` are means over all orders of tied items."""
         metrics = averaged(metrics)
         orders = list(case.orders(0))
         each = case.users([0] * len(orders))
@@ -284,7 +284,7 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
 
 def averaged(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics with values that are means over the orders of tied items."""
+    """Return the metrics whose values can be averaged over the orders of tied items."""
     return [metric for metric in metrics if metric.definition.averages_ties]
 
 
@@ -302,9 +302,9 @@ def _all_orders(gains: tuple[float, ...]) -> tuple[Ranks, Float64]:
 
 
 def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
-    """Check that no value falls if an item changes places with a worse item above it.
+    """Check that no value gets worse if an item swaps places with a worse item above it.
 
-    Best first is therefore the best order, and best last the worst.
+    The order with the best item first is therefore the best, and the reverse order is the worst.
     """
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
@@ -325,7 +325,7 @@ def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
 
 
 def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[Metric]) -> None:
-    """Check that values only depend on which items are in the first places."""
+    """Check that values depend on the set of items in the first places, but not on their order."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for gains in SMALL_SETS:
         ranks, in_order = _all_orders(gains)
@@ -383,14 +383,14 @@ LAWS: tuple[Law, ...] = (
     *tie_laws(RANKINGS),
     expected_lies_between_pessimistic_and_optimistic,
 )
-"""Every law of metrics of rankings."""
+"""All laws for metrics of rankings."""
 
 
 @law(list_cases(max_users=MOST_USERS), st.data())
 def the_order_of_users_does_not_matter(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
-    """Check that permuting users only rounds metrics with one value for all users differently."""
+    """Check that permuting users changes metrics over all users only by rounding errors."""
     metrics = [metric for metric in metrics if metric.definition.over_users]
     permuted = case.users(data.draw(st.permutations(range(case.n_users))))
     values, expected = (_list_values(one.data(), metrics) for one in (permuted, case))
@@ -409,7 +409,7 @@ def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) ->
 def order_within_the_list_does_not_matter_where_so_declared(
     metrics: Sequence[Metric], case: ListCase
 ) -> None:
-    """Check that reversing the first places changes nothing except rounding."""
+    """Check that reversing the first places changes values only by rounding errors."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
         rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
@@ -420,7 +420,7 @@ def order_within_the_list_does_not_matter_where_so_declared(
 
 @law(list_cases(max_users=MOST_USERS))
 def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that metrics do not need side data that the registry does not name."""
+    """Check that metrics only read the side data that the registry names."""
     data = case.data()
     for stated, some in _by(metrics, lambda metric: metric.definition.side):
         missing: dict[str, Any] = {
@@ -435,7 +435,7 @@ def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) ->
 
 @law(list_cases(max_users=MOST_USERS))
 def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that features in a sparse array give the same values, except for rounding."""
+    """Check that features in a sparse array give the same values up to rounding errors."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
     known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
     case = dataclasses.replace(case, features=known)
@@ -488,7 +488,7 @@ LIST_LAWS: tuple[Law, ...] = (
     sparse_features_say_the_same,
     users_who_do_not_count_are_as_if_they_were_not_there,
 )
-"""Every law of metrics of lists."""
+"""All laws for metrics of lists."""
 
 
 def _by(
@@ -503,7 +503,7 @@ def _by(
 
 @law(rating_cases(max_users=MOST_USERS, predicted=STARS))
 def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that true ratings are the best predictions, except for probabilities."""
+    """Check that no predictions are better than the true ratings, except for probabilities."""
     metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
     true = np.nan_to_num(case.actual)
     best = _rating_values(dataclasses.replace(case, predicted=true).ratings(), metrics)
@@ -545,4 +545,4 @@ RATING_LAWS: tuple[Law, ...] = (
     name_law(RATINGS),
     *tie_laws(RATINGS),
 )
-"""Every law of metrics of predicted ratings."""
+"""All laws for metrics of predicted ratings."""

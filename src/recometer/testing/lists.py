@@ -1,4 +1,4 @@
-"""Small lists with all side data that list metrics read, and a strategy that draws them."""
+"""Small lists with all the side data that list metrics read, and a strategy that draws them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from recometer.arrays import Int64, UInt8
 from recometer.metrics import ListData, Side
 from recometer.ranks import TopLists
 
-LENGTH = 5  # longest list without its repeats
+LENGTH = 5  # the maximum length of a list, not counting repeated items
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,23 +24,23 @@ class ListCase:
     Attributes
     ----------
     n_items
-        The number of items, which are 0, 1, ...; `baseline` may contain other items, too.
+        The number of items. Items are numbered from 0; `baseline` may contain other items, too.
     lists, baseline
         The items of each user, best first.
     train, test
-        The items of each user with their values. In `test`, items with 0 are judged irrelevant.
+        The items of each user with their values. Items with the value 0 in `test` are irrelevant.
     others
-        The train items of users without a list.
+        The training items of users without a list.
     categories
-        Categories of each item, among `n_categories`.
+        The categories of each item, which are numbers below `n_categories`.
     features
-        A row of numbers for each item; all NaN if its features are unknown.
+        A row of numbers for each item, all of them NaN if its features are unknown.
     n_catalogue
         The number of items that could have been recommended.
     uncatalogued
-        The listed items that the catalogue lacks.
+        The listed items that are missing from the catalogue.
     repeats
-        How many removed repeats follow each item of a list, by its place.
+        For each place of a list, the number of repeats that were removed after it.
     """
 
     n_items: int
@@ -58,25 +58,25 @@ class ListCase:
 
     @property
     def n_users(self) -> int:
-        """Number of users with a (possibly empty) list."""
+        """The number of users with a (possibly empty) list."""
         return len(self.lists)
 
     @property
     def n_train_users(self) -> int:
-        """Number of users in all of train."""
+        """The number of training users, with or without a list."""
         return len(self.train) + len(self.others)
 
     def count(self, item: int) -> int:
-        """Count the users in all of train who have an item."""
+        """Count the training users who interacted with an item."""
         return sum(item in items for items in [*self.train, *self.others])
 
     @property
     def n_train_interactions(self) -> int:
-        """Number of rows in all of train."""
+        """The number of training interactions of all users."""
         return sum(map(len, [*self.train, *self.others]))
 
     def users(self, which: Sequence[int]) -> ListCase:
-        """Return the case of some users, in this order. Train keeps all users."""
+        """Return a case with only some of the lists, in this order; train keeps all users."""
         left = [list(row) for user, row in enumerate(self.train) if user not in which]
         return dataclasses.replace(
             self,

@@ -1,4 +1,4 @@
-"""Small rankings, computed by comparing every pair, and strategies that draw them."""
+"""Small rankings, computed by comparing all pairs of items, and strategies that draw them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def rank(
     ----------
     scores : float [n_users, n_items], or [n_items] for one user
     gains : float, of the same shape
-        The values in test, with NaN for items that were not judged.
+        The values in the test data, with NaN for items that were not judged.
     excluded : bool, of the same shape, optional
-        Training items, which are neither candidates nor judged.
+        Whether an item is a training item, which is neither a candidate nor judged.
     unranked : bool, of the same shape, optional
-        Items that the source does not know, which are not candidates.
+        Whether an item is unknown to the source, and thus not a candidate.
     relevant_from : float or str, optional
         As in `Protocol`.
     """
@@ -100,18 +100,18 @@ class RankingCase:
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
+        """The number of users."""
         return len(self.scores)
 
     def users(self, which: Sequence[int]) -> RankingCase:
-        """Return the case of some users, in this order."""
+        """Return a case with only some of the users, in this order."""
         rows = list(which)
         return RankingCase(
             self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows]
         )
 
     def ranks(self, *, relevant_from: RelevantFrom = None) -> Ranks:
-        """Rank the items, and add their popularities and propensities; see `observed`."""
+        """Rank the items, and set their popularities and propensities; see `observed`."""
         return observed(
             rank(self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from)
         )
@@ -138,8 +138,8 @@ def cases(
     min_users, max_users, max_items
         The size of the case. Five items have at most 120 orders.
     gains
-        Values in test; NaN stands for items that were not judged. By default, some are negative or
-        0.
+        Values in the test data; NaN stands for items that were not judged. By default, some values
+        are negative or 0.
     """
     if gains is None:
         gains = st.sampled_from([math.nan, 1.0, 0.0, 2.0, 0.5, -1.0])
@@ -159,9 +159,9 @@ def cases(
 
 
 def variants(name: str) -> list[dict[str, Value]]:
-    """Return sets of parameters of a metric: the defaults, and each other value of one parameter.
+    """Return sets of parameters of a metric: the defaults, and sets in which one value differs.
 
-    For numbers, the other values are `Parameter.examples`.
+    For numbers, the values that differ are `Parameter.examples`.
     """
     parameters = METRICS[name].parameters
     given: dict[str, Value] = {
@@ -179,7 +179,7 @@ def variants(name: str) -> list[dict[str, Value]]:
 
 
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
-    """Yield every order of some items by descending score, for all orders of tied items."""
+    """Yield every order of the items by descending score, with tied items in all orders."""
     ties = [
         [item for item in scores if scores[item] == score]
         for score in sorted(set(scores.values()), reverse=True)
@@ -189,16 +189,16 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
 
 
 def is_relevant(gain: float, relevant_from: RelevantFrom) -> bool:
-    """Return whether an item with this value in test is relevant."""
+    """Return whether an item with this gain is relevant."""
     if relevant_from is None:
         return gain > 0
     return gain != 0 if relevant_from == "not_zero" else gain >= relevant_from
 
 
 def observed(ranks: Ranks) -> Ranks:
-    """Set the popularity and the propensity of items to ``1 / (1 + abs(gain))``.
+    """Set the popularity and the propensity of each item to ``1 / (1 + abs(gain))``.
 
-    Better items are less likely, so weights by propensity agree with the gains.
+    Better items thus have lower propensities, so weighting by propensity agrees with the gains.
     """
     chance = 1 / (1 + np.abs(ranks.gain))
     return dataclasses.replace(ranks, popularity=chance, propensity=chance)

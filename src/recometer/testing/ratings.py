@@ -20,9 +20,10 @@ class RatingCase:
     Attributes
     ----------
     predicted, actual : float64 [n_users, n_items]
-        NaN in `actual` where a user has no row of an item.
+        `actual` is NaN where a user has no row for an item.
     threshold : float64 [n_users]
-        Rows are relevant from this true rating on, and recommended from this predicted rating on.
+        Rows are relevant if their true rating is at least this value, and recommended if their
+        predicted rating is.
     """
 
     predicted: Float64
@@ -31,16 +32,16 @@ class RatingCase:
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
+        """The number of users."""
         return len(self.predicted)
 
     @property
     def n_items(self) -> int:
-        """Number of items."""
+        """The number of items."""
         return int(self.predicted.shape[1])
 
     def users(self, which: Sequence[int]) -> RatingCase:
-        """Return the case of some users, in this order."""
+        """Return a case with only some of the users, in this order."""
         rows = list(which)
         return RatingCase(self.predicted[rows], self.actual[rows], self.threshold[rows])
 
@@ -58,7 +59,7 @@ class RatingCase:
         return orders({item: float(self.predicted[user, item]) for item in self.rows(user)})
 
     def ratings(self, scores: Float64 | None = None) -> Ratings:
-        """Return the input of metrics, ranked by other scores if these are given."""
+        """Return the input of metrics, ranked by `scores` or by the predicted ratings."""
         missing = np.isnan(self.actual)
         relevant = np.where(missing, np.nan, self.actual >= self.threshold[:, np.newaxis])
         ranks = rank(self.predicted if scores is None else scores, relevant, unranked=missing)
@@ -83,8 +84,8 @@ def rating_cases(
     min_users, max_users, max_items
         The size of the case. Five items have at most 120 orders.
     predicted
-        Predicted ratings. By default, these are possible true ratings, and values between and
-        beyond them.
+        A strategy for predicted ratings. By default, it draws possible true ratings, and values
+        between and beyond them.
     """
     n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
     if predicted is None:

@@ -34,7 +34,7 @@ class SourceCase:
     Attributes
     ----------
     source, make
-        The source, and the function that made it.
+        The source, and the function that makes such sources.
     test, train
         Interactions with ids; train may be None.
     scores : float64 [n_users, n_items]
@@ -61,11 +61,11 @@ class SourceCase:
         return dataclasses.replace(request, **changes)
 
     def ranks(self, *, ties: str = "item") -> Ranks:
-        """Return the ranks."""
+        """Return the ranks of the judged items."""
         return self.source.rank(self.request(ties=ties))
 
     def top(self, k: int, *, ties: str = "item") -> TopLists | None:
-        """Return the lists, or None if the source has none."""
+        """Return the lists of the best k items, or None if the source has no lists."""
         if type(self.source).top is Source.top:
             return None
         return self.source.top(self.request(ties=ties), k)
@@ -74,8 +74,8 @@ class SourceCase:
 def check_source(make: Make, *, by_scores: bool = True) -> None:
     """Check all laws for a source.
 
-    The function `make` is called for a fifth of the number of cases in the current Hypothesis
-    profile (`hypothesis.settings.load_profile`), which are 20 by default.
+    The number of cases is a fifth of that in the current Hypothesis profile
+    (`hypothesis.settings.load_profile`), which means 20 by default.
 
     Parameters
     ----------
@@ -84,15 +84,15 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
         item_ids)``. Scores are float64 [n_users, n_items] without NaN and with many equal values;
         the ids of rows and columns are in any order.
     by_scores
-        Whether the source ranks all items by the scores. Pass False for others, such as lists that
-        end early.
+        Whether the source ranks all items by their scores. Pass False for other sources, such as
+        lists that end early.
 
     Raises
     ------
     AssertionError
         If a law is broken. The traceback shows which one, and the case that breaks it.
     InputTypeError
-        If the argument is not a function that makes a source.
+        If `make` is not a function that returns a source.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
     @given(source_cases(make, by_scores=by_scores))
     def check(case: SourceCase) -> None:
         with warnings.catch_warnings():
-            # Test and train deliberately contain users and items that the source does not know.
+            # Test and train deliberately contain users and items unknown to the source.
             warnings.simplefilter("ignore", DataWarning)
             for law in SOURCE_LAWS:
                 law(case)
@@ -130,7 +130,7 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
     users = tuple(f"u{number}" for number in rng.permutation(n_users))
     items = tuple(f"i{number}" for number in rng.permutation(n_items))
     kind = rng.random((n_users, n_items))
-    kind[0, 0] = 0  # an empty test is an error
+    kind[0, 0] = 0  # because empty test data are an error
     values = rng.integers(1, 4, kind.shape)
     in_train = kind > draw(st.sampled_from([0.7, 2]))
     test, train = (
@@ -156,7 +156,7 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
 
 
 def ranks_are_well_formed(case: SourceCase) -> None:
-    """Check that rows are best first, and that counts and flags match the rows."""
+    """Check that each user's rows are sorted best first, and match the counts and flags."""
     ranks = case.ranks()
     user, ranked = users_of(ranks.indptr), ranks.above >= 0
     same = user[1:] == user[:-1]
@@ -177,13 +177,13 @@ def ranks_are_well_formed(case: SourceCase) -> None:
 
 
 def threads_change_nothing(case: SourceCase) -> None:
-    """Check that repeated calls, with one or several threads, return the same bits."""
+    """Check that repeated calls with one or several threads return the same bits."""
     for threads in (1, 2, 3):
         _same(case.ranks(), case.source.rank(case.request(threads=threads)))
 
 
 def rank_and_top_agree(case: SourceCase) -> None:
-    """Check that judged items are in lists exactly at the places that `rank` returns."""
+    """Check that judged items are listed at exactly the places that `rank` returns."""
     for ties in ORDERED:
         ranks = case.ranks(ties=ties)
         user = users_of(ranks.indptr)
@@ -217,7 +217,7 @@ def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
 
 
 def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
-    """Check that a depth only hides ranks beyond it, and changes no other ranks."""
+    """Check that a depth hides the ranks beyond it, and changes no other ranks."""
     first = _by_pair(case.ranks())
     for depth in DEPTHS:
         second = _by_pair(case.source.rank(case.request(depth=depth)))
@@ -245,10 +245,10 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
 
 
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
-    """Check that an unknown relevant item only changes the number of relevant items."""
+    """Check that an unknown relevant item only increases the number of relevant items."""
     test = case.test
     assert test.user_ids is not None
-    # Add an item to test for each user, with an id that sorts after all others.
+    # Add a test item for each user, with an id that sorts after all other ids.
     stranger = "zzz"
     pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
     more = _of_pairs(pairs)
@@ -262,7 +262,7 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
 
 
 def items_of_train_are_not_recommended(case: SourceCase) -> None:
-    """Check that a user's train items are neither listed nor judged."""
+    """Check that a user's training items are neither listed nor judged."""
     if case.train is None or not case.source.facts.removes_train(Protocol()):
         return
     train = _pairs(case.train)
@@ -277,7 +277,7 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
 
 
 def excluded_items_are_left_out(case: SourceCase) -> None:
-    """Check that an excluded item is neither listed, nor ranked, nor counted above others."""
+    """Check that an excluded item is neither listed nor ranked, nor counted above other items."""
     if len(case.item_ids) < 3:
         return
     ranks = case.ranks()
@@ -286,7 +286,7 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
     try:
         fewer = case.source.rank(case.request(exclude=exclude))
     except InputError:
-        return  # nothing is left
+        return  # no candidates are left
     rows, left = _by_pair(ranks), _by_pair(fewer)
     assert rows.keys() == left.keys()
     for pair, row in left.items():
@@ -299,7 +299,7 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
 
 
 def only_candidates_are_ranked(case: SourceCase) -> None:
-    """Check that candidates for all users agree with `exclude`, and that sets per user are used."""
+    """Check that only the candidates are ranked, whether all users share them or not."""
     if len(case.item_ids) < 3:
         return
     *kept, gone = case.item_ids
@@ -315,7 +315,7 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
         left, excluded = (case.source.rank(case.request(**one)) for one in wanted)
         ranks, lists = case.source.rank(own), case.source.top(own, max(DEPTHS))
     except InputError:
-        return  # nothing is left for any user
+        return  # no user has candidates left
     assert _by_pair(left) == _by_pair(excluded)
     ranked = {pair for pair, row in _by_pair(ranks, case.test).items() if row[0] >= 0}
     assert ranked <= sets, "only candidates of a user are ranked"
@@ -325,7 +325,7 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
 
 
 def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
-    """Check that the same scores in another order give the same bits."""
+    """Check that permuting the rows and columns of the scores does not change any bit."""
     rows, columns = np.argsort(case.user_ids), np.argsort(case.item_ids)[::-1]
     again = case.make(
         case.scores[rows][:, columns],
@@ -341,7 +341,7 @@ def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
 
 
 def places_are_counts_of_scores(case: SourceCase) -> None:
-    """Check `above`, `tied` and `before` by comparing all pairs of scores."""
+    """Check that `above`, `tied` and `before` equal counts over all pairs of scores."""
     if not case.by_scores:
         return
     train = set() if case.train is None else _pairs(case.train).keys()
@@ -377,11 +377,11 @@ SOURCE_LAWS: tuple[Law, ...] = (
     the_order_of_users_and_items_changes_nothing,
     places_are_counts_of_scores,
 )
-"""Every law."""
+"""All laws for sources."""
 
 
 def _named(lists: TopLists) -> list[list[Any]]:
-    """Return the ids of listed items."""
+    """Return the ids of the items in each list."""
     return [_names(lists.item_ids, row[row >= 0]) for row in lists.items]
 
 
@@ -409,19 +409,19 @@ def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
 
 
 def _pairs_of(ranks: Ranks, test: Interactions) -> set[tuple[Any, Any]]:
-    """Return the pairs of user and item of judged rows with items that have a position."""
+    """Return the user-item pairs of the judged rows whose items have a position."""
     known = ranks.item >= 0
     users = _names(test.user_ids, users_of(ranks.indptr)[known])
     return set(zip(users, _names(ranks.item_ids, ranks.item[known]), strict=True))
 
 
 def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, Any], Any]:
-    """Return above, tied, before, gain and relevance by the ids of user and item."""
+    """Return above, tied, before, gain and relevance for each pair of user id and item id."""
     users: list[Any] = users_of(ranks.indptr).tolist()
     if test is not None:
         users = _names(test.user_ids, users_of(ranks.indptr))
     items = _names(ranks.item_ids, ranks.item)
-    # Give items without a position, and repeats of a pair, keys of their own.
+    # Items without a position and repeats of a pair get separate keys.
     found: dict[tuple[Any, Any], Any] = {}
     columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
     for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
