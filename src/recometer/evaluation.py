@@ -1,4 +1,4 @@
-"""evaluate turns model output and test data into an Evaluation; load reads a saved one."""
+"""The function `evaluate`, which returns an `Evaluation`, and `load`, which reads a saved one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
 
 Made = TypeVar("Made")
-Prepared = Callable[[object, object], Preparation]  # from test and train
+Prepared = Callable[[object, object], Preparation]  # makes a preparation from test and train
 
 
 class Evaluation(EvaluationRecord, Tracked, Reported):
@@ -45,16 +45,16 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     Attributes
     ----------
     values : mapping of str to float64 [n_users]
-        For each metric with a value per user: the values. An undefined value is NaN, or the
-        number that the rule ``undefined`` sets.
+        The users' values of each metric that has a value per user. An undefined value is NaN, or
+        the number that the rule ``undefined`` sets.
     reasons : mapping of str to uint8 [n_users]
-        For each metric: why it is undefined (`Reason`), or 0 if it is defined.
+        The `Reason` why each metric is undefined for a user, or 0 if it is defined.
     user_ids : [n_users] or None
         The ids, in the order of all other arrays. None if users are positions.
     n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
-        The number of the user's relevant items, of ranked items, of items excluded because they
-        are in train, and of known places (the length of a list). The last three are -1 if they are
-        unknown, or no metric reads them.
+        For each user, the numbers of relevant items, of ranked items, of items that are excluded
+        because they are in train, and of known places (the length of a list). The last three are
+        -1 if they are unknown, or no metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -62,41 +62,41 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     protocol
         The rules that the numbers depend on.
     seed
-        Seed of everything that is random.
+        The seed of everything that is random.
     counts
-        The decisions of rules, over all users, for instance ``users_unknown``.
+        The numbers of users, items or rows that rules affected, for instance ``users_unknown``.
     definitions
-        For each name of a metric without cut-off (``"f(beta=0.5)"``): its formula, its source and
-        the meaning of its parameters, as texts.
+        For each metric, named without the cut-off (``"f(beta=0.5)"``): the formula, the source and
+        the meaning of the parameters, as texts.
     timings
-        Seconds per step.
+        The time of each step, in seconds.
     versions
         Versions of recometer, Python, NumPy, and the platform.
     inputs
         For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
         some cases a warning.
     over_rows
-        Metrics of ratings over the rows (for fcp, the pairs) of all users together. `mean` returns
-        them unless the rule ``average`` or weights say otherwise; ``mean(weights="users")`` is the
-        mean over users.
+        Rating metrics over the rows (for fcp, the pairs of rows) of all users together. `mean`
+        returns them unless the rule ``average`` or weights say otherwise;
+        ``mean(weights="users")`` is the mean over users.
     negative_gains : bool
-        Whether any gain is below 0. If none is, intervals of ndcg do not go below 0 either.
+        Whether any gain is below 0. If not, intervals of ndcg do not extend below 0.
     binary_gains : bool
-        Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
+        Whether every test value is 0 or 1, so that the range of dcg is known. Files of older
         versions contain neither `negative_gains` nor `binary_gains`; `load` then sets them to True
         and False.
     activity : int64 [n_users] or None
-        The number of training items of each user. None if there is no train.
+        The number of training items of each user. None without training data.
     popularity : float64 [n_users] or None
         The mean number of training users of these items; NaN for users without training items.
     by_popularity : recometer.results.profiles.FoundByPopularity or None
-        Relevant and found items by their popularity. None if there is no train, or no ranks.
+        Relevant and found items by their popularity. None without training data or ranks.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; `mean` returns them, too.
     chance : mapping of str to float64 [n_users]
         Expected values for a random order of the same candidates; empty without ``chance=True``.
     lists : TopLists or None
-        The first places of each user's ranking, if a metric of lists was requested. Not saved.
+        The first places of each user's ranking, if a list metric was requested. Not saved.
     inputs_kept : mapping or None
         The arguments of `evaluate`, so that `recometer.explain` can repeat the evaluation. Not
         saved. None if they take more than 256 MB, or the scores are a function.
@@ -108,8 +108,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         """Evaluate again for groups of items, such as new and old ones.
 
         Each metric that takes a group (recall, hit, ndcg, precision, ap, rr) is restricted to the
-        relevant items of each group: all items are still ranked, but only those of the group count
-        as relevant. It is undefined for a user without a relevant item of the group.
+        relevant items of each group: all items are still ranked, but only the group's items count
+        as relevant. The metric is undefined for users without a relevant item of the group.
         ``share@k[group]`` is the group's share of the first k places.
 
         Parameters
@@ -118,7 +118,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
             The group of each item: a dict from item to group, a data frame or the path of a table
             with a column of items and one of groups, an array if items are positions, or a
             `Catalogue` whose categories are the groups. None means that an item has no group. An
-            item may have several, as in ``"Comedy|Drama"`` in a column.
+            item may have several groups, as in a column with ``"Comedy|Drama"``.
         column, item
             The columns of groups and of items in a table. By default, the only column other than
             that of the items, and the column of items with a common name.
@@ -126,8 +126,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         Returns
         -------
         Evaluation
-            Its metrics are named ``recall@10[new]``. `compare`, gates and reports accept it like
-            any other evaluation. Its rules and intervals are those of this evaluation.
+            An evaluation with the same rules, whose metrics are named ``recall@10[new]``.
+            `compare`, gates and reports accept it like any other evaluation.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
 
     Every user counts once, no matter how many folds test the user. Intervals of means are therefore
     over users, who are independent of each other, unlike folds. Numbers of relevant items are added
-    up over folds; other numbers of a user are the largest of any fold. A metric with one value for
+    up over folds; of all other numbers of a user, the largest is kept. A metric with one value for
     all users is the mean over folds. `save` stores the pooled values.
 
     Attributes
@@ -189,7 +189,7 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
     def by_items(
         self, groups: object, *, column: str | None = None, item: str | None = None
     ) -> FoldedEvaluation:
-        """Evaluate each fold again for groups of items, and pool them; see `Evaluation`."""
+        """Evaluate each fold again for groups of items, and pool the folds; see `Evaluation`."""
         folds = [cast(Evaluation, one) for one in self.folds]
         return pool(
             [one.by_items(groups, column=column, item=item) for one in folds], FoldedEvaluation
@@ -287,7 +287,7 @@ def evaluate(
 ) -> Evaluation | dict[str, Evaluation]:
     """Measure how well the output of a model finds the items that users chose.
 
-    For each user, the whole catalogue is ranked, without the user's items in train and the
+    For each user, the whole catalogue is ranked, without the user's training items and the
     items that `candidates` and `exclude` leave out. The formulas are in
     `Evaluation.definitions` and in the documentation.
 
@@ -296,16 +296,16 @@ def evaluate(
     source
         The model output to evaluate, for instance ``rm.Factors(user_factors, item_factors)``. It
         may also be a fitted model that `from_model` recognises without further options, such as
-        one with a method ``recommend(users, k)``, which is called for the test users. For
+        a model with a method ``recommend(users, k)``, which is called for the test users. For
         folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
         returns a source, or a list of sources, one per fold. A dict from the names of models to any
         of these evaluates them all, and prepares the shared data (test, train, ...) only once.
     test
         The items that should have been recommended: an `Interactions`, or anything that
         `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if
-        the source contains the truth, as in ``rm.Pairs(frame, ...)``. A `Split` contains train
-        as well. For `Folds`, or a list of `Split`, the result pools all folds, and has the
-        evaluation of each fold in ``.folds``.
+        the source contains the labels, as in ``rm.Pairs(frame, ...)``. A `Split` contains the
+        training data as well. For `Folds`, or a list of `Split`, the result pools all folds, and
+        has the evaluation of each fold in ``.folds``.
     train
         Interactions to exclude from the ranking, in any form that `test` takes. None excludes
         nothing.
@@ -331,7 +331,7 @@ def evaluate(
         another library; see `recometer.conventions`.
     catalogue
         Data about the items: a `Catalogue`, or anything that `Catalogue` takes (the number of
-        items, their ids, a data frame, a file). Metrics of lists read categories, features and
+        items, their ids, a data frame, a file). List metrics read categories, features and
         propensities from it. For `Lists`, it also tells how many items could have been
         recommended; rules that need the number of candidates apply only if it is known. Sources
         that score every item already know this number.
@@ -339,7 +339,7 @@ def evaluate(
         Lists to compare with, for metrics that need them (unexpectedness@k, overlap@k, rbo@k,
         serendipity@k): another source, or an evaluation that has `lists`.
     seed
-        Seed of everything that is random: ``ties="random"``, and the resampled users behind
+        The seed of everything that is random: ``ties="random"``, and the resampled users behind
         intervals of metrics with one value for all users.
     threads
         Maximum number of threads. None uses all available processors. The result does not
@@ -350,24 +350,24 @@ def evaluate(
     chance
         Whether to compute the exact expected value of each metric under a random order of the
         same candidates as well (``result.chance``, and a column of the table). It shows whether a
-        value such as 0.91 is better than chance. All candidates have to be ranked for it.
+        value such as 0.91 is better than chance. This requires ranking all candidates.
     **rules
-        Single rules, which replace rules of the protocol, for instance ``ties="random"``.
+        Individual rules, which replace rules of the protocol, for instance ``ties="random"``.
 
     Returns
     -------
-    Evaluation, or a dict of them by the names of the models
+    Evaluation, or a dict from the names of models to evaluations
         For several models, `Leaderboard` and `compare` take the dict.
 
     Raises
     ------
     InputError
-        If data do not fit, test is empty, a cut-off is below 1, no user of test is known, or no
-        scores can be ranked because they are all NaN or infinite. Also if the source cannot
+        If data do not fit, test is empty, a cut-off is below 1, no test user is known, or no
+        scores can be ranked because all of them are NaN or infinite. Also if the source cannot
         provide a metric (lists that end early have no metrics of the whole ranking, and sources
-        without ratings have no metrics of ratings), or if the metric's side data are missing
+        without ratings have no rating metrics), or if the metric's side data are missing
         (categories, a baseline, ...). The message names the metric and the argument. Also if the
-        ids of the source look like positions of the ids of test and train (see the rule
+        ids of the source look like positions among the ids of test and train (see the rule
         `shifted_ids`).
     InputTypeError
         If the type of an object is not supported, or ids cannot be matched.
@@ -380,7 +380,7 @@ def evaluate(
         Among others, if a rule that you pass has no effect on the result, such as ``duplicates``
         for `Factors`. There is no such warning for the rules of a convention. Also if the source
         does not know more than a tenth of the test users, or of the relevant rows. That warning
-        gives examples, and says how the two sides seem to spell ids differently, if they do.
+        gives examples, and says so if the two sides seem to spell ids differently.
 
     Examples
     --------
@@ -424,7 +424,7 @@ def evaluate(
 
 
 def evaluate_again(inputs: Mapping[str, Any], **changes: Any) -> Evaluation:
-    """Evaluate the inputs of a result again, without the warnings that came with the result."""
+    """Evaluate the inputs of a result again, without repeating the warnings of the first time."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         found: Evaluation = evaluate(**inputs, **changes, progress=False)

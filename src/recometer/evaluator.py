@@ -1,4 +1,4 @@
-"""Evaluator prepares an evaluation once for many models; Stream evaluates output in batches."""
+"""The classes `Evaluator`, for evaluating many models, and `Stream`, for output in batches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from recometer.sources.streams import (
 if TYPE_CHECKING:
     from recometer.sources.models import Recommender
 
-INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # dtypes of item positions that the kernel takes
+INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # the kernel takes item positions of these types
 Repeated = Literal["error", "first"]
 KINDS: dict[type[Streamed], str] = {
     StreamedScores: "scores",
@@ -56,10 +56,10 @@ KINDS: dict[type[Streamed], str] = {
 class Evaluator(Preparation):
     """An evaluation that is prepared once, for many models.
 
-    ``rm.Evaluator(test, ...)(source)`` returns the same as ``rm.evaluate(source, test, ...)``, to
-    the last bit. Work that does not depend on the model is done only once: test and train are read,
+    ``rm.Evaluator(test, ...)(source)`` returns the same as ``rm.evaluate(source, test, ...)``, bit
+    for bit. Work that does not depend on the model is done only once: test and train are read,
     checked, matched with each other and hashed, and the lists of the baseline and the data for
-    metrics of lists are prepared. A source with the same ids as the previous one is not matched
+    list metrics are prepared. A source with the same ids as the previous one is not matched
     with test and train again.
 
     Several threads may use an evaluator at the same time. You can copy and pickle it if you can
@@ -69,22 +69,22 @@ class Evaluator(Preparation):
     ----------
     test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
     progress, chance, **rules
-        As for `recometer.evaluate`. Their data are shared, not copied. Do not change them while
-        the evaluator is in use: it raises an error if it notices a change, but it may not notice
-        the change of a few numbers. Without `test`, each source must contain the truth, and less
-        is prepared. `test` may be a `Split`.
+        See `recometer.evaluate`. The data are shared, not copied. Do not change them while the
+        evaluator is in use: it raises an error if it notices a change, but it may not notice the
+        change of a few numbers. Without `test`, each source must contain the labels, and less is
+        prepared. `test` may be a `Split`.
 
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        As for `recometer.evaluate`. The constructor raises errors about the arguments above. A call
+        See `recometer.evaluate`. The constructor raises errors about the arguments above. A call
         raises errors about the source, or if the data of an argument were changed. An evaluator
         that has refused a source can be used for the next one.
 
     Warns
     -----
     DataWarning
-        As for `recometer.evaluate`. Warnings from matching test and train with a source appear
+        See `recometer.evaluate`. Warnings from matching test and train with a source appear
         only for the first of several sources with the same ids.
 
     Attributes
@@ -92,7 +92,8 @@ class Evaluator(Preparation):
     arguments
         All arguments except test, as they were read.
     sides
-        Test as it was read, and everything derived from it. None if the sources contain the truth.
+        The test data as they were read, and everything derived from them. None if the sources
+        contain the labels.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class Evaluator(Preparation):
         item_ids: object = None,
         repeated: Repeated = "error",
     ) -> Stream:
-        """Return an evaluation that takes batches of output; see `Stream` for the parameters."""
+        """Return a `Stream`, which takes output in batches; see there for the parameters."""
         return Stream(self, item_ids=item_ids, repeated=repeated)
 
     def __repr__(self) -> str:
@@ -130,21 +131,22 @@ class Stream:
     """An evaluation of model output that arrives in batches; made by `Evaluator.stream`.
 
     A stream keeps the positions of the judged items of each batch, but no scores. The memory
-    therefore grows with the number of judged items, but not with the number of items (if you ask
-    for a metric of lists, it grows with the lists as well). The order and the sizes of batches have
-    no effect: `compute` returns what `evaluate` returns for the whole output, to the last bit.
+    therefore grows with the number of judged items, but not with the number of items (if you
+    request a list metric, it grows with the lists as well). The order and the sizes of batches have
+    no effect: `compute` returns what `evaluate` returns for the whole output, bit for bit.
 
     Parameters
     ----------
     evaluator
-        Has the metrics and rules. If it has a test, batches are scores of all items, or lists;
-        otherwise, batches are candidates together with their truth.
+        The evaluator with the metrics and rules. If it has test data, batches are scores of all
+        items, or lists; otherwise, batches are candidates together with their labels.
     item_ids
         The item ids of the columns of scores, and of the positions in arrays of items. Required if
         test has item ids.
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
-        first occurrence, for samplers that repeat some users to give every process equally many.
+        first occurrence, for samplers that repeat some users so that every process gets the same
+        number.
 
     Examples
     --------
@@ -177,7 +179,7 @@ class Stream:
                 "give the evaluator a test."
             )
         self._places = None if sides is None else UserPlaces(sides.test)
-        # Whether arrays give users and items as positions in test.
+        # Whether users and items in arrays are positions in test.
         self._by_position = (
             item_ids is None and self._places is not None and self._places.are_positions
         )
@@ -200,7 +202,7 @@ class Stream:
         Parameters
         ----------
         scores
-            If the evaluator has a test: scores [batch, n_items] of all items, as `Scores` takes
+            If the evaluator has test data: scores [batch, n_items] of all items, as `Scores` takes
             them, with `users`; or lists with their users, as a data frame, a dict or `Lists`. Torch
             tensors are counted on their device.
 
@@ -208,16 +210,16 @@ class Stream:
             candidates of the batch, with the user of each candidate in `users`; or a data frame, or
             `Pairs`.
         relevance
-            The truth for these scores, in the same shape. Candidates with NaN have no truth, and
-            are left out.
+            The labels for these scores, in the same shape. Candidates with a label of NaN are left
+            out.
         users : [batch]
             The user of each row: ids if test has user ids, otherwise positions. For candidates with
-            their truth, any ids. With None, the users are unknown and are numbered in the order of
-            their arrival.
+            labels, any ids. None means that the users are unknown; they are numbered in the order
+            of their arrival.
         items : [batch, k]
             Lists of items, best first, padded with -1, instead of `scores`.
         padding
-            Marks entries that are not candidates: a bool array in the shape of `relevance`, or the
+            The entries that are not candidates: a bool array in the shape of `relevance`, or the
             number that stands for padding in `relevance`.
 
         Raises
@@ -300,7 +302,7 @@ class Stream:
         if (
             self._by_position
             and isinstance(counted, StreamedLists)
-            and type(items) is type(users) is np.ndarray  # no subclass, such as a masked array
+            and type(items) is type(users) is np.ndarray  # not a subclass, such as masked arrays
             and counted.positions is not None
             and counted.positions.add(items, users)
         ):
@@ -331,7 +333,7 @@ class Stream:
             place = int(places[0])
             if not any_of(came[place : place + len(places)]):
                 return numbers
-        # For each user, only the number of the last row remains: this reveals users with two rows.
+        # Only the number of each user's last row remains, which reveals users with several rows.
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)
         self._latest[places] = numbers
@@ -372,13 +374,13 @@ class Stream:
         counted.add(batch, dataclasses.replace(request, test=test))
 
     def _truth_of(self, batch: Pairs) -> Interactions:
-        """Return the truth of a batch, prepared according to the protocol."""
+        """Return the labels of a batch, prepared according to the protocol."""
         test, arguments = batch.facts.truth, self._evaluator.arguments
         assert test is not None
         return as_brought(test, arguments.metrics, arguments.protocol)
 
     def _request_of(self, batch: Pairs) -> Request:
-        """Return the request for a batch of candidates; only the truth differs between batches."""
+        """Return the request for a batch of candidates; only the labels differ between batches."""
         own_sets = self._evaluator.arguments.as_given["candidates"] is not None
         if self._request is None or own_sets:
             request = request_of(self._evaluator.case(batch))
@@ -424,7 +426,7 @@ class Stream:
         Raises
         ------
         InputError
-            If there was no batch, or whenever `evaluate` would raise it.
+            If there was no batch, and in all cases in which `evaluate` raises it.
         """
         return Evaluation(**self._evaluator.fields(self._source(), time.perf_counter()))
 
@@ -458,7 +460,7 @@ class Stream:
 
     @cached_property
     def _identity(self) -> dict[str, str]:
-        """The properties that must be equal for streams to be merged; data are given as digests."""
+        """The properties that must be the same in merged streams; data are replaced by digests."""
         return identity_of(self._evaluator.arguments, self._evaluator.sides)
 
     def merge(self, other: Stream | Mapping[str, Any]) -> None:
@@ -467,7 +469,7 @@ class Stream:
         Parameters
         ----------
         other
-            A stream of an equal evaluator, or the result of its `state`.
+            A stream of an equal evaluator, or the result of that stream's `state`.
 
         Raises
         ------
@@ -629,7 +631,7 @@ def scores_of(given: object) -> Scores:
 
 
 def are_lists(given: object) -> bool:
-    """Return whether a batch must be lists, because it is a table or a dict."""
+    """Return whether a batch must consist of lists, because it is a table or a dict."""
     return isinstance(given, Lists | Mapping) or is_frame(given)
 
 
@@ -677,7 +679,7 @@ def pairs_of(
     Returns
     -------
     pairs
-        None if the batch has only padding.
+        The candidates. None if the batch has only padding.
     named
         Whether users have ids.
     """

@@ -19,7 +19,7 @@ from recometer.data.paths import as_path, check_file
 from recometer.data.unpacking import check_archive
 from recometer.errors import FileError
 
-# Exceptions of NumPy and zipfile for files that are not arrays, or are encrypted.
+# Exceptions that NumPy and zipfile raise for files that are encrypted, or are not arrays.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
 DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
@@ -67,7 +67,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "numpy.save(path, array) writes one; arrays of Python objects are not read: "
             "numpy.save(path, array.tolist()) writes texts."
         ) from error
-    if not isinstance(array, np.ndarray):  # the content is an archive, although the name is not
+    if not isinstance(array, np.ndarray):  # the file is an archive despite its name
         raise FileError(
             f"{found} is an archive of arrays. Hint: call it {found.with_suffix('.npz').name}, or "
             "write a single array with numpy.save."
@@ -131,7 +131,7 @@ class MappedFiles:
         self._files = list(files.values())
 
     def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
-        return MappedFiles, ((),)  # pickled for another process, the arrays are copied into memory
+        return MappedFiles, ((),)  # pickling for another process copies the arrays into memory
 
     def __enter__(self) -> None:
         self.check()
@@ -152,20 +152,20 @@ class MappedFiles:
 
 
 class _MappedFile:
-    """A file that is mapped into memory, and its state when this object was made."""
+    """A file that is mapped into memory, and its state when this object was created."""
 
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # The time of the last change is unreliable if the mapping is writable: writes through it
-        # reach the file late.
+        # If the mapping is writable, the time of the last change is unreliable, because writes
+        # through the mapping reach the file late.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
         self.before = self.state()
 
     def state(self) -> tuple[int, tuple[tuple[int, int], int] | None]:
-        """Return the size (at most the earlier one), the file, and when it changed, if known."""
+        """Return the size, and if known, the file's identity and the time of its last change."""
         size, changed = self.before
         with contextlib.suppress(OSError, ValueError):  # the mapping has no descriptor
             size = min(self._mapped.size(), size)

@@ -1,4 +1,4 @@
-"""Catalogue: data about the items."""
+"""The class `Catalogue`, which holds data about the items."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ SEPARATOR = "|"  # separates an item's categories in a string
 class Catalogue:
     """Data about the items: their ids, titles, categories, features and propensities.
 
-    Metrics of lists read it: ``rm.evaluate(..., catalogue=rm.Catalogue(frame, ...))``. It may
-    contain items that a source does not know. It may also lack items that are in lists; their data
-    are then unknown.
+    List metrics read it: ``rm.evaluate(..., catalogue=rm.Catalogue(frame, ...))``. It may
+    contain items that a source does not know. It may also lack items that occur in lists; the data
+    of these items are then unknown.
 
     Parameters
     ----------
@@ -51,17 +51,17 @@ class Catalogue:
         * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
           file, with a row per item.
     item
-        The column of the ids. None takes the column with a common name, such as ``item_id`` or
+        The column of the ids. None selects the column with a common name, such as ``item_id`` or
         ``movieId``. False means that rows are positions.
     title
-        The column of the titles. None takes a column called title or name, if there is one; False
-        takes none.
+        The column of the titles. None selects a column called title or name, if it exists;
+        False selects none.
     categories
         The categories of each item: a column of lists, or of strings with ``|`` between the
         categories (``"Comedy|Drama"``; an empty string or a missing entry is not a category);
         several columns of True and False (or 1 and 0), which are named after the categories;
-        or a matrix [n_items, n_categories] of these, as an array or sparse. None takes a column
-        called categories, genres or tags, if there is one; False takes none.
+        or a matrix [n_items, n_categories] of these, as an array or sparse. None selects a
+        column called categories, genres or tags, if it exists; False selects none.
     features : optional
         Numbers that describe each item: a column of lists of equal length, several columns, or a
         matrix [n_items, n_features] as an array, a torch tensor or sparse. If an item has no list
@@ -196,7 +196,7 @@ class Catalogue:
         return found
 
     def _rows_of(self, other: Catalogue) -> scipy.sparse.csr_array:
-        """Return the categories of another catalogue, in the order of these items."""
+        """Return the categories in another catalogue, with rows in the order of these items."""
         import scipy.sparse
 
         names = "the catalogue", "item_groups"
@@ -232,7 +232,7 @@ class Catalogue:
         return ", ".join(parts)
 
     def arrays(self) -> Mapping[str, object]:
-        """Return the arrays on which metrics depend, by name."""
+        """Return the arrays that metrics depend on, by name."""
         found: dict[str, object] = {
             "items": np.asarray(self.n_items) if self.item_ids is None else self.item_ids,
             "propensity": self.propensity,
@@ -261,7 +261,7 @@ class Catalogue:
         return None if (np.diff(codes) > 0).all() else np.argsort(codes)
 
     def _aligned(self, rows: Any, what: str) -> Any:
-        """Put the items' rows in the order of the ids."""
+        """Reorder rows of items to match the sorted ids."""
         n = rows.shape[0]
         if n != self.n_items:
             raise InputError(
@@ -359,7 +359,7 @@ class Catalogue:
 
 
 def _of_groups(item_groups: object, column: str | None, item: str | None) -> Catalogue:
-    """Return the groups as categories."""
+    """Return a catalogue whose categories are the groups of items."""
     if isinstance(item_groups, str | os.PathLike) or frames.is_frame(item_groups):
         read = NamedColumns.of(item_groups)
         assert read is not None
@@ -421,7 +421,7 @@ class NamedColumns:
             return cls(list(columns), columns.__getitem__)
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
-            # Fetch in one call, because a lazy frame may return another order of rows next time.
+            # Fetch in one call, because a lazy frame may return rows in another order next time.
             once = [name for name in names if names.count(name) == 1]
             columns = dict(zip(once, fetch(once), strict=True))
 

@@ -1,4 +1,4 @@
-"""Ids in cells of text: single integers, or several ids, as in ``"46;93;5"`` or ``"[46, 93]"``."""
+"""Recognises and splits cells of text with several ids, such as ``"46;93;5"`` or ``"[46, 93]"``."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 Separator = str | bool | None
 JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
-PROBE = 1000  # number of ids in a sample
-SHARE = 0.1  # share of the sample that must look like several ids; titles such as "1, 2" are rare
+PROBE = 1000  # approximate number of ids that are sampled
+SHARE = 0.1  # ids are refused if more than this share of the sample look like several ids
 # Whole numbers between separators, words between semicolons, or a string in brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 
 def check_single(item_ids: Array, what: str, separator: Separator) -> None:
-    """Raise InputError if item ids look like several ids each, unless the user allows it.
+    """Raise InputError if single ids look like lists of ids, unless the user allows them.
 
     Parameters
     ----------
     item_ids : [n]
-        Distinct.
+        Distinct ids.
     what
         The name of the ids in the message.
     separator
-        The user's option; False means that each string is a single id.
+        The option that the user passed; False means that each string is a single id.
     """
     if separator is not None or not len(item_ids) or not isinstance(item_ids[0], str):
         return

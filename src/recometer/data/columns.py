@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     Attributes
     ----------
     what
-        What messages call its entries.
+        The name of its entries in messages.
     names
         Its common names, in lower case and without punctuation: ``"user_id"``, ``"userId"`` and
         ``"USER ID"`` are the same name.
@@ -122,12 +122,12 @@ KINDS: dict[str, Kind] = {
 }
 REQUIRED = ("user", "item")
 PAIRED = ("user",)  # meanings that a pair of columns may have
-# Last words of the names of columns with places in a list, rather than scores.
+# Last words of column names that suggest ranks rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
     *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
 }
-# Last words of the names of columns whose numbers do not rate an item, such as "item_price".
+# Last words of column names whose numbers are not ratings, such as "price" in "item_price".
 NO_VALUES = {
     *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
     *("split", "train", "test", "group", "cluster", "level", "0"),
@@ -157,12 +157,12 @@ class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
         return self
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        """Return the arguments from which a pair is copied."""
+        """Return the arguments that recreate the pair when it is copied or unpickled."""
         return self.parts
 
     @classmethod
     def of(cls, names: object) -> object:
-        """Return the pair of two names; return anything else unchanged."""
+        """Convert two names to a pair; return anything else unchanged."""
         if isinstance(names, Sequence) and not isinstance(names, str) and len(names) == 2:
             first, second = names
             if isinstance(first, str) and isinstance(second, str):
@@ -171,7 +171,7 @@ class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
 
 
 class Names(list[str]):
-    """The names of columns, with a `hint` for errors about a missing one."""
+    """The names of columns, with a `hint` for errors about a missing column."""
 
     hint = ""
 
@@ -183,7 +183,7 @@ def single_names(names: Iterable[object]) -> list[str]:
 
 
 class Columns(NamedTuple):
-    """The names of the columns of users, items, values and times."""
+    """The names of the user, item, value and time columns."""
 
     user: str
     item: str
@@ -209,14 +209,14 @@ def find_columns(
     value: object = None,
     time: object = None,
 ) -> Columns:
-    """Find the columns of users, items, values and times among the names of a table's columns.
+    """Find the user, item, value and time columns among the column names of a table.
 
     Parameters
     ----------
     names
         The columns that exist.
     user, item, value, time : str or None or False
-        The requested column. None takes the only column with a common name, such as ``user_id``,
+        The requested column. None selects the only column with a common name, such as ``user_id``,
         ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). Names that usually
         mean something else are used only if there is no better name: a session is taken as the user
         if no column is named after users, and a score as the value if there is no label or rating.
@@ -237,7 +237,7 @@ def find_columns(
         If an option is not the name of a column.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
-    return Columns(**found)  # type: ignore[arg-type]  # there are users and items
+    return Columns(**found)  # type: ignore[arg-type]  # users and items are required
 
 
 def choose_columns(
@@ -254,7 +254,8 @@ def choose_columns(
     names
         The columns that exist.
     wanted
-        For each meaning (a key of `KINDS`), the option: a name, None, or False for no column.
+        For each meaning (a key of `KINDS`), the option that the user passed: a name, None, or False
+        for no column.
     required
         The meanings that need a column; their options cannot be False.
     strict
@@ -369,7 +370,7 @@ def _last_words(name: str) -> set[str]:
 
 
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
-    """Warn that columns of numbers or bools are not read, so that all rows count alike.
+    """Warn that columns of numbers or bools are not read, so that all rows have the same weight.
 
     `names` are these columns. `whose` is the argument that contains the table, if that call has no
     options for columns.
@@ -385,7 +386,7 @@ def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
 
 
 def warn_of_score(name: str, whose: str = "") -> None:
-    """Warn that a score was read as the truth, because there was no better column."""
+    """Warn that scores were read as labels, because there was no better column."""
     warn(
         f"The column {name!r} was read as the relevance of items; a model's scores are not truth. "
         f"Hint: {_call(whose, name)} says that it is meant, {_call(whose, False)} that all "
@@ -407,7 +408,7 @@ def refuse_columns(data: Mapping[Any, Any]) -> None:
     InputTypeError
         If keys are common names of users and items, and all values have the same length.
     """
-    # Ignore "u" and "i", which may be users.
+    # Ignore "u" and "i", which may be user ids.
     keys = [key for key in data if isinstance(key, str) and len(key) > 1]
     if len(keys) < len(data) or not (common_names("user", keys) and common_names("item", keys)):
         return

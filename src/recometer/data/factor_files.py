@@ -35,7 +35,7 @@ def read_factors(
 ) -> dict[str, Any]:
     """Read the arguments of `Factors` from files; see `Factors.from_files`.
 
-    `columns` has the names of the id columns, or None, for ``"user"`` and ``"item"``. `note` is
+    `columns` maps ``"user"`` and ``"item"`` to the names of the id columns, or to None. `note` is
     called with notes for the user.
     """
     if is_archive(paths[0]):
@@ -175,7 +175,7 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
 
 
 def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
-    """Return the row numbers as ids; refuse ids of test that cannot be row numbers."""
+    """Return the row numbers as ids; raise an error if the test ids cannot be row numbers."""
     if known is None or not len(known):
         return np.arange(n_rows)
     if ids.kind(known) != "int":
@@ -195,15 +195,15 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
 
 
 def known_ids(test: Interactions | None, what: str) -> Array | None:
-    """Return the user or item ids of test, or None if there is no test or it has no ids."""
+    """Return the user or item ids of the test data; None without test data, or without ids."""
     found: Array | None = None if test is None else getattr(test, f"{what}_ids")
     return found
 
 
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
-    """Read ids of users or items: text with one per line, a NumPy array, or a table's column.
+    """Read user or item ids: text with an id per line, a NumPy array, or a column of a table.
 
-    The column is `column`, the one with a common name, or the only one. If the ids of test
+    The column is `column`, the column with a common name, or the only column. If the test ids
     (`known`) are strings, ids in text files stay strings, even if they look like numbers.
     """
     name = path.name.lower()
@@ -249,9 +249,9 @@ def id_column(path: Path, names: list[str], what: str, column: str | None) -> st
 
 
 def like(series: pl.Series, known: Array | None) -> pl.Series:
-    """Convert ids to strings or numbers, like the ids of test, if this is lossless.
+    """Convert ids to strings or numbers, like the test ids, if no information is lost.
 
-    Whole numbers become strings if the ids of test are strings. Otherwise, strings become numbers
+    Whole numbers become strings if the test ids are strings. Otherwise, strings become numbers
     if each of them is written as a plain integer.
     """
     import polars as pl
@@ -271,7 +271,7 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
 
 
 def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.DataFrame:
-    """Return a data frame of columns; user and item ids get the types of the ids of test."""
+    """Return a data frame of columns; convert user and item ids to the types of the test ids."""
     import polars as pl
 
     alike = {what: like(columns[what], known_ids(test, what)) for what in REQUIRED}
@@ -279,7 +279,7 @@ def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.Data
 
 
 def same_kinds(ids_of_source: object, known: Array | None) -> bool:
-    """Return whether both sides have the same types of ids; True if either has none."""
+    """Return whether both sides have the same types of ids; True if either side has no ids."""
     if not isinstance(ids_of_source, np.ndarray) or known is None:
         return True
     if not len(ids_of_source) or not len(known):

@@ -1,4 +1,4 @@
-"""Interactions in files: Parquet, text with a header, and runs and qrels of TREC."""
+"""Reads interactions from files: Parquet, text with a header, and TREC runs and qrels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # number of rows per piece of a column
-PROBE = 100  # number of rows that show which columns have numbers
+PROBE = 100  # number of rows from which numeric columns are inferred
 LONGEST_HEADER = 2**22  # maximum length of a header, in characters
 WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
@@ -82,14 +82,14 @@ def read_file(
     time: object = None,
     whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
-    """Read only the columns of users, items, values and times of a file.
+    """Read only the user, item, value and time columns of a file.
 
     Parameters
     ----------
     path
         A file whose name ends in one of `EXTENSIONS`; or a folder of Parquet files, or a pattern
         such as ``"ratings/part-*.parquet"``. Several files are one table, in the order of their
-        names. Folders inside that are called ``model=als`` make a column ``model``.
+        names. Subfolders with names such as ``model=als`` become a column ``model``.
 
         Text (CSV, TSV) is UTF-8, and its first line names the columns. If that line has no comma
         (in .csv) or tab (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. A
@@ -110,13 +110,13 @@ def read_file(
     ColumnError
         See `find_columns`; the message starts with the path.
     InputError
-        If there is text instead of a number or a time, or the day and the month of a date cannot be
-        told apart; the message names the row.
+        If there is text instead of a number or a time, or it is unclear which number of a date is
+        the day; the message names the row.
     """
     import polars as pl
 
     found, fetch = open_file(path, {"user": user, "item": item, "value": value, "time": time})
-    columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
+    columns = Columns(**found)  # type: ignore[arg-type]  # users and items are required
     if whose is not None and value is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in columns._asdict().items() if name)
@@ -143,7 +143,7 @@ class FileColumn:
         return collect(self._table, [self._name], self._path).to_series()
 
     def pieces(self) -> Iterator[pl.Series]:
-        """Yield the rows in order, a part at a time."""
+        """Yield the column in pieces, in the order of the rows."""
         for begin in range(0, self._n, ROWS_AT_ONCE):
             some = self._table.slice(begin, ROWS_AT_ONCE)
             yield collect(some, [self._name], self._path).to_series()
@@ -190,7 +190,7 @@ def open_file(
 
 
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
-    """Return the names of the columns of numbers, in text files judging by the first rows.
+    """Return the names of the numeric columns; in text files, the first rows decide.
 
     `booleans` also includes columns of True and False.
 
@@ -239,7 +239,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
         none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
         certain = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
-        names_in(pathlib.Path(*certain))  # raises an error where `glob` would find nothing
+        names_in(pathlib.Path(*certain))  # raises an error where `glob` would silently find nothing
         found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
         none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
@@ -647,7 +647,7 @@ def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
 
 
 def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Path) -> pl.Series:
-    """Return a column of a text file, or a pair of columns as a single one."""
+    """Return a column of a text file, or a pair of columns as a single column."""
     if isinstance(name, ColumnPair) and name not in text.columns:
         return paired(name[:], {part: _typed(text[part], option, path) for part in name.parts})
     return _typed(text[name], option, path)
@@ -682,7 +682,7 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     return parsed
 
 
-MAX_RELEVANCE_DIGITS = 5  # qrels are recognised by at most this many digits
+MAX_RELEVANCE_DIGITS = 5  # a fourth field with more digits is a time, not a relevance
 FIELD = r"[ \t]+(\S+)"
 RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
 QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"
@@ -712,7 +712,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
 
 
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a run: topic, an ignored field, document, rank, score, and the run's name.
+    """Read a TREC run: lines of topic, ignored field, document, rank, score and name of the run.
 
     As in trec_eval, documents are ranked by score. The rank is ignored, and so is everything after
     the sixth field.
@@ -720,7 +720,7 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        The columns user (topic), item (document): String, and score: Float64.
+        The columns user (the topic) and item (the document) as String, and score as Float64.
 
     Raises
     ------
@@ -733,14 +733,14 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read qrels: topic, an ignored field, document, and its relevance (a whole number).
+    """Read TREC qrels: lines of topic, ignored field, document and relevance (a whole number).
 
     Documents with a negative relevance count as unjudged and are left out.
 
     Returns
     -------
     polars.DataFrame
-        The columns user (topic), item (document): String, and value: Float64.
+        The columns user (the topic) and item (the document) as String, and value as Float64.
 
     Raises
     ------
@@ -790,7 +790,7 @@ def _is_number(field: str) -> bool:
 
 MARK = "\ufeff"  # the byte order mark, which is not part of the text
 GZIP = b"\x1f\x8b"
-# UTF-16 has a byte order mark, or every other byte of the first letters is 0.
+# UTF-16 text starts with a byte order mark, or every other byte of its first letters is 0.
 UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
 # Exceptions for files that are not text, or whose compression is damaged.
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)

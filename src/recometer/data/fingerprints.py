@@ -16,9 +16,9 @@ from recometer.arrays import Array, UInt8, UInt64
 from recometer.data.array_files import lies_in_file
 from recometer.tasks import BRIEF_NUMBERS, POLL, was_started
 
-PIECE = 2**20  # bytes per hash, which is part of the definition
-AT_ONCE = 2**22  # bytes hashed or copied at once, which delays a cancellation by 0.5 ms
-ALONE = 2**26  # up to this many bytes, one thread hashes everything, in 5 ms
+PIECE = 2**20  # bytes per hash, which the definition of a fingerprint fixes
+AT_ONCE = 2**22  # bytes hashed or copied at once, which delay a cancellation by up to 0.5 ms
+ALONE = 2**26  # a single thread hashes up to this many bytes, which takes 5 ms
 OBJECTS_AT_ONCE = 2**16
 GLIMPSED = 2**10  # approximate number of values in a glimpse, which takes a few microseconds
 _NEVER = threading.Event()
@@ -49,8 +49,8 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
     colliding data, but it is several times faster than SHA-256 of everything, which would take
     longer than the ranking.
 
-    Strides, byte order and threads make no difference. Memory stays bounded: an array that is not
-    contiguous, or is mapped from a file, is read piece by piece.
+    Strides, byte order and the number of threads make no difference. Memory stays bounded: an array
+    that is not contiguous, or is mapped from a file, is read piece by piece.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def glimpse(array: object) -> bytes:
 class Fingerprinting:
     """Takes fingerprints on separate threads, while other work goes on.
 
-    This is a context manager. The threads end with the block, even if it fails. If there is little
-    to hash, `result` hashes it without threads.
+    This is a context manager. The threads end with the block, even if it raises an exception. If
+    there is little to hash, `result` hashes it without threads.
 
     Parameters
     ----------
@@ -124,8 +124,9 @@ class Fingerprinting:
     threads
         Maximum number of threads that hash large arrays in memory.
     before
-        Adds steps to the kernel's background thread, which run before any hashing. If there is
-        little to hash, it is called with the kernel itself, which runs the same steps immediately.
+        A function that adds steps to the kernel's background thread, which run before any hashing.
+        If there is little to hash, it is called with the kernel itself, which runs the same steps
+        immediately.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class Fingerprinting:
         self._before = before
         self._background: _kernel.Background | None = None
         self._hashes: dict[tuple[str, str], UInt64] = {}  # hashes of arrays in memory
-        self._work: _Work | None = None  # hashes everything else
+        self._work: _Work | None = None  # the thread that hashes all other inputs
 
     def __enter__(self) -> Fingerprinting:
         if sum(map(_size, self._arrays.values())) > BRIEF_NUMBERS:

@@ -17,7 +17,7 @@ def check_threads() -> None:
     Raises
     ------
     InputError
-        If this process was forked from a process in which Polars had been used.
+        If this process was forked from a process that had used Polars.
     """
     if _lost:
         raise InputError(

@@ -23,8 +23,8 @@ from recometer.errors import ColumnError, FileError, InputError, InputTypeError,
 if TYPE_CHECKING:
     import polars as pl
 
-PROBE = 100  # number of rows that show the types of columns
-BEIR_ITEM = "corpus-id"  # BEIR's column of items in judgements; the values are called "score"
+PROBE = 100  # number of rows from which the types of columns are inferred
+BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose labels are called "score"
 PLAIN_ROWS = {
     list,
     tuple,
@@ -32,7 +32,7 @@ PLAIN_ROWS = {
     frozenset,
     dict,
     np.ndarray,
-}  # types of a user's row that need no check
+}  # types of a user's row that need no further check
 DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
@@ -99,7 +99,7 @@ def read_frame(
     whose: str | None = "",
     separator: Separator = None,
 ) -> Table:
-    """Read the columns of users, items, values and times of a data frame.
+    """Read the user, item, value and time columns of a data frame.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def read_frame(
     user, item, value, time
         As in `find_columns`.
     whose
-        For warnings that no column has values, or that scores were read as values; see
-        `warn_of_unread`. None suppresses these warnings.
+        The name of the argument, for warnings that no column has values, or that scores were read
+        as values; see `warn_of_unread`. None suppresses these warnings.
     separator
         The separator of the items in a cell; see `taken_apart`.
 
@@ -190,7 +190,7 @@ def flat_dict(
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
     """Return the content of ``{user: [items]}`` or ``{user: {item: number}}``.
 
-    Returns the users, all items, the number of items of each user, and the numbers, if any.
+    The result has the users, all items, the number of items of each user, and the numbers, if any.
     `refused` are types that have a length but cannot be a row. For messages, `of` names a row, and
     `expected` lists the supported types of rows.
 
@@ -384,7 +384,7 @@ def _is_arrow_table(data: object) -> bool:
 
 
 def _is_structured(data: object) -> bool:
-    """Return whether this is a structured NumPy array, whose fields are columns."""
+    """Return whether an object is a structured NumPy array, whose fields are columns."""
     return isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.names is not None
 
 
@@ -477,7 +477,7 @@ def _field(data: Any, name: Any) -> Array:
 
 
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
-    """Return the names of the columns of numbers, judging by their types.
+    """Return the names of the numeric columns, judging by their types.
 
     `data` must come from `twice_readable`. `booleans` also includes columns of True and False.
     """
@@ -508,7 +508,7 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
 
 
 def numeric_names(frame: pl.DataFrame | pl.LazyFrame, booleans: bool) -> list[str]:
-    """Return the names of the columns of numbers in a Polars frame."""
+    """Return the names of the numeric columns of a Polars frame."""
     return [
         name
         for name, dtype in frame.collect_schema().items()
@@ -585,7 +585,7 @@ def _from_pandas(series: Any) -> Any:
         strings = many_strings(series.to_numpy())
         if not isinstance(strings, np.ndarray):
             return strings
-    # In pandas, missing entries are NaN, NA, NaT or None, depending on its version; make them None.
+    # Depending on its version, pandas writes missing entries as NaN, NA, NaT or None; use None.
     return series.to_numpy(dtype=object, na_value=None)
 
 

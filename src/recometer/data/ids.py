@@ -1,4 +1,4 @@
-"""Ids of users, sessions and items: all of one kind, sorted and distinct, matched by value."""
+"""Reads, sorts and matches the ids of users, sessions and items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Ids = Array
 
-# The first match is the kind, because bool is a subclass of int, and datetime of date.
+# The first matching types decide: bool precedes its base class int, and datetime precedes date.
 KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),
@@ -34,11 +34,11 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.datetime,), "datetime"),
     ((datetime.date,), "date"),
 )
-STRINGS_PER_THREAD = 2**18  # the minimum for another thread
+STRINGS_PER_THREAD = 2**18  # minimum number of strings per thread
 MANY_STRINGS = 2**14
-# Types are compared by name, because pandas (NA, NaT) may not be installed.
+# The types of missing entries, by name, because pandas (NA, NaT) may not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids with a type in Polars
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids that Polars has types for
 
 
 def as_ids(ids: object, what: str) -> Ids:
@@ -47,7 +47,7 @@ def as_ids(ids: object, what: str) -> Ids:
     Parameters
     ----------
     ids : sequence, array or series [n]
-        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered; pairs
+        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered; or pairs
         of these (a user and a session of this user), as tuples or as a Polars struct.
     what
         The name of the ids in messages: ``"user ids of test"``.
@@ -192,14 +192,14 @@ def match(
     ----------
     ids : [n]
     onto : [m]
-        Distinct, in any order (ascending order is fastest).
+        Distinct ids, in any order (ascending order is fastest).
     what, onto_what
         The names of both sides in messages: ``"user ids of test"``, ``"user ids of the factors"``.
 
     Returns
     -------
     int64 [n]
-        The position of each of `ids` in `onto`, or -1 if it is not there.
+        The position of each of `ids` in `onto`, or -1 if `onto` does not contain it.
 
     Raises
     ------
@@ -231,8 +231,8 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
     """Return a number per user that depends only on the user's id.
 
     It seeds the user's random draws, and is the same on every platform and in every process. For an
-    integer id, it is the value (modulo 2**64); without ids, it is the user's position; otherwise,
-    it is BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
+    integer id, it is the id itself (modulo 2**64); without ids, it is the user's position;
+    otherwise, it is BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
 
     Parameters
     ----------
@@ -265,14 +265,14 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
 
 
 def as_column(ids: Array) -> Any:
-    """Return ids for Polars; ids of types that Polars lacks, such as UUIDs, become strings."""
+    """Return ids in a form that Polars can store; ids such as UUIDs become strings."""
     if ids.dtype != object:
         return ids
     return ids.tolist() if kind(ids) in POLARS_KINDS else list(map(str, ids.tolist()))
 
 
 def kind(ids: Ids) -> str:
-    """Return the type of the ids in an array of `as_ids`: ``"int"``, ``"str"``, ``"UUID"``, ..."""
+    """Return the type of ids that `as_ids` returned: ``"int"``, ``"str"``, ``"UUID"``, ..."""
     return "int" if ids.dtype != object or not len(ids) else _kind_of(type(ids[0]))
 
 
@@ -501,7 +501,7 @@ def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
 
 
 def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
-    """Return the expression that selects a column, or a pair of columns as a single one."""
+    """Return the expression that selects a column, or a pair of columns as a single column."""
     import polars as pl
 
     if isinstance(name, ColumnPair) and name not in table.collect_schema():
@@ -527,7 +527,7 @@ def split_pairs(ids: Array) -> tuple[Array, Array]:
 
 
 def clusters_of(ids: Array | None) -> Int64 | None:
-    """Return the number of each session's user; None if users have no sessions."""
+    """Return an integer for each session that identifies its user; None without sessions."""
     if not are_pairs(ids):
         return None
     codes: Int64 = encode(split_pairs(ids)[0], "users of the sessions")[0]
@@ -535,7 +535,7 @@ def clusters_of(ids: Array | None) -> Int64 | None:
 
 
 def as_named_by(ids: Array, other: Array) -> Array:
-    """Return ids of users; drop the sessions if the other side has no sessions."""
+    """Drop the sessions from user ids if the other side has no sessions."""
     return split_pairs(ids)[0] if are_pairs(ids) and len(other) and not are_pairs(other) else ids
 
 

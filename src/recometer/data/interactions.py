@@ -1,4 +1,4 @@
-"""Interactions: who interacted with what."""
+"""Interactions of users with items."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ DTYPES = {
     "item_ids": ("int64", "uint64", "object"),
 }
 OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
-# If data use hardly any of this many positions, ids were probably passed as positions. Fewer
-# positions are not refused, because counts per position then take less than 2 GB.
+# Data that use hardly any of this many positions are refused, because ids were probably passed as
+# positions. Fewer positions are accepted, because an array over them takes less than 2 GB.
 MANY_POSITIONS = 2**28
 POSITIONS_PER_ENTRY = 1000
 
@@ -66,7 +66,8 @@ class Interactions:
         Positions of items, ascending within a user, without duplicates.
     n_items : int
     values : float64 [n] or None
-        Ratings, counts, confidence, ... None means that all are 1. Infinity is allowed, NaN is not.
+        Ratings, counts, confidence, ... None means that all values are 1. Infinity is
+        allowed, NaN is not.
     times : int64 or float64 [n] or None
         Numbers are unchanged; dates are converted to microseconds since 1970 (UTC).
     user_ids : int64, uint64 or object [n_users], or None
@@ -202,8 +203,9 @@ class Interactions:
             and ``time=False`` say that there is no such column.
 
             ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, as if
-            each were a user. Ids are then tuples (user, session). Train, factors and lists that
-            only have users apply to all sessions of a user, and intervals are over users.
+            each were a user. Ids are then tuples (user, session). Training data, factors
+            and lists without sessions apply to all sessions of a user, and confidence intervals
+            are over users.
 
             For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items
@@ -221,7 +223,7 @@ class Interactions:
         ------
         InputError
             If ids are missing, values are NaN, indices are negative or too large, lengths do not
-            fit, or options do not apply. The message names what is wrong.
+            fit, or options do not apply. The message describes the problem.
         InputTypeError
             If the type of the data is not supported, or ids have several types.
         ColumnError
@@ -320,9 +322,9 @@ class Interactions:
         return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
-        """Return a table of some rows, chosen by positions or a mask, with the passed indptr.
+        """Return interactions with some of the rows (positions or a mask) and another indptr.
 
-        `changes` are new values of other fields.
+        `changes` replace further fields.
         """
         for name in ("items", "values", "times", "copies", "largest"):
             array = getattr(self, name)
@@ -416,6 +418,7 @@ def read_interactions(
     Parameters
     ----------
     data
+        As in `Interactions.of`.
     what
         The name of the argument, or of the file.
     warns
@@ -543,7 +546,7 @@ def _check_ids(name: str, ids: Array) -> None:
     except (TypeError, ValueError):
         fit = False
     if not fit or len(ids) == 1:
-        as_ids(ids, name)  # raises an error that names a missing id, or the types
+        as_ids(ids, name)  # raises an error that names the missing id, or the different types
     if not fit:
         raise InputError(
             f"{name} must be sorted and distinct, of a type that can be compared and hashed."
@@ -564,7 +567,7 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 def in_either(first: Interactions, second: Interactions) -> Interactions:
     """Return the pairs of user and item in either of two data sets, without values and times.
 
-    Users and items are matched by id, or are positions.
+    Users and items are matched by id, or by position if neither side has ids.
 
     Raises
     ------

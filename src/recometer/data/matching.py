@@ -16,7 +16,7 @@ from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
 
-# For hints in messages: how to give ids to a side, and how to have it read by position.
+# Phrases for hints: how to pass ids for each side, and how to let it be read by position.
 GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
@@ -69,18 +69,18 @@ class SourceIndex:
 
     @classmethod
     def of_data(cls, data: Interactions, what: str) -> SourceIndex:
-        """Return the index of train or other data, in which to find users and items of test."""
+        """Return the index of training or other data, for looking up test users and test items."""
         index = cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
         vars(index)["sorted_items"] = None, data.item_ids  # these ids are already sorted
         return index
 
     def places_of_users(self, test: Interactions) -> Int64:
-        """Return the row of each user of test, or -1 for unknown users."""
+        """Return the row of each test user, or -1 for unknown users."""
         rows = self.users_of(test)
         return np.arange(test.n_users) if rows is None else rows
 
     def users_of(self, test: Interactions) -> Int64 | None:
-        """Return the row of each user of test, or -1 for unknown users; None if all rows agree."""
+        """Return the row of each test user, or -1 for unknown users; None if all rows agree."""
         if self.n_users is None:
             return np.zeros(test.n_users, np.int64)
         if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
@@ -115,7 +115,7 @@ class SourceIndex:
         return rows, distinct
 
     def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
-        """Return the position of each item of `data`, or -1 for unknown items; None if all agree.
+        """Return the position of each item of `data`, or -1 if unknown; None if positions agree.
 
         If items have no ids, `as_many` requires both sides to have the same number of items.
         """
@@ -141,7 +141,7 @@ class SourceIndex:
     def rows_of(
         self, test: Interactions, data: Interactions, what: str
     ) -> tuple[Int64, Int32, Int64 | None]:
-        """Return the rows of `data` for each user of test, and the positions of its items.
+        """Return the rows of `data` for each test user, and the positions of its items.
 
         These are the indptr of the rows, their items (numbered as in `data`), and the position in
         the source of each item of `data`: int64 [data.n_items], with -1 for items that the source
@@ -156,7 +156,7 @@ class SourceIndex:
         return indptr, data.items[rows], positions
 
     def check_items(self, test: Interactions, items: Int32, unknown: Bool) -> None:
-        """Refuse a test if the source knows none of its items."""
+        """Refuse test data if the source knows none of the test items."""
         sorted_ids = self.sorted_items[1]
         if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
             raise InputError(
@@ -226,7 +226,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn if `data` has none of the test users; `users` are their places in `data`."""
+    """Warn if `data` contains no test user; `users` are their places in `data`, or -1."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} test users. Hint: are its user ids, "
@@ -236,7 +236,7 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
 
 
 def warn_of_unknown_train(source: str) -> None:
-    """Warn that a source knows none of the items that test users have in train."""
+    """Warn that a source knows none of the training items of the test users."""
     warn(
         f"{source} knows none of the items that test users have in train: no item "
         "is left out of a ranking. Hint: are the item ids of train written like those of "
@@ -269,8 +269,8 @@ def find_rows(
     other_indptr, other_items
         The other table; items ascend within a user.
     users : int64 [n_users] or None
-        The place of each user in the other table, or -1 if it has no such user. None if all places
-        agree.
+        The row of each user in the other table, or -1 if the user is not in it. None if both tables
+        have the same users in the same order.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(
@@ -285,7 +285,7 @@ def find_rows(
 
 
 def in_train(test: Interactions, train: Interactions) -> Bool:
-    """Return a mask of the rows of test that are also in train: bool [len(test)].
+    """Return a mask of the test rows whose user and item also occur in train: bool [len(test)].
 
     Raises
     ------
@@ -300,12 +300,12 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
 
 
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
-    """Return a mask of the relevant rows of test: bool [len(test)].
+    """Return a mask of the relevant test rows: bool [len(test)].
 
     Raises
     ------
     InputError
-        If the rule is a threshold, and rows with values repeat pairs.
+        If the rule is a threshold, and several rows with values have the same user and item.
     """
     if test.values is None:
         return np.full(len(test), is_relevant(np.ones(1), relevant_from)[0])
@@ -322,7 +322,7 @@ def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
 
 
 def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
-    """Return the error for a threshold on repeated pairs without a rule on adding their values."""
+    """Return the error for a threshold if pairs repeat, and no rule says how to combine values."""
     told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
     first = f" (the first: {pair})" if pair else ""
     return InputError(
@@ -335,7 +335,7 @@ def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str =
 
 
 def settled_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interactions:
-    """Return test with one value per pair, as the rule `repeated_test` decides."""
+    """Return test data with a single value per pair, as the rule `repeated_test` decides."""
     values, copies, largest = test.values, test.copies, test.largest
     if values is None or repeated_test == "once":
         return test
@@ -358,6 +358,7 @@ def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
 def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
     """Refuse implausibly many positions of items, before memory is allocated for all of them.
 
-    `n_entries` is the number of entries with an item on all sides; `side` has the positions.
+    `n_entries` is the number of entries of all sides that name an item. `side` is the name of the
+    side whose items are positions.
     """
     check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

@@ -67,7 +67,7 @@ def without_mask(array: Array) -> Array:
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None if all are True, because rows have a value of 1 anyway.
+    """Return numbers as float64; None if all are True, because missing values count as 1.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def flag(name: str, given: object) -> bool:
 
 
 def plain(column: Any) -> Array:
-    """Convert a column to NumPy; nulls become NaN or None, and 128-bit integers float64."""
+    """Convert a column to NumPy; nulls become NaN or None, and 128-bit integers become float64."""
     if not is_a(column, "polars", "Series"):
         return np.asarray(as_array(column, "A column"))
     import polars as pl

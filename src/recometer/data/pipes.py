@@ -58,7 +58,7 @@ class InputFormat(str, enum.Enum):
 
 
 class StandardInput:
-    """A context manager that returns paths of files, and of copies of standard input and pipes.
+    """A context manager that copies standard input and pipes to files, and returns their paths.
 
     `form` is the format of pipes whose names do not show it.
     """

@@ -30,9 +30,9 @@ from recometer.tasks import on_all_threads
 
 LARGEST_RATING = 10  # two rows of larger integers are probably an edge_index, not a matrix
 
-COLUMNS = ("user", "item", "separator")  # options of tables
+COLUMNS = ("user", "item", "separator")  # options that only apply to tables
 MAX_NUMBER = 2**31 - 1  # the maximum number of users, and of items
-ROWS_AT_ONCE = 2**22  # rows that a thread checks at a time, in a millisecond
+ROWS_AT_ONCE = 2**22  # rows that a thread checks at once, which takes a millisecond
 
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
@@ -90,7 +90,7 @@ OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "says_
 
 @dataclasses.dataclass
 class Rows:
-    """Rows of interactions. With `indptr`, they are sorted and `users` is not needed."""
+    """Rows of interactions. If `indptr` is set, they are sorted, and `users` is not needed."""
 
     users: Array | None
     items: Array
@@ -111,7 +111,7 @@ class Rows:
         return dataclasses.replace(self, users=users_of(self.indptr), indptr=None)
 
     def with_ids(self, user_ids: object, item_ids: object) -> Rows:
-        """Give ids to positions."""
+        """Return the same rows with ids for users and items that are positions."""
         rows = self
         sides = (("user", user_ids, self.n_users), ("item", item_ids, self.n_items))
         for what, given, n in sides:
@@ -347,9 +347,9 @@ def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
 
 
 def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
-    """Return whether each user's items ascend strictly, and are all from 0 to n_items - 1.
+    """Return whether each user's items ascend strictly and lie between 0 and n_items - 1.
 
-    `indptr` must start at 0 and not fall.
+    `indptr` must start at 0 and never decrease.
     """
     if items.dtype not in (np.int32, np.int64) or not items.flags.c_contiguous:
         items = np.ascontiguousarray(items, np.int64)

@@ -41,7 +41,7 @@ CASES = (str.lower, str.upper, str.capitalize, str.title)
 
 
 class Guess(NamedTuple):
-    """An id of one side, and how the other side seems to write it."""
+    """An id from one side, and how the other side seems to spell it."""
 
     asked: Any
     known: Any
@@ -55,7 +55,7 @@ class Guess(NamedTuple):
 
 
 def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
-    """Guess how unmatched ids are written on the other side.
+    """Guess how the other side spells ids that have no match.
 
     Parameters
     ----------

@@ -24,8 +24,8 @@ from recometer.errors import FileError, InputTypeError, python_or_command
 if TYPE_CHECKING:
     import polars
 
-KEY = "recometer"  # key of the header in the file's metadata
-PARQUET = b"PAR1"  # Parquet files begin and end with it
+KEY = "recometer"  # key of the JSON header in the file's metadata
+PARQUET = b"PAR1"  # the bytes that begin and end a Parquet file
 VERSION = 1  # version of the format; readers understand their own version and all older ones
 
 # Exceptions that a damaged file may raise, in addition to those of Polars and the system.
@@ -38,7 +38,7 @@ DAMAGED = (
     ValueError,
 )
 
-# The methods that write a result as a table, by the extension of the file.
+# The methods that write a result as a table, by file extension.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
 WRITES |= {".html": "to_html", ".htm": "to_html"}
 OTHER_FORMATS = {*WRITES, ".tsv", ".txt", ".xlsx", ".pkl", ".pickle", ".npy", ".npz", ".gz", ".zip"}
@@ -313,7 +313,7 @@ def sealed(content: bytes) -> bytes:
 
 
 def is_sealed(content: bytes) -> bool:
-    """Return whether the content has the right checksum of all its other bytes."""
+    """Return whether the content contains the right checksum of its remaining bytes."""
     at = content.rfind(MARK) + len(MARK)
     return at >= len(MARK) and content[at : at + DIGITS] == _digest(content, at)
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries and torch tensors, recognised without importing the libraries."""
+"""Recognises and converts tensors and arrays of other libraries without importing the libraries."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.errors import InputTypeError
 
-CPU, MPS, META = "cpu", "mps", "meta"  # torch's names for types of devices
+CPU, MPS, META = "cpu", "mps", "meta"  # torch's names for device types
 SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 
 def is_a(value: object, library: str, *classes: str) -> bool:
-    """Return whether a value is of a library's class; the library need not be installed."""
+    """Return whether a value is an instance of a class; its library need not be installed."""
     module = sys.modules.get(library)
     return module is not None and isinstance(value, tuple(getattr(module, c) for c in classes))
 
 
 def is_tensor(value: object) -> bool:
-    """Return whether this is a torch tensor."""
+    """Return whether a value is a torch tensor."""
     return not isinstance(value, np.ndarray) and is_a(value, "torch", "Tensor")
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether this is a tensor on a device other than the CPU.
+    """Return whether a value is a tensor on a device other than the CPU.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def of_any_library(given: Any) -> Array:
     array: Array
     try:
         array = np.asanyarray(given)
-    except Exception:  # stop NumPy from reading data on another device, or of a type that it lacks
+    except Exception:  # NumPy cannot read data on another device, or of a type that it lacks
         if not hasattr(given, "__dlpack__"):
             raise
         array = _by_dlpack(given)
@@ -133,7 +133,7 @@ def _by_dlpack(given: Any) -> Array:
 
 
 def is_nested(value: object) -> bool:
-    """Return whether this is a nested tensor, which has no shape."""
+    """Return whether a value is a nested tensor, which has no shape."""
     return is_tensor(value) and value.is_nested  # type: ignore[attr-defined]
 
 

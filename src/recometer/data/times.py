@@ -32,7 +32,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
     Raises
     ------
     InputError
-        If a string is something else, or days and months cannot be told apart.
+        If a string is something else, or it is unclear which number of a date is the day.
     """
     import polars as pl
 

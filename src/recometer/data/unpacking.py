@@ -94,7 +94,7 @@ def _bytes_of_array(file: IO[bytes]) -> int:
     version = form.read_magic(file)
     read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
     shape, _, dtype = read(file)
-    # Reading the array refuses objects. Use Python integers, because NumPy's would overflow.
+    # Arrays of objects are refused later. Use Python's integers, because NumPy's could overflow.
     return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
 
 

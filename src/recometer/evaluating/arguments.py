@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
-# The parameters of `evaluate`, without source, test and rules.
+# The parameters of `evaluate` other than `source`, `test` and the rules.
 PARAMETERS = (
     "train",
     "candidates",
@@ -54,7 +54,7 @@ PARAMETERS = (
     "chance",
 )
 
-# Parameters of other libraries that `evaluate` lacks.
+# Parameters of other libraries that `evaluate` does not have.
 THRESHOLDS = (
     "threshold",
     "relevance_threshold",
@@ -68,7 +68,7 @@ IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
 def check_source(source: object, test: object) -> Source:
-    """Return a source; refuse anything else, with a hint on how to make a source."""
+    """Return the argument if it is a source; otherwise raise an error with a hint on making one."""
     if isinstance(source, Source):
         return source
     if isinstance(test, Source):
@@ -106,25 +106,25 @@ def check_source(source: object, test: object) -> Source:
 
 
 def test_of(source: Source, test: object) -> Interactions:
-    """Return the test interactions, which must come from exactly one place."""
-    beside = truth_beside(source, given=test is not None)
-    return read_interactions(test, "test") if beside is None else beside
+    """Return the test data, which must come either from the source or from the argument."""
+    included = truth_beside(source, given=test is not None)
+    return read_interactions(test, "test") if included is None else included
 
 
 def truth_beside(source: Source, *, given: bool) -> Interactions | None:
     """Return the test data in the source, or None if test was passed separately."""
-    beside = source.facts.truth
-    if not given and beside is None:
+    included = source.facts.truth
+    if not given and included is None:
         raise InputError(
             f"There is no test, and the source ({source.describe()}) does not contain the truth. "
             "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) contains it."
         )
-    if given and beside is not None:
+    if given and included is not None:
         raise InputError(
             f"test was passed, but the source ({source.describe()}) contains the truth. Hint: "
             "leave test out, or give Pairs relevance=False, rating=False."
         )
-    return beside
+    return included
 
 
 def protocol_names() -> list[str]:
@@ -203,8 +203,8 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     """Adapt the rules to a source; refuse ``ties="input"`` if the source has no input order.
 
     Under a convention, ties in a source without an input order are broken by item id. Without
-    train, `cold_start` leaves out nobody. ``nan_scores="undefined_for_all"`` becomes "undefined",
-    because sources treat both the same.
+    training data, `cold_start` leaves out nobody. ``nan_scores="undefined_for_all"`` becomes
+    "undefined", because sources treat both values in the same way.
     """
     if protocol.nan_scores == "undefined_for_all":
         protocol = protocol.replace(nan_scores="undefined")
@@ -222,7 +222,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
 
 
 def baseline_of(baseline: object) -> Source | EvaluationRecord:
-    """Check the baseline; metrics compare its lists with those of the source."""
+    """Check the baseline, whose lists metrics compare with the lists of the source."""
     if isinstance(baseline, Source):
         return baseline
     if not isinstance(baseline, EvaluationRecord):
@@ -241,10 +241,10 @@ def baseline_of(baseline: object) -> Source | EvaluationRecord:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Arguments:
-    """The arguments of `evaluate` except for the source and test."""
+    """The arguments of `evaluate`, except the source and the test data."""
 
     metrics: tuple[Metric, ...]
-    protocol: Protocol  # the user's rules; `settled` adapts them to a source
+    protocol: Protocol  # the rules as the user set them; `settled` adapts them to a source
     train: Interactions | None
     exclude: Items | None
     catalogue: Catalogue | None
@@ -253,11 +253,11 @@ class Arguments:
     threads: int
     progress: bool | None
     chance: bool
-    as_given: Mapping[str, Any]  # arguments as passed, to repeat the evaluation
+    as_given: Mapping[str, Any]  # arguments as passed, for repeating the evaluation
     by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
-    popularity: Popularity | None = None  # in the whole of train, if `train` has only some users
+    popularity: Popularity | None = None  # from all training data, if `train` has only some users
     expects_unknown: bool = False  # whether test users are expected to be unknown
-    some_users: bool = False  # whether this is one of several blocks of users
+    some_users: bool = False  # whether test is one of several blocks of users
 
 
 def read_arguments(
@@ -275,7 +275,7 @@ def read_arguments(
     chance: bool,
     rules: Mapping[str, Any],
 ) -> Arguments:
-    """Read and check the arguments of `evaluate`, except for the source and test."""
+    """Read and check the arguments of `evaluate`, except the source and the test data."""
     stated = protocol_of(protocol, rules, PARAMETERS)
     requested = (
         read_once(parse_under, metrics, stated)
@@ -347,7 +347,7 @@ def parts_of(
 
 
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
-    """Yield the source and the split of each fold, making one split at a time.
+    """Yield the source and the split of each fold; splits are made one at a time.
 
     `source` is a function that returns the source of a split, or a list with a source per fold.
     """
@@ -370,7 +370,7 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
 
 
 def _made_by(function: Callable[[Any], object], one: object, number: int) -> object:
-    """Call the user's function with a fold, and return its source."""
+    """Call the user's function with a fold, and return the source that it made."""
     try:
         return function(one)
     except RecometerError:

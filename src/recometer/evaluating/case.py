@@ -1,4 +1,4 @@
-"""Measures a case (a source and its sides): requests its records, and computes its `Part`."""
+"""Measures a case (a source and its sides): requests the records, and computes the `Part`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Case:
     source: Source
     sides: Sides
     protocol: Protocol  # adapted to the source by `settled`
-    brings_truth: bool  # whether the source contains test
+    brings_truth: bool  # whether the source contains the test data
 
     @cached_property
     def requirements(self) -> Requirements:
@@ -72,7 +72,7 @@ class Case:
         """Return a description and fingerprints of each argument."""
         source = self.source
         texts = {"source": {"description": source.describe()}, **self.sides.descriptions}
-        if source.facts.threshold:  # it replaces the rule that the reading of test mentions
+        if source.facts.threshold:  # it replaces the rule that the description mentions
             texts["test"] = {"description": texts["test"]["description"]}
         found: dict[str, dict[str, Any]] = {}
         for name, text in texts.items():
@@ -112,7 +112,7 @@ class Records:
     ratings: Ratings | None
     lists: TopLists | None
     baseline: TopLists | None
-    judged: Judged | None  # facts about the users from test, for metrics of lists
+    judged: Judged | None  # counts from test for each user, for list metrics
     users: Users
     counts: dict[str, int]  # counts of rows and users that a rule affected
     request: Request  # the request to the source
@@ -165,7 +165,7 @@ def find_records(case: Case) -> Records:
 
 
 def measured_by(case: Case, records: Records) -> dict[str, Measured]:
-    """Return the users to measure, by kind of record or, for groups of items, by group."""
+    """Return the users to measure, keyed by kind of record, or by name for groups of items."""
     found: dict[str, Measured] = {}
     sides, needs = case.sides, case.requirements
     arguments, test = sides.arguments, sides.test
@@ -239,7 +239,7 @@ def request_of(case: Case) -> Request:
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
-    """Count the judged and the relevant items of each user, from `ranks` if there are any."""
+    """Count each user's judged items and relevant items, from `ranks` if there are ranks."""
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
@@ -251,7 +251,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
 
 
 def _removed_rows(request: Request, source: Source) -> Bool | None:
-    """Return a mask of rows of test to remove because they are in train; None if train stays."""
+    """Return a mask of the test rows to remove because they are in train; None to remove none."""
     if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()
@@ -269,7 +269,7 @@ def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -
 
 
 def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Ratings:
-    """Request ratings."""
+    """Request ratings, and check that the metrics can be computed from them."""
     ratings = source.ratings(request)
     if ratings is None:
         hint = python_or_command(
@@ -313,7 +313,7 @@ def _lists(
 
 
 def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -> TopLists:
-    """Return the lists of an evaluation for the test users."""
+    """Return the lists in the evaluation `baseline`, in the order of the test users."""
     lists = baseline.lists
     assert lists is not None
     if lists.depth < min(depth, lists.n_items):
@@ -342,9 +342,9 @@ EXPECTED = {"ties": "expected", "constant_scores": "ties"}
 def chance_of(
     measured: Sequence[RankedUsers], metrics: Sequence[Metric], protocol: Protocol, threads: int
 ) -> dict[str, Float64]:
-    """Return the exact expected value of each metric over all orders of a user's candidates.
+    """Return the exact expected value of each metric over all orders of each user's candidates.
 
-    All candidates form a single group of ties, and the rule ``ties="expected"`` averages over its
+    All candidates form a single tie group, and the rule ``ties="expected"`` averages over its
     orders without drawing any (McSherry & Najork, "Computing information retrieval performance
     measures efficiently in the presence of tied scores", ECIR 2008). Undefined values are NaN.
 
@@ -385,7 +385,7 @@ def knows_chance(metric: Metric) -> bool:
 
 
 def _all_tied(ranks: Ranks) -> Ranks:
-    """Return the ranks that items have if all candidates have the same score."""
+    """Return the ranks that items would have if all candidates had the same score."""
     known = ranks.above >= 0  # -1 means not a candidate
     others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
     place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
@@ -399,7 +399,7 @@ def _all_tied(ranks: Ranks) -> Ranks:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """The values of a block of users, and further facts about these users.
+    """The values of a block of users, with further facts about these users.
 
     `rated`, `lists` and `list_data` are None unless metrics read them.
     """
@@ -465,7 +465,7 @@ def _facts(
         n_unknown = int(np.count_nonzero(raised(users.flags, UserFlag.TRAINED) & ~known))
     undefined = {}
     for name, column in values.items():
-        # Look at the first user: if it has a value, as it nearly always does, skip the search.
+        # If the first user has a value, which is nearly always the case, skip the search.
         if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
             undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
     return BlockFacts(

@@ -26,19 +26,19 @@ class BlockFacts(NamedTuple):
     """Facts about a block of users, for the checks in `finish.check_facts`."""
 
     n_users: int
-    n_rows: int  # number of rows of test
+    n_rows: int  # number of test rows
     n_relevant: int
     n_known: int  # number of users with a ranking in the source
-    n_judged: int  # of these, those with a relevant item
-    n_unusable: int  # of these, those with a NaN or infinite score
-    n_unknown: int  # unknown users, except those that a rule leaves out
-    n_early: int  # users whose lists end early
+    n_judged: int  # number of known users with a relevant item
+    n_unusable: int  # number of users in `n_judged` with a NaN or infinite score
+    n_unknown: int  # number of unknown users, except those that a rule leaves out
+    n_early: int  # number of users whose lists end early
     n_any_cutoff: int  # number of blocks that allow any cut-off, as `Pairs` do
-    n_compared: int  # users with a list of the baseline; `n_users` without a baseline
-    depth: int  # the longest known ranking of a user
+    n_compared: int  # number of users with a baseline list; `n_users` without a baseline
+    depth: int  # length of the longest known ranking of a user
     n_candidates: int  # the largest number of candidates of a user
-    n_listed: int  # the longest list
-    undefined: Mapping[str, Int64]  # users per `Reason`, for metrics without any value
+    n_listed: int  # length of the longest list
+    undefined: Mapping[str, Int64]  # number of users by `Reason`, for metrics without any value
 
     @classmethod
     def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
@@ -54,11 +54,11 @@ class BlockFacts(NamedTuple):
         return cls(**numbers, undefined=together)
 
 
-MOST = ("depth", "n_candidates", "n_listed")  # merged by the maximum; all others are summed
+MOST = ("depth", "n_candidates", "n_listed")  # fields that `merge` does not sum, but maximises
 
 
 def check_not_empty(n_users: int, n_rows: int) -> None:
-    """Refuse a test without users or interactions."""
+    """Refuse test data without users or interactions."""
     if not n_users or not n_rows:
         raise InputError(
             f"test is empty: {n_users} user{'s' * (n_users != 1)}, {n_rows} interactions. Hint: "
@@ -85,7 +85,7 @@ def check_facts(
     Parameters
     ----------
     facts, counts
-        The facts and counts of all users; see `Part`.
+        The facts and counts over all users; see `Part`.
     source
         The source, or another source of the same kind with the same description.
     baseline
@@ -93,7 +93,7 @@ def check_facts(
     metrics
         All requested metrics.
     rules, stated
-        The protocol as adapted to the source, and as the user set it.
+        The protocol adapted to the source, and the protocol as the user set it.
     candidates
         The argument of `evaluate`.
     examples
@@ -101,7 +101,8 @@ def check_facts(
     value_range
         The smallest and the largest value of test. None if test has no values.
     find
-        Returns examples of unknown users or items. None turns off warnings about them.
+        A function that returns examples of unknown users or items. None turns off warnings about
+        them.
     """
     needs = requirements_of(metrics, rules)
     if needs.of_lists:
@@ -168,7 +169,7 @@ def check_known(
 def check_overlaps(
     counts: Mapping[str, int], n_relevant: Int64 | int, n_rows: int, candidates: object
 ) -> None:
-    """Warn if most of test is in train, or is not a candidate, so that little is measured."""
+    """Warn if most test items are training items or not candidates, so that little is measured."""
     overlap = counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         split = python_or_command("rm.split(data, ...)", "recometer split")
@@ -215,7 +216,7 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
 
 
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs that are larger than the longest list.
+    """Warn about cut-offs that are larger than the longest list.
 
     Either all metrics must read rankings, or all must read lists.
     """
@@ -241,7 +242,7 @@ def below_relevant(ranks: Ranks, cutoffs: Sequence[int | None]) -> dict[str, int
 
 
 def warn_below_relevant(count: int, n_users: int) -> None:
-    """Warn of users whose lists are too short for R-precision."""
+    """Warn about users whose lists are too short for R-precision."""
     warn(
         f"rprecision reads the first R places, R the user's number of relevant items: the "
         f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
@@ -257,7 +258,7 @@ def no_list(what: str) -> InputError:
 
 
 def warn_beyond_rows(most: int, source: Source, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs that are larger than every user's number of rows."""
+    """Warn about cut-offs that are larger than any user's number of rows."""
     beyond = [str(one) for one in metrics if one.cutoff is not None and one.cutoff > most]
     if beyond:
         warn(
@@ -273,7 +274,7 @@ def short_of_cutoff(ranks: Ranks, cutoff: int) -> dict[str, int]:
 
 
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
-    """Under ``defects=True``, refuse metrics if a defect changes a user's value."""
+    """Under ``defects=True``, refuse metrics if a library's defect changes any user's value."""
     convention = find(protocol.name)
     if convention is None:
         return
@@ -291,14 +292,14 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
 
 
 def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return a mask of users whose value changes if places beyond the end repeat the first item."""
+    """Return a mask of users whose value changes if the first item also fills missing places."""
     unknown = ranks.n_candidates < 0
     n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
     user = ranks.user
     first = user[ranks.relevant & ((ranks.item == 0) | unknown[user])]
     changed = np.bincount(first, minlength=ranks.n_users) > 0
     if metric.definition.name == "roc_auc":
-        # Further misses change nothing if all relevant items are found. Further hits change nothing
+        # Further misses have no effect if all relevant items are found. Further hits have no effect
         # if no candidate is left, because training items then fill the list as misses.
         hits = np.bincount(user[ranks.relevant & (ranks.above >= 0)], minlength=ranks.n_users)
         missed = hits < ranks.n_relevant
@@ -308,7 +309,7 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return a mask of users with lists shorter than k that are filled with a hit: bool [n_users].
+    """Return a mask of users whose lists are shorter than k and get filled with a hit.
 
     The library fills a list with the last item of the catalogue. This counts as a hit if the user
     has a relevant item, and the last item is relevant for the previous user.
@@ -321,7 +322,7 @@ def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return a mask of users who have an item twice in the first k places: bool [n_users]."""
+    """Return a mask of users with a repeated item in the first k places: bool [n_users]."""
     again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
     if ranks.copies is not None:
         again = again | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
@@ -329,7 +330,7 @@ def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     return found
 
 
-# Functions that find users whose value a defect changes, by `Refused.where`.
+# Functions that find users whose value a library's defect changes, by `Refused.where`.
 DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,
@@ -340,7 +341,7 @@ DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
 def warn_of_undefined(
     facts: BlockFacts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
-    """Warn of metrics that are undefined for all users, and give the reasons."""
+    """Warn about metrics that are undefined for all users, and give the reasons."""
     alike: dict[str, list[str]] = {}
     for name, counts in facts.undefined.items():
         most_first = np.argsort(-counts, kind="stable")
@@ -356,7 +357,7 @@ def warn_of_undefined(
 
 
 def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
-    """Return a sentence if no value of test reaches the threshold, or an empty string."""
+    """Return a sentence if no test value reaches the threshold, or an empty string."""
     high = 1.0 if value_range is None else value_range[1]
     if not is_threshold(relevant_from) or high >= relevant_from:
         return ""
@@ -373,7 +374,7 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
 KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # above this share of unknown users or relevant rows, there is a warning
 EXAMPLES = 3
-ASKED = 1000  # number of unknown ids to try in other spellings
+ASKED = 1000  # number of unknown ids whose other spellings are tried
 BY_CHANCE = 10  # with fewer users or items, ids may start at 0 or 1 by chance
 
 
@@ -381,14 +382,14 @@ FindUnknown = Callable[[Kind], "Unknown"]
 
 
 def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
-    """Return the positions of users or items with interactions, and all ids."""
+    """Return the positions of users or items that have interactions, and all ids."""
     if kind == "user":
         return np.flatnonzero(np.diff(data.indptr)), data.user_ids
     return np.unique(data.items).astype(np.int64), data.item_ids
 
 
 def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
-    """Return the positions of users or items with interactions whose ids are not `known`."""
+    """Return the positions of users or items that have interactions, but no id in `known`."""
     positions, its = there(data, kind)
     if known is None or its is None:
         return positions[:0]
@@ -436,7 +437,7 @@ def _few(some: Sequence[Any]) -> str:
 
 
 def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
-    """Return examples of users or items of test that the source does not know."""
+    """Return examples of test users or test items that the source does not know."""
     known, its = source.facts.known_ids(kind), ids_of(test, kind)
     if its is None:
         return Unknown([], [])
@@ -450,7 +451,7 @@ def warn_of_unknown(
     protocol: Protocol,
     find: FindUnknown,
 ) -> None:
-    """Warn if the model does not know more than a tenth of test's users or relevant rows.
+    """Warn if the model does not know more than a tenth of the test users or relevant test rows.
 
     If the rule `cold_start` leaves out users without training items, these may be unknown. `find`
     returns examples, and is called only for a warning.
@@ -483,12 +484,12 @@ def check_shifted(
     protocol: Protocol,
     by_hand: Collection[str],
 ) -> None:
-    """Refuse ids of a model that look like positions of the ids of test and train.
+    """Refuse model ids that look like positions among the ids of test and train.
 
     Parameters
     ----------
     source, test, train, protocol
-        `test` is None if the source contains the truth.
+        The sides of the evaluation. `test` is None if the source contains the labels.
     by_hand
         The rules that the user set.
 
@@ -517,7 +518,7 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
 def _shifted(
     source: Source, kind: Kind, test: Interactions | None, train: Interactions | None
 ) -> str:
-    """Return a message if ids of one side look like positions of the other, or ""."""
+    """Return a message if the ids of one side look like positions of the other's ids, or ""."""
     sides, of_texts = [], False
     for data in (test, train):
         its = None if data is None else ids_of(data, kind)
@@ -554,14 +555,14 @@ def _from_zero(source: Source, kind: Kind) -> Array | None:
     """Return the ids of a source if they are integers that start at 0 or 1."""
     named = source.facts.arrays.get(f"{kind}_ids")
     if isinstance(named, np.ndarray) and (named.dtype == object or named.min(initial=2) > 1):
-        return None  # `known_ids` only returns ids among these
+        return None  # `known_ids` only returns some of these ids
     known = source.facts.known_ids(kind)
     numbers = known is not None and known.dtype.kind in "iu" and known.min(initial=2) in (0, 1)
     return known if numbers else None
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
-    """Return whether any of some sorted arrays has an id."""
+    """Return whether any of the sorted arrays contains an id."""
     for side in sides:
         place = int(np.searchsorted(side, one))
         if place < len(side) and side[place] == one:
@@ -581,9 +582,9 @@ def _positions(sides: Sequence[Array]) -> int:
 def _numbers_of_texts(
     source: Source, kind: Kind, sides: Sequence[Array]
 ) -> tuple[list[Array], Array | None]:
-    """Return the ids of all sides as numbers, if they are strings of whole numbers.
+    """Convert the ids of all sides to numbers, if they are strings of whole numbers.
 
-    Returns `([], None)` unless all are plain whole numbers and only one side has a "0".
+    The result is `([], None)` unless all ids are plain whole numbers and only one side has a "0".
     """
     if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
         return [], None
@@ -598,7 +599,7 @@ def _numbers_of_texts(
 
 
 def _whole_numbers(texts: Array) -> Int64 | None:
-    """Return sorted numbers, or None if a string is not a whole number as `str` writes it."""
+    """Return sorted numbers, or None if a string is not a plainly written whole number."""
     if not all(
         one.isdecimal() and one.isascii() and len(one) < 19 and (one[0] != "0" or one == "0")
         for one in texts
@@ -608,7 +609,7 @@ def _whole_numbers(texts: Array) -> Int64 | None:
 
 
 def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
-    """Return the message for a model with ids 1 to n and data with 0 to n - 1."""
+    """Return the message for a model with ids 1 to n, and data with ids 0 to n - 1."""
     return (
         f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
         f"({source.describe()}) are 1 to {n:,}: positions seem to stand for ids, so that each "
@@ -630,6 +631,7 @@ def said_of_shifted(
     Parameters
     ----------
     source, kind
+        The source, and whether the ids name users or items.
     n
         The number of ids in the model, which are 0 to n - 1. Test and train have no 0.
     ends
@@ -660,5 +662,5 @@ def said_of_shifted(
 
 
 def ids_of(data: Interactions, kind: Kind) -> Array | None:
-    """Return the ids of the users or items of data."""
+    """Return the ids of the users or items in the data."""
     return data.user_ids if kind == "user" else data.item_ids

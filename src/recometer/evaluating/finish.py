@@ -26,7 +26,7 @@ from recometer.results.profiles import FoundByPopularity
 from recometer.ties import places_of
 from recometer.version import __version__
 
-USUAL_CUTOFF = 10  # for counting found items by popularity, if no metric has a cut-off
+USUAL_CUTOFF = 10  # cut-off for counting found items by popularity, if no metric has a cut-off
 
 
 def fields_of(case: Case, records: Records, reading: float, ranking: float) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def measured(case: Case) -> Part:
 
 
 def means_of(case: Case) -> dict[str, float]:
-    """Return only the means, as `Evaluation.mean` does, without making an `Evaluation`."""
+    """Return the means that `Evaluation.mean` would return, without making an `Evaluation`."""
     sides, arguments, part = case.sides, case.sides.arguments, measured(case)
     averaging = Averaging(
         metrics={str(one): one for one in sides.metrics},
@@ -164,7 +164,7 @@ def check(case: Case, part: Part) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of software on which values may depend."""
+    """Return the versions of the software that values may depend on."""
     return {**_versions(), "instruction_set": _kernel.instruction_set()}
 
 

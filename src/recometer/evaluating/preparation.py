@@ -97,14 +97,14 @@ class Preparation:
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return only the means, as ``evaluator(source).mean()`` does, in less time.
 
-        It does not make an `Evaluation`, and neither hashes nor keeps the source.
+        No `Evaluation` is made, and the source is neither hashed nor kept.
         """
         return means_of(self.case(source))
 
     def of_known_users(self) -> Self:
         """Return an evaluator whose means are over the users that the source knows.
 
-        Use it if a source has only some of the users, such as those in the first batches.
+        Use it for a source that has only some of the users, such as the users in the first batches.
         """
         rules = self.arguments.protocol.replace(no_list="undefined")
         arguments = dataclasses.replace(self.arguments, protocol=rules, expects_unknown=True)
@@ -148,7 +148,7 @@ class Preparation:
         return Case(source, sides, rules, brings_truth)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
-        """Return glimpses of all arrays, by argument."""
+        """Return a `glimpse` of each array, by argument."""
         arguments, sides = self.arguments, self.sides
         arrays = arrays_beside_test(arguments, None) if sides is None else sides.arrays()
         return {
@@ -157,7 +157,7 @@ class Preparation:
         }
 
     def _check_unchanged(self) -> None:
-        """Raise an error if the user changed arrays."""
+        """Raise an error if the user has changed an array."""
         for argument, seen in self._glimpsed().items():
             for name, found in seen.items():
                 if found != self._glimpses[argument][name]:

@@ -1,4 +1,4 @@
-"""Requirements: what metrics need from a source, from test and from side data under the rules."""
+"""Determines what metrics need from a source, test data and side data under the rules."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ class Requirements(NamedTuple):
     of_rankings: tuple[Metric, ...]  # metrics that read ranks or ratings
     of_ratings: tuple[Metric, ...]
     of_lists: tuple[Metric, ...]
-    over_rows: tuple[Metric, ...]  # metrics of ratings with a value over all rows
-    over_users: tuple[Metric, ...]  # metrics of lists with one value for all users
+    over_rows: tuple[Metric, ...]  # rating metrics with one value over the rows of all users
+    over_users: tuple[Metric, ...]  # list metrics with one value for all users
     reads_ranks: bool  # whether a metric reads ranks, and not only ratings or lists
-    side_data: Mapping[SideData, Metric]  # properties that metrics of rankings read
+    side_data: Mapping[SideData, Metric]  # side data that ranking metrics read, each with a metric
     side_data_of_lists: Mapping[SideData, Metric]
-    depth: int | None  # the number of first places that metrics of rankings read; None for all
-    cutoff: int  # the largest cut-off of metrics of rankings, or 0 without cut-offs
+    depth: int | None  # the number of first places that ranking metrics read; None for all
+    cutoff: int  # the largest cut-off of ranking metrics, or 0 without cut-offs
     depth_of_lists: int
     whole_ranking: tuple[str, ...]  # names of metrics that need the whole ranking
     rprecision: tuple[int | None, ...]  # cut-offs of R-precision
-    takes_largest_gain: bool  # whether test determines a parameter
+    takes_largest_gain: bool  # whether a parameter is the largest gain in test
     listed_users: bool  # whether users with a list count even if they are not in test
-    each_row: bool  # whether a metric of rankings counts every row of a repeated pair
-    repeated_test: RepeatedTest  # the rule for the values of repeated pairs of test
+    each_row: bool  # whether a ranking metric counts every row of a repeated pair
+    repeated_test: RepeatedTest  # the rule for the values of repeated test pairs
     negative_gains: bool  # whether a metric counts gains below 0
-    at_random: bool  # whether the order of tied items is drawn
-    for_source: Protocol  # the rules for the source, from the protocol or from all metrics
-    groups: tuple[str, ...]  # groups of items to which metrics of rankings are restricted
+    at_random: bool  # whether tied items are ordered at random
+    for_source: Protocol  # the protocol with the rules that all metrics need from a source
+    groups: tuple[str, ...]  # groups of items to which ranking metrics are restricted
     groups_of_lists: tuple[str, ...]
     leaves_out: bool  # whether unranked items may be left out of test
-    # For each metric without cut-off: its formula, its source, and the meaning of its parameters.
+    # For each metric (named without its cut-off): the formula, the source, and the meaning of the
+    # parameters.
     definitions: Mapping[str, Mapping[str, str]]
 
 
@@ -106,7 +107,7 @@ def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
 
 
 def definitions_of(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
-    """Return the formula and the source of metrics, and the meaning of their parameters."""
+    """Return the formulas and sources of metrics, and the meanings of their parameters."""
     found = {}
     for metric in metrics:
         definition = METRICS[metric.name]
@@ -133,7 +134,7 @@ def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
         wanted -= {protocol.declared[rule].default}
-        if rule == "duplicates" and len(wanted) > 1:  # if a metric counts repeats, keep all of them
+        if rule == "duplicates" and len(wanted) > 1:  # keep repeats if any metric counts them
             wanted = {"counted"}
         if len(wanted) > 1:
             values = " and ".join(map(str, wanted))

@@ -1,4 +1,4 @@
-"""Sides: test, train, and other data and counts that do not depend on the model."""
+"""Sides: test data, training data, and other data and counts that do not depend on the model."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 FIELDS = operator.attrgetter(*OF_INTERACTIONS)
-N_BANDS = 5  # number of bands of popularity
+N_BANDS = 5  # number of popularity bands
 
 
 class Counts(NamedTuple):
-    """Counts from train: the items of each user of test, and the popularity of each item."""
+    """Counts from train: the training items of each test user, and the popularity of each item."""
 
     activity: Int64  # [n_users]: number of training items
-    total: Int64  # [n_users]: sum of these items' numbers of training users
+    total: Int64  # [n_users]: total number of training users of these items
     band: Int8  # [n_items]: see `FoundByPopularity`
     ranges: Int64  # [N_BANDS, 2]: see `FoundByPopularity`
 
     @classmethod
     def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
-        """Count; if this runs in the background, the arrays are filled after it has finished."""
+        """Make the counts; if counting runs in the background, the arrays are filled in later."""
         users = SourceIndex.of_data(train, "train").users_of(test)
         counts = cls(
             ragged.lengths(train.indptr, users),
@@ -62,9 +62,9 @@ class Counts(NamedTuple):
 
     @property
     def profiles(self) -> tuple[Int64, Float64]:
-        """Each user's number of training items, and the popularity of these items.
+        """The number of each user's training items, and the popularity of these items.
 
-        The latter is the mean number of training users of these items; NaN for users without
+        The popularity is the mean number of training users of these items; NaN for users without
         training items.
         """
         activity, total = self.activity, self.total
@@ -74,25 +74,25 @@ class Counts(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sides:
-    """Test, and all facts about it that do not depend on a source.
+    """The test data, and all facts about them that do not depend on a source.
 
     Properties that take time are computed only once, when they are first read.
     """
 
     arguments: Arguments
     given: Interactions
-    test: Interactions  # repeated rows merged; with users added by users="listed"
+    test: Interactions  # with repeated rows merged, and with the users that users="listed" adds
     candidates: Candidates | None
-    metrics: tuple[Metric, ...]  # with the largest gain of test, if the formula reads it
+    metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
-    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # cached
-    # Filled by the first evaluation: fingerprints of `arrays`, and one `Counts`, from train.
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
+    # The first evaluation fills in the fingerprints of `arrays`, and the `Counts` from train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check test and arguments that depend on it; `brought` means the source contains test."""
+        """Check test and arguments that depend on it; `brought` says if the source has test."""
         candidates = arguments.as_given["candidates"]
         chosen = None if candidates is None else read_candidates(candidates, given)
         metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue
@@ -105,7 +105,7 @@ class Sides:
         return cls(arguments, given, test, chosen, metrics)
 
     def with_users(self, listed: Array) -> Sides:
-        """Add users with a list under the rule users="listed"."""
+        """Add users who have a list, as the rule users="listed" requires."""
 
         def add() -> Sides:
             test = self.test.with_users(listed)
@@ -121,7 +121,7 @@ class Sides:
 
     @cached_property
     def binary_gains(self) -> bool:
-        """Whether every value of test is 0 or 1."""
+        """Whether every test value is 0 or 1."""
         gains, (low, high) = self.test.values, self.test.value_range
         if gains is None or low == high or low < 0 or high > 1:
             return low == high and low in (0, 1)
@@ -157,7 +157,7 @@ class Sides:
         return found
 
     def _reading(self) -> str:
-        """Return a sentence on how values of test above 1 were read, unless a rule decides it."""
+        """Return a sentence on how test values above 1 were read, unless a rule decides it."""
         (low, high), rules = self.test.value_range, self.arguments.protocol
         if isinstance(rules.relevant_from, int | float) or high <= 1:
             return ""
@@ -173,7 +173,7 @@ class Sides:
 
     @cached_property
     def settled(self) -> dict[str, int]:
-        """The numbers of rows of test and train that a rule affected."""
+        """The numbers of test and training rows that a rule affected."""
         test, train = self.test, self.arguments.train
         found = {"test_duplicates": test.duplicates, "negative_values": number_below_0(test)}
         if train is not None:
@@ -208,7 +208,7 @@ def arrays_beside_test(
 
 
 def number_below_0(data: Interactions) -> int:
-    """Return the number of values below 0."""
+    """Return the number of negative values."""
     if data.values is None or data.value_range[0] >= 0:
         return 0
     return int(np.count_nonzero(data.values < 0))
@@ -222,7 +222,7 @@ def number_of_zeros(data: Interactions) -> int:
 
 
 def warn_of_zeros(count: int, protocol: Protocol) -> None:
-    """Warn of values of 0 in train, because the rule `seen` still removes these items."""
+    """Warn about values of 0 in train, because the rule `seen` still removes these items."""
     if count and protocol.seen != "kept":
         warn(
             f"{count:,} value{' of train is' if count == 1 else 's of train are'} 0, and count as "
@@ -233,7 +233,7 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
 
 
 def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return test with one row per pair, whose value follows the rules.
+    """Return test data with one row per pair of user and item, whose value follows the rules.
 
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
     `repeated_test` decides; by default, values are added up unless the user set a threshold.
@@ -251,14 +251,14 @@ def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
     """Return whether repeated rows of a source count as different items.
 
-    This is the case for metrics of ratings, and under ``duplicates="joined"``.
+    This is the case for rating metrics, and under ``duplicates="joined"``.
     """
     of_ranks = [one for one in metrics if one.definition.record != "ratings"]
     return not of_ranks or rules_for_source(of_ranks, protocol).duplicates == "joined"
 
 
 def _largest_gain(test: Interactions) -> float:
-    """Return the largest value of test, or 1 if no value is above 0."""
+    """Return the largest test value, or 1 if no value is above 0."""
     if test.values is None:
         return 1.0
     largest = max(test.value_range[1], 0)

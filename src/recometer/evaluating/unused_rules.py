@@ -1,7 +1,7 @@
 """Finds rules that the user set although they do not change the requested metrics.
 
-A warning names such a rule if the user set it. It does not name rules of a convention, because
-these are for all data of its library, lists as well as matrices.
+A warning names such rules. It does not name the rules of a convention, which are meant for all
+kinds of data that its library takes, lists as well as matrices.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LISTS = {
     "repeated_test": "metrics of lists read whether an item is in test",
 }
 
-# Rules that do not change values, reasons or means, and why, by the record that metrics read; "all
-# users" stands for metrics with one value for all users. All other rules have an effect.
+# For each record that metrics read, the rules that do not change values, reasons or means, and why;
+# "all users" stands for metrics with one value for all users. All other rules have an effect.
 UNREAD: Mapping[str, Mapping[str, str]] = {
     "ranks": {"percent": OF_ALL_USERS},
     "ratings": {
@@ -63,7 +63,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "average": OF_MEANS,
     },
 }
-# These values of the rule `users` only leave users out of a mean; "known" and "listed" also change
+# Values of the rule `users` that only leave users out of a mean; "known" and "listed" also change
 # whose lists are read.
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
@@ -91,7 +91,7 @@ def warn_without_effect(
     *,
     trained: bool,
 ) -> None:
-    """Warn of rules that the user set although they do not change the requested metrics.
+    """Warn about rules that the user set although they do not change the requested metrics.
 
     `given` is from `given_by_hand`; `trained` says whether there are training data.
     """

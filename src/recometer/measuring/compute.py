@@ -1,8 +1,8 @@
-"""Computes metrics, in a single loop for all kinds of `Measured` users.
+"""Computes metrics in a single loop over all kinds of `Measured` users.
 
-The kinds (`recometer.measuring.ranked`, `rated`, `listed`) compute values, and say for which users
-a value is undefined, and why. This module applies the rules to the values. The functions of metrics
-contain only formulas.
+The kinds (in `recometer.measuring.ranked`, `rated` and `listed`) compute values, and say for which
+users a value is undefined, and why. This module applies the rules to the values. The functions of
+metrics contain only formulas.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Together(typing.Protocol):
         """The work for one value: the number of places in lists, or of rows."""
 
     def users(self, chosen: Int64) -> Together:
-        """Return only some users."""
+        """Return the data of only some users."""
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the value for all users together, at several cut-offs: float64 [n_metrics].
+        """Return each metric's value for all users together: float64 [n_metrics].
 
         `weights` say how often each user counts.
         """
@@ -48,16 +48,16 @@ class Together(typing.Protocol):
 class Variant(NamedTuple):
     """Metrics that are computed together, usually one metric at several cut-offs.
 
-    It contains everything that does not depend on the users, so this is prepared only once.
+    It contains everything that does not depend on the users, and is therefore prepared only once.
     """
 
     metrics: tuple[Metric, ...]
     names: tuple[str, ...]
     rules: Protocol
-    over_users: bool  # whether users have only reasons, and there is one value for all users
-    as_found: bool  # whether defined values need no further step
+    over_users: bool  # whether there is one value for all users, and only reasons per user
+    as_found: bool  # whether defined values are final as computed
     values: Callable[[Any], Float64]  # a function from the record to float64 [n_users, n_metrics]
-    how: Any = None  # further preparation by a kind of `Measured`
+    how: Any = None  # other data that the kind of `Measured` prepares
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], rules: Protocol, how: Any = None) -> Variant:
@@ -77,14 +77,14 @@ class Variant(NamedTuple):
 
 
 class Measured(abc.ABC):
-    """A block of users, and the record that a kind of metrics reads.
+    """A block of users, with the record that metrics of one kind read.
 
-    It computes values, and says for which users they are undefined, and why. A metric's name may
-    change single rules.
+    It computes values, and says for which users they are undefined, and why. The name of a metric
+    may change individual rules.
     """
 
     record: ClassVar[Record]
-    """What metrics must read."""
+    """The record that the metrics read."""
     group: str = ""
     """The group of items to which metrics are restricted."""
     n_users: int
@@ -105,9 +105,9 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason` for a metric, or 0, and whether any user has one.
+        """Return each user's first `Reason` for a metric (or 0), and whether any user has a reason.
 
-        Do not change the array.
+        The array must not be changed.
         """
 
     @abc.abstractmethod
@@ -116,7 +116,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of the users who do not count in a mean; see `reasons.outside`."""
+        """Return a mask of users who do not count in a mean; see `reasons.outside`."""
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
@@ -130,8 +130,8 @@ class _Plan(NamedTuple):
     variants: tuple[Variant, ...]
     n_metrics: int
     rows: dict[str, int]  # the row of each metric among the reasons, in the requested order
-    valued: dict[str, int]  # its row among the values, if it has a value per user
-    lower: Float64  # [n_valued, 1], the bounds of these values
+    valued: dict[str, int]  # the row of each metric among the values, if users have values
+    lower: Float64  # [n_valued, 1], the bounds of the metrics in `valued`
     upper: Float64
 
     @classmethod
@@ -178,7 +178,7 @@ def compute(
     metrics
         Metrics from `recometer.metrics.parse`.
     protocol
-        The rules. Names of metrics may change single rules.
+        The rules. Names of metrics may change individual rules.
     threads
         The number of threads to use; the values do not depend on it.
 
@@ -245,8 +245,8 @@ def computed_for_all(
 ) -> Callable[[Int64 | None], dict[str, float]]:
     """Return a function from weights of users to the values of `compute_for_all`.
 
-    Resampling calls it many times. Work that does not depend on the weights is done here, only
-    once.
+    Resampling calls the returned function many times. Work that does not depend on the weights is
+    done only once, when the function is made.
     """
     variants = _variants(metrics, protocol, Variant.of)
     order = [str(metric) for metric in metrics]
@@ -297,7 +297,7 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
 def _settle(
     variant: Variant, number: int, outside: Bool | None, found: Float64, why: UInt8
 ) -> None:
-    """Apply the rules for undefined values, and the rules that decide which users count."""
+    """Apply the rules for undefined values and for the users who count."""
     metric, rules = variant.metrics[number], variant.rules
     if metric.definition.may_be_nan:
         mark(why, np.isnan(found), Reason.ONE_KIND)
@@ -314,7 +314,7 @@ def _settle(
 def _planned(
     metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan for metrics, cached by identity: equal metrics may differ in definition."""
+    """Return the plan, cached by identity, because equal metrics may differ in definition."""
     return _Plan.of(metrics, protocol, one)
 
 

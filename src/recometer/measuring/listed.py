@@ -42,10 +42,10 @@ class Judged(Record):
 
 
 class ListedUsers(Measured):
-    """Users whose values are computed from their lists, and the side data that the metrics read.
+    """Users whose values are computed from their lists, with the side data that metrics read.
 
     If `judged` is None, the counts of judged items come from the test data in `data`, if any.
-    `group` is the name of the group if `data` has only the category of this group.
+    If `data` has only the category of one group, `group` is its name.
     """
 
     record = "lists"
@@ -53,7 +53,7 @@ class ListedUsers(Measured):
     def __init__(self, data: ListData, judged: Judged | None = None, group: str = "") -> None:
         self.data, self.n_users, self.group = data, data.n_users, group
         self._judged = judged
-        # Keys are identities of rules; the rules are kept, so that identities stay unique.
+        # The keys are identities of rules. The rules are kept, so that identities stay unique.
         self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
 
     @property
@@ -71,7 +71,7 @@ class ListedUsers(Measured):
         return ListedUsers(self.data.users(block), judged)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason`, or 0, and whether any user has one."""
+        """Return each user's first `Reason` (or 0), and whether any user has a reason."""
         metric, rules = variant.metrics[number], variant.rules
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
         result = self._for_all_metrics(rules)
@@ -85,14 +85,14 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Metrics with one value for all users count empty lists, for instance as not full.
+            # Metrics with one value for all users also count empty lists, for instance as not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of the users who do not count in a mean."""
+        """Return a mask of users who do not count in a mean."""
         rules, without = variant.rules, variant.metrics[0].definition.without
-        # Unless the metric reads relevance, lists have values whatever test contains.
+        # Unless the metric reads relevance, the value of a list does not depend on test.
         reads = "relevant" in without and rules.no_relevant != "undefined"
         if rules.users in ("test", "known", "all") and not reads:
             return None
@@ -126,7 +126,7 @@ class ListedUsers(Measured):
         return counted if weights is None else weights * counted
 
     def _who_counts(self, rules: Protocol) -> Int64 | None:
-        """Return 1 for users who count and 0 for others, or None if all count."""
+        """Return 1 for each user who counts and 0 for all others, or None if all users count."""
         if id(rules) not in self._counted:
             counted = self._for_all_metrics(rules) == 0
             found = None if counted.all() else counted.astype(np.int64)
@@ -181,7 +181,7 @@ HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
     ),
     "features": (Reason.NO_FEATURES, _features),
 }
-"""For each word of `MetricDefinition.without`: the reason, and a mask of unaffected users."""
+"""For each word in `MetricDefinition.without`: the reason, and a mask of unaffected users."""
 
 
 def _has_category(data: ListData) -> Bool:

@@ -25,7 +25,7 @@ from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_
 # Users are measured in blocks, so that working memory does not grow with their number.
 BLOCK_USERS = 2**16
 BLOCK_JUDGED = 2**18
-# Replacements for properties if negative gains count as 0.
+# The properties that replace other properties if negative gains count as 0.
 POSITIVE: dict[Property, Property] = {
     "gain": "positive_gain",
     "exponential": "positive_exponential",
@@ -70,7 +70,7 @@ class RankedUsers(Measured):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Prepare a metric at several cut-offs, without the users."""
+        """Prepare a metric at several cut-offs: everything that does not depend on the users."""
         reads = metrics[0].definition.reads
         plain = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
         if rules.negative_gains == "zero":
@@ -78,12 +78,12 @@ class RankedUsers(Measured):
         return Variant.of(metrics, rules, _Reading.of(metrics, rules, reads, plain))
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason`, or 0, and whether any user has one."""
+        """Return each user's first `Reason` (or 0), and whether any user has a reason."""
         reading = self._reading(variant)
         return self._ruled(reading).reasons(reading.facts[number])
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of the users who do not count in a mean."""
+        """Return a mask of users who do not count in a mean."""
         return self._ruled(variant.how).outside
 
     @classmethod
@@ -105,7 +105,7 @@ class RankedUsers(Measured):
         return variant.values(self.groups(variant))
 
     def tied_within(self, variant: Variant) -> bool:
-        """Return whether any judged item is tied at the places that the metrics read."""
+        """Return whether any judged item is tied within the places that the metrics read."""
         depths = [WHOLE if one.depth is None else one.depth for one in variant.metrics]
         ranks = self._settled_by(self._reading(variant).groups.settling)
         return any_of(ranks.tied[ranks.above < max(depths)])
@@ -123,7 +123,7 @@ class RankedUsers(Measured):
         return found
 
     def _reading(self, variant: Variant) -> _Reading:
-        """Return how metrics read the ranks; if test has no values, gains equal relevance."""
+        """Return how metrics read the ranks; without test values, gains equal relevance."""
         reading: _Reading = variant.how
         if reading.without_values is not None and self._one_property:
             return reading.without_values
@@ -144,7 +144,10 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return the users with ties, a view without ties, and these users alone; None if many."""
+        """Return the users with ties, a view without ties, and a view of these users.
+
+        Return None if no users or many users have ties.
+        """
         ranks = self.ranks
         if not any_of(ranks.tied):
             return None
@@ -158,14 +161,14 @@ class RankedUsers(Measured):
         return users, every, RankedUsers(ranks.users(users), *self._drawn(users))
 
     def _drawn(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
-        """Return the seed of draws and the keys of a block of users."""
+        """Return the seed for random draws, and the keys of a block of users."""
         keys = self.user_keys
         every = np.arange(self.n_users, dtype=np.uint64) if keys is None else keys
         return self.seed, every[users]
 
     @cached_property
     def _one_property(self) -> bool:
-        """Whether gains and relevance have the same groups, which are then computed only once."""
+        """Whether gains and relevance have the same tie groups, to be computed only once."""
         gain, relevant = self.ranks.gain, self.ranks.relevant
         return all_of(gain == (1 if all_of(relevant) else relevant))
 
@@ -184,14 +187,14 @@ class _Facts(NamedTuple):
     """The parts of a metric that decide for which users it is undefined."""
 
     order_free: bool
-    cutoff: int | None  # None if no metric reads it
+    cutoff: int | None  # None if no metric reads the cut-off
     needs_candidates: bool
     defined_when_all_relevant: bool
     reads: Property
 
 
 class _Ruling:
-    """Rules; equal rules are the same object."""
+    """A wrapper of rules that is compared by identity; see `_ruling`."""
 
     def __init__(self, rules: Protocol) -> None:
         self.rules = rules
@@ -209,7 +212,7 @@ class _Reading(NamedTuple):
     groups: _Grouping
     ruling: _Ruling
     facts: tuple[_Facts, ...]  # one per metric
-    without_values: _Reading | None  # for tests whose gains equal relevance
+    without_values: _Reading | None  # for test data without values, whose gains equal relevance
 
     @classmethod
     def of(
@@ -219,7 +222,7 @@ class _Reading(NamedTuple):
         reads: Property,
         without_values: _Reading | None = None,
     ) -> _Reading:
-        """Prepare a metric at several cut-offs, or at one if it affects the order of ties."""
+        """Prepare a metric at several cut-offs, or at a single one if it affects tie orders."""
         cutoff, definition = metrics[0].cutoff, metrics[0].definition
         within = cutoff if rules.ties == "item_desc_within" else None
         by_cutoff = "undefined_below", "undefined_beyond"
@@ -240,7 +243,7 @@ class _Reading(NamedTuple):
 
 
 class _Rules:
-    """Apply the rules for undefined values to a block of users."""
+    """The rules for undefined values, applied to a block of users."""
 
     def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
         self.ranks, self.protocol = ranks, protocol
@@ -250,7 +253,7 @@ class _Rules:
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
-        """Return each user's first reason, or 0, and whether any user has one."""
+        """Return each user's first reason (or 0), and whether any user has a reason."""
         if facts in self.found:
             return self.found[facts]
         result = self.for_all_metrics.copy()
@@ -316,7 +319,7 @@ class _Rules:
 
     @cached_property
     def all_relevant(self) -> Bool | None:
-        """A mask of users whose candidates are all relevant: bool [n_users]; None if no user."""
+        """A mask of users whose candidates are all relevant: bool [n_users]; None for no users."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
             all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)
@@ -334,7 +337,7 @@ class _Rules:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)
             size = np.abs(gain)
-            # argmax finds a NaN, if there is any.
+            # If there is a NaN, argmax finds it.
             if len(size) and not math.isfinite(size.item(size.argmax()) * len(size)):
                 not_finite = ~np.isfinite(sum_by_user(self.user, size, len(not_finite)))
             self.gains_found[reads] = self._count(gain > 0) == 0, not_finite

@@ -32,8 +32,8 @@ WITHOUT = {
 class RatedUsers(Measured):
     """Users whose values are computed from their predicted and true ratings.
 
-    The rules for rankings do not apply, so a single row is enough. For `seed` and `user_keys`, see
-    `recometer.ties.resolve`.
+    The rules for rankings do not apply, so a user with a single row counts as well. For
+    `seed` and `user_keys`, see `recometer.ties.resolve`.
     """
 
     record = "ratings"
@@ -54,11 +54,11 @@ class RatedUsers(Measured):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Prepare a metric at several cut-offs, without the users."""
+        """Prepare a metric at several cut-offs: everything that does not depend on the users."""
         return RankedUsers.variant(metrics, rules)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
-        """Return each user's first `Reason`, or 0, and whether any user has one."""
+        """Return each user's first `Reason` (or 0), and whether any user has a reason."""
         rules, definition = variant.rules, variant.metrics[number].definition
         ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)
@@ -76,7 +76,7 @@ class RatedUsers(Measured):
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of the users who do not count in a mean."""
+        """Return a mask of users who do not count in a mean."""
         return self.ranked.outside(variant)
 
     @classmethod
@@ -110,7 +110,7 @@ class RatedTogether:
     Attributes
     ----------
     predictions
-        The rows of users who have only finite numbers.
+        The rows of users whose ratings and predictions are all finite.
     reasons : mapping of str to uint8 [n_users]
         Reasons from `recometer.measuring.compute.compute`. Users without a reason count.
     """
@@ -129,7 +129,7 @@ class RatedTogether:
         return len(self.predictions.user)
 
     def users(self, chosen: Int64) -> RatedTogether:
-        """Return only some users."""
+        """Return the data of only some users."""
         reasons = {name: codes[chosen] for name, codes in self.reasons.items()}
         return RatedTogether(self.predictions.taken(chosen), reasons)
 
@@ -144,7 +144,7 @@ class RatedTogether:
 
 
 class _Rows:
-    """The rows of all users, and the rows of users who have only finite numbers."""
+    """All rows, and the rows of users whose ratings and predictions are all finite."""
 
     def __init__(self, every: Predictions) -> None:
         self.every = every
@@ -155,12 +155,12 @@ class _Rows:
 
     @cached_property
     def finite(self) -> Predictions:
-        """The rows of users who have only finite numbers."""
+        """The rows of users whose ratings and predictions are all finite."""
         return self.every.of_users(~np.any(self.not_finite, axis=0))
 
     @cached_property
     def not_finite(self) -> tuple[Bool, Bool, Bool]:
-        """A mask of users with NaN or infinite predictions, or without a finite sum of squares."""
+        """Masks of users with NaN or infinite predictions, or sums of squares that overflow."""
         rows = self.every
         nan, infinite = np.isnan(rows.predicted), np.isinf(rows.predicted)
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Reasons for undefined values, the values that replace them, and who counts in a mean."""
+"""Reasons for undefined values, the values that replace them, and the users in a mean."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Reason(enum.IntEnum):
     ONE_KIND = 16, "all of the compared items are relevant, or none is"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
     FEW_FOR_CUTOFF = 18, "fewer items to rank than the cut-off"
-    # Reasons for ratings.
+    # Reasons why rating metrics are undefined.
     NO_RATINGS = 20, "the user has no row with a true rating"
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
     NOT_PROBABILITY = 24, "a prediction is not a probability: it is below 0 or above 1"
-    # Reasons for lists.
+    # Reasons why list metrics are undefined.
     NO_LIST = 30, "the user's list is empty"
     ONE_ITEM = 31, "fewer than two listed items"
     NOTHING_SEEN = 32, "no listed item is in train"
@@ -62,7 +62,7 @@ class Reason(enum.IntEnum):
 
 
 OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCORES)
-# These concern a single user. Metrics over the rows of all users still count this user's rows.
+# Reasons that concern a single user. Metrics over the rows of all users still count these users.
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
@@ -81,7 +81,7 @@ def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
 
 
 def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark users without a relevant item, if formulas are not defined for them."""
+    """Mark users without a relevant item, unless the rules define values for them."""
     if rules.no_relevant != "computed":
         mark(result, n_relevant == 0, Reason.NO_RELEVANT)
 
@@ -122,10 +122,10 @@ def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
 def outside(
     known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
 ) -> Bool | None:
-    """Return a mask of the users whom the rule `users` excludes from means; None if all count.
+    """Return a mask of the users that the rule `users` excludes from means; None if all count.
 
-    This depends on whether a user has a list in the source, and an item or a relevant item in test.
-    The counts of items in test are computed only if the rule needs them.
+    This depends on whether the source has a list for the user, and on whether the user has test
+    items and relevant items. The latter is computed only if the rule needs it.
     """
     users = rules.users
     if users in ("test", "known"):
@@ -140,7 +140,7 @@ def outside(
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Return a mask of users whom the rule `users` leaves out of a mean; None if nobody is."""
+    """Return a mask of users that the rule `users` leaves out of a mean; None for no users."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
         gone = gone & ~np.isnan(values)  # undefined values already have a reason

@@ -1,4 +1,4 @@
-"""Applies rules of some conventions that change a ranking before metrics read it.
+"""Applies the rules of conventions that change a ranking before metrics read it.
 
 Each rule turns `Ranks` into other `Ranks`, so metrics need not know these rules.
 """
@@ -36,7 +36,7 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
         ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
         return ranks
-    once = missing & ranks.relevant  # counted in the same way as in n_relevant
+    once = missing & ranks.relevant  # counted just as in `n_relevant`
     if ranks.repeated is not None:
         once &= ~ranks.repeated
     gone = np.diff(ragged.offsets(once, ranks.indptr))
@@ -86,7 +86,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Give repeated pairs of test separate rows, which are all found or all missed."""
+    """Give each copy of a repeated test pair its own row; all of these are found, or none is."""
     if rule not in COUNT_EACH or ranks.copies is None:
         return ranks
     return _with_copies(ranks, ranks.copies, together=rule == "joined")

@@ -1,4 +1,4 @@
-"""Side data of metrics, converted to the item positions of the record."""
+"""Converts the side data of metrics to the item positions of their record."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
-    """Return the side data that metrics read, each with the first metric that needs them."""
+    """Return the kinds of side data that metrics read, each with the first metric that needs it."""
     needed: dict[SideData, Metric] = {}
     for metric in metrics:
         for side in metric.definition.side:
@@ -82,15 +82,16 @@ def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Popularity:
-    """The number of users who have each item in the full training data.
+    """The number of users who interacted with each item in the full training data.
 
     Attributes
     ----------
     item_ids
         The ids of the items; None if items are positions.
     users : int64 [n_items]
+        The number of training users of each item.
     n_users, n_interactions
-        The number of users with a row in train, and of pairs of a user and an item.
+        The number of training users, and of pairs of a user and an item.
     """
 
     item_ids: Array | None
@@ -121,13 +122,13 @@ def list_data(
     memory: Memory,
     popularity: Popularity | None = None,
 ) -> ListData:
-    """Convert the data that metrics of lists read to the item positions of the lists.
+    """Convert the data that list metrics read to the item positions of the lists.
 
     Items that are not in the lists get positions after all listed items. `check_side_data` must
     have checked that the `needed` data exist. If the source contains the test data, these are read
-    from `ranks`. Rows of test that are `in_train` are left out. `memory` keeps results for other
-    lists of the same items. If `train` has only some users, `popularity` is computed from the full
-    training data.
+    from `ranks`. The test rows in the mask `in_train` are left out. `memory` keeps results for
+    other lists of the same items. If `train` has only some users, `popularity` is computed from the
+    full training data.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")
@@ -256,9 +257,9 @@ def ranks_of_groups(
     train: Interactions | None,
     catalogue: Catalogue,
 ) -> dict[str, Ranks]:
-    """Return the ranks of the judged items of each group: those in a category of the catalogue.
+    """Return the ranks of the judged items of each group, which is a category of the catalogue.
 
-    The other judged items remain candidates, as if test did not have them.
+    The other judged items remain candidates, as if they were not in test.
     """
     items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
@@ -305,7 +306,7 @@ def of_judged_items(
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
-    """Add the number of rows of test for each judged pair, unless the source already did."""
+    """Add the number of test rows of each judged pair, unless the source already did."""
     if test.copies is None or ranks.copies is not None:
         return ranks
     items = _Items(ranks.item_ids, test.n_items)
@@ -333,7 +334,7 @@ def _judged_items(
     known = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
     test_user = ragged.users_of(test.indptr)
     missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known)
-    if train is not None and len(ranks.item) < len(test):  # rows of train are not judged
+    if train is not None and len(ranks.item) < len(test):  # training items are not judged
         missing &= ~in_train(test, train)
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
@@ -346,7 +347,7 @@ def _judged_items(
 
 
 class _Items:
-    """Item positions: first the items of lists, then other items in order of first use."""
+    """Item positions: first the listed items, then other items in the order of first use."""
 
     def __init__(self, item_ids: Array | None, n_items: int) -> None:
         self.item_ids = item_ids
@@ -362,11 +363,11 @@ class _Items:
         return self.of_ids(data.item_ids, data.n_items, what)
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
-        """Return the position of each item."""
+        """Return the position of each item of the catalogue."""
         return self.of_ids(catalogue.item_ids, catalogue.n_items, "the catalogue")
 
     def of_lists(self, lists: TopLists) -> TopLists:
-        """Return lists with these positions."""
+        """Convert lists to these positions."""
         positions = np.append(self.of_ids(lists.item_ids, lists.n_items, "baseline"), -1)
         return dataclasses.replace(
             lists,
@@ -377,7 +378,7 @@ class _Items:
         )
 
     def of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
-        """Return the position of each item."""
+        """Return the position of each of the ids, and give new items the next positions."""
         if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
             self.n_items = max(self.n_items, n_items)
             return np.arange(n_items)
@@ -404,7 +405,7 @@ def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
 
 
 def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
-    """Return each user's judged items, sorted by id as in test, and a mask of relevant ones."""
+    """Return each user's judged items, sorted by id as in test, and a mask of relevant items."""
     order = np.lexsort((ranks.item, ranks.user))
     return Side(ranks.indptr, ranks.item[order], ranks.gain[order]), ranks.relevant[order]
 

@@ -1,4 +1,4 @@
-"""Evaluation: the result of `evaluate`, per user and in summary."""
+"""The result of `evaluate`: the values of each user, and their summary."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class EvaluationRecord(rendering.Printed):
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # The data for the intervals of `over_users` and `over_rows`.
+    # The data that the intervals of `over_users` and `over_rows` are computed from.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
@@ -106,7 +106,7 @@ class EvaluationRecord(rendering.Printed):
 
     @cached_property
     def clusters(self) -> Int64 | None:
-        """The number of each session's user; None if there are no sessions."""
+        """An integer for each session that identifies its user; None without sessions."""
         return ids.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
@@ -114,7 +114,7 @@ class EvaluationRecord(rendering.Printed):
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Return whether the result has a metric (or all of several metrics), under any name."""
+        """Return whether the result has a metric (or every one of several metrics), by any name."""
         try:
             names_of(metric, self._averaging.metrics, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
@@ -128,7 +128,7 @@ class EvaluationRecord(rendering.Printed):
         ----------
         metric
             ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``. As in
-            `evaluate`, case does not matter, and synonyms work as well: ``"MRR"`` for rr.
+            `evaluate`, case does not matter, and synonyms work as well, such as ``"MRR"`` for rr.
 
         Returns
         -------
@@ -154,10 +154,11 @@ class EvaluationRecord(rendering.Printed):
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users with a defined value.
 
-        Errors of predicted ratings, such as rmse, are over the rows of all users, as in every
-        table; ``weights="users"`` returns their mean over users.
+        Rating errors, such as rmse, are over the rows of all users, as is usual;
+        ``weights="users"`` returns their means over users.
 
-        `summary` also returns the number of these users, and the interval of the mean.
+        `summary` also returns the number of users with a defined value, and the interval of the
+        mean.
 
         Parameters
         ----------
@@ -206,11 +207,12 @@ class EvaluationRecord(rendering.Printed):
         Parameters
         ----------
         metric, weights
-            The name of the metric, or several cut-offs, ``"ndcg@1..20"``, and weights as in `mean`.
+            The name of the metric (or of several cut-offs, ``"ndcg@1..20"``), and weights as in
+            `mean`.
 
         Returns
         -------
-        recometer.stats.Interval, or a dict by the names of `mean` for several cut-offs
+        recometer.stats.Interval, or a dict with the keys of `mean` for several cut-offs
             Use ``low, high = interval`` for the ends. `method` and `note` say how it was computed,
             or why there is none. For a metric with one value for all users, see
             `stats.intervals.resampled`. The ends are clipped to the bounds of the metric, unless a
@@ -237,10 +239,11 @@ class EvaluationRecord(rendering.Printed):
         Parameters
         ----------
         weights, interval
-            Weights as in `mean`, and a value that replaces the rule ``interval``: ``"t"``,
+            Weights as in `mean`, and a value to use instead of the rule ``interval``: ``"t"``,
             ``"bca"``, ...
         cluster
-            As in `recometer.compare`: intervals are over whole clusters of users.
+            The cluster of each user, as in `recometer.compare`. Intervals are then over whole
+            clusters of users.
         """
         if interval is not None:
             return self._under_interval(interval).summary(weights, cluster=cluster)
@@ -287,11 +290,11 @@ class EvaluationRecord(rendering.Printed):
             The group of each user: a sequence or array [n_users], in the order of `user_ids`;
             a dict from user to group; or a data frame with a column of users and a column of
             groups. Users without a group, or with a missing group, are left out and counted.
-            ``"activity"`` forms quantiles of the user's number of training items, and
-            ``"popularity"`` forms quantiles of the mean number of training users of these items.
+            ``"activity"`` divides users into quantiles of their number of training items, and
+            ``"popularity"`` into quantiles of the mean number of training users of these items.
         column, user
             The columns of groups and of users in the frame. By default, the column of users is
-            found by its common name, and the only other column has the groups.
+            the one with a common name, and the only other column has the groups.
         quantiles
             The number of groups for ``"activity"`` and ``"popularity"``, at least 2. There are
             fewer groups if many users have the same value, because these stay together.
@@ -393,7 +396,7 @@ class EvaluationRecord(rendering.Printed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a single Parquet file, which `recometer.load` reads.
 
-        The columns have the values of users, and the reasons. The metadata describe the evaluation
+        The columns have the users' values, and the reasons. The metadata describe the evaluation
         (protocol, seed, definitions, versions, counts and the fingerprints of the inputs), as JSON
         under the key ``recometer``.
 
@@ -447,7 +450,7 @@ class EvaluationRecord(rendering.Printed):
         return self._averaging.weights(self._known(metric), None)
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
-        """Return the lowest and the highest possible value of a user; they may be infinite."""
+        """Return the lowest and the highest possible value for a user; they may be infinite."""
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
@@ -468,7 +471,7 @@ class EvaluationRecord(rendering.Printed):
         return summary.table(self.summary(), self.protocol, self._notes())
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
-        """Return everything as plain values (for JSON), with or without the users' values."""
+        """Return the whole result as plain values (for JSON), with or without the users' values."""
         content: dict[str, Any] = {
             "recometer": __version__,
             "inputs": {name: described["description"] for name, described in self.inputs.items()},
@@ -501,13 +504,13 @@ class EvaluationRecord(rendering.Printed):
                 yield FlatName(row.metric, statistic), getattr(row, statistic)
 
     def read_together(self, metric: str) -> Together | None:
-        """Return the data of a metric with one value for all users; None if they were not kept."""
+        """Return the data for a metric with one value for all users; None if they were not kept."""
         if metric not in self.over_users:
             return self.rated
         return None if self.list_data is None else ListedUsers(self.list_data)
 
     def _together(self, weights: Weights) -> dict[str, float]:
-        """Return the values for all users together, under some weights; NaN without data."""
+        """Return the values over all users together, with some weights; NaN without data."""
         return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, weights)
 
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
@@ -529,7 +532,7 @@ class EvaluationRecord(rendering.Printed):
         return found
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
-        """Recompute metrics with one value for all users over some users; return changed fields."""
+        """Recompute metrics with one value for all users over some users; return new fields."""
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
             changes["rated"] = rated = self.rated.users(chosen)
@@ -540,13 +543,13 @@ class EvaluationRecord(rendering.Printed):
             changes["list_data"] = data = self.list_data.users(chosen)
             changes["over_users"] = compute_for_all(ListedUsers(data), asked, self.protocol)
         elif asked:
-            # The data for computing them again were not kept.
+            # The data for recomputing these metrics were not kept.
             changes["over_users"] = {}
             changes["metrics"] = tuple(one for one in self.metrics if one not in asked)
         return changes
 
     def _under_interval(self, interval: str) -> Self:
-        """Return an evaluation with another rule for intervals of means.
+        """Return a copy of the evaluation with another rule for intervals of means.
 
         Metrics with one value for all users keep their intervals, which do not follow this rule.
         """
@@ -556,15 +559,15 @@ class EvaluationRecord(rendering.Printed):
         return changed
 
     def _under_clusters(self, clusters: Int64 | None) -> Self:
-        """Return an evaluation with intervals over clusters of users."""
+        """Return a copy of the evaluation with intervals over clusters of users."""
         changed = dataclasses.replace(self)
-        # Cached by `clusters`, which otherwise reads them from the ids of sessions.
+        # Set the cached property `clusters`, which is otherwise read from the ids of sessions.
         numbered = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
         vars(changed)["clusters"] = numbered
         return changed
 
     def _notes(self) -> list[str]:
-        """Return the notes below a table."""
+        """Return the notes to print below a table."""
         found, clusters = [], self.clusters
         if clusters is not None:
             found += summary.on_sessions(len(clusters), len(np.unique(clusters)))
@@ -616,7 +619,7 @@ def names_of(
 
 
 def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol) -> str:
-    """Return the only name in `known` that matches; see `names_of`. InputError for several."""
+    """Return the only matching name in `known` (see `names_of`); refuse several names."""
     names, several = names_of(metric, known, protocol)
     if several:
         raise InputError(
@@ -626,13 +629,13 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
 
 
 def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
-    """Return distinct names of metrics as in `known`; other metrics keep their own names."""
+    """Return distinct names of metrics, as spelled in `known`; others keep their own names."""
     among = {str(one): one for one in known}
     return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
 
 
 def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
-    """Return a metric's name in `known`, in which parameters may be filled in from test."""
+    """Return a metric's name in `known`, where parameters from test data may be filled in."""
     name = str(asked)
     if name in known:
         return name

@@ -27,7 +27,7 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 WORDS = {"@": "at", "(": "with", "=": "is", ",": "and", "-": "minus", "+": "plus", " ": "space"}
 _SIGNS = {word: sign for sign, word in WORDS.items()}
-# The words before the name of a model, and before the name of the other model in a comparison.
+# The words that precede the model's name, and the other model's name in a comparison.
 _OF, _VERSUS = "of", "versus"
 _TOKEN = re.compile(
     rf"_(?P<sign>{'|'.join(_SIGNS)})_"
@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class FlatName:
-    """The meaning of a flat name. ``str(name)`` writes it, and `FlatName.read` reads it.
+    """The meaning of a flat name: ``str(name)`` writes the name, and `FlatName.read` reads it.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class FlatName:
     statistic
         ``"mean"`` (for a comparison, the difference of two means); ``"low"`` and ``"high"``, the
         ends of its interval; ``"chance"``, the expected value for a random order; ``"counted"`` and
-        ``"skipped"``, the numbers of users who do and do not count in it; ``"p_value"``; or
+        ``"skipped"``, the numbers of users who do and do not count in the mean; ``"p_value"``; or
         ``"adjusted_p"``, which accounts for all comparisons.
     model
         The model. None if there is only one.
     other
-        The model with which it is compared, if any.
+        The model that it is compared with, if any.
 
     Examples
     --------
@@ -146,8 +146,8 @@ def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> No
 def _written(text: str) -> str:
     """Write a text with only the characters that flat names allow."""
     short = _escaped(text.removesuffix(")"), literal="_")
-    # If the short form would be read as something else, spell out every sign. Also test it with the
-    # ending "_low", which may complete a word at the end of the text.
+    # If the short form would be read as something else, spell out every sign. Also try the short
+    # form with the ending "_low", which may complete a word at the end of the text.
     if all(
         _parts(f"{short}{end}") == ([("", text)], statistic)
         for end, statistic in (("", "mean"), ("_low", "low"))

@@ -1,4 +1,4 @@
-"""FoldedRecord: the evaluations of several folds, pooled into one."""
+"""Pools the evaluations of several folds into one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE_EACH = "One value per fold, and folds are not independent: it has no interva
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FoldedRecord(EvaluationRecord):
-    """Several folds pooled; see `recometer.evaluation.FoldedEvaluation`."""
+    """The pooled evaluations of several folds; see `recometer.evaluation.FoldedEvaluation`."""
 
     folds: tuple[EvaluationRecord, ...] = ()
 
@@ -88,7 +88,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 
 
 def put_together(folds: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes that `pool` and Spark merge in the same way."""
+    """Return the attributes that are merged in the same way by `pool` and for Spark."""
     return {
         "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),
@@ -109,7 +109,7 @@ def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up numbers by name; not every fold has all names."""
+    """Add up numbers by name; a fold need not have all names."""
     total: dict[str, Any] = {}
     for one in numbers:
         for name, number in one.items():

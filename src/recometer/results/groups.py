@@ -1,4 +1,4 @@
-"""Segments: the metrics of groups of users, and the differences between the groups."""
+"""Metrics of groups of users, and the differences between the groups."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LEFT_OUT = -1  # the code of a user without a group
 
 @dataclasses.dataclass(frozen=True)
 class SegmentRow:
-    """A metric over the users of a group.
+    """The mean of a metric over the users of a group.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class Segments(Printed):
 
     @cached_property
     def _ends(self) -> dict[str, tuple[SegmentRow, SegmentRow] | None]:
-        """For each metric, the groups with the smallest and the largest mean."""
+        """The rows of the groups with the smallest and the largest mean, for each metric."""
         by_metric: dict[str, list[SegmentRow]] = {}
         for row in self.rows:
             by_metric.setdefault(row.metric, [])
@@ -203,7 +203,7 @@ def segments_of(
     confidence: float,
     not_kept: tuple[str, ...],
 ) -> Segments:
-    """Return every metric for each group, with `codes` and `names` from `read_groups`.
+    """Return every metric for each group; `codes` and `names` are from `read_groups`.
 
     `summed_up` takes positions of users, and returns the summary of these users, a row per metric.
     """
@@ -221,8 +221,8 @@ def segments_of(
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
     """Divide the users into n groups of about equal size; equal values stay together.
 
-    Returns the number of each user's group (`LEFT_OUT` if the value is NaN), and the names of the
-    groups, lowest first. These names begin with the name of the values.
+    The result has the number of each user's group (`LEFT_OUT` if the value is NaN), and the names
+    of the groups, lowest first. These names begin with `name`.
     """
     if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
@@ -231,7 +231,7 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
             f"{argument_text('groups', name)} reads the training items of the users, and there is "
             f"no train. Hint: {python_or_command('rm.evaluate(..., train=...)', '--train FILE')}."
         )
-    n = min(int(n), len(values) + 1)  # more groups make no difference
+    n = min(int(n), len(values) + 1)  # further groups would be empty
     known = ~np.isnan(values)
     if not known.any():
         raise InputError(
@@ -256,8 +256,8 @@ def read_groups(
 ) -> tuple[Int64, list[str]]:
     """Read the group of each user, in the forms that `Evaluation.by` takes, and number the groups.
 
-    Returns the number of each user's group (`LEFT_OUT` for users without a group), and the sorted
-    names of the groups.
+    The result has the number of each user's group (`LEFT_OUT` for users without a group), and the
+    sorted names of the groups.
     """
     users: Any = None
     groups = in_numpy(groups, "groups")
@@ -308,7 +308,7 @@ def read_groups(
 
 
 def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
-    """Refuse a dict whose keys are the items of the evaluation, and not its users."""
+    """Refuse a dict whose keys are items of the evaluation instead of users."""
     if kept is None or not isinstance(groups, Mapping):
         return
     n_known = {}
@@ -362,14 +362,14 @@ def _labels(groups: Any) -> list[Any]:
             f"The group of a user is of type {type(wrong).__name__} ({brief(wrong)}). Hint: a text "
             "or a number for each user."
         )
-    # NaN and NaT differ from themselves; pandas' NA has no truth value.
+    # NaN and NaT do not equal themselves; pandas' NA cannot be converted to a bool.
     return [
         None if type(value).__name__ == "NAType" or value != value else value for value in labels
     ]
 
 
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
-    """Return the entry of each user of the result, or -1."""
+    """Return the position of each user of the result among `users`, or -1."""
     given = ids.as_ids(users, "user ids of groups")
     codes, distinct = ids.encode(given, "user ids of groups")
     if len(distinct) < len(given):
@@ -388,14 +388,15 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
     ----------
     cluster
         The cluster of each user, in the same forms as groups in `Evaluation.by`. If ids have
-        sessions, None takes users as clusters, and False treats every session as independent.
-    user_ids
-    n_users
+        sessions, None means that users are the clusters, and False means that sessions are
+        independent.
+    user_ids, n_users
+        The users of the result.
 
     Raises
     ------
     InputError, InputTypeError
-        If a user does not have a cluster, or the argument does not contain clusters.
+        If a user has no cluster, or the argument does not contain clusters.
     """
     if cluster is False:
         return None

@@ -1,4 +1,4 @@
-"""Means over users, weighted or not, and their intervals."""
+"""Computes means over users, weighted or not, and their intervals."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
-# For metrics with one value for all users: the minimum and the maximum number of resamples of
-# users, and the approximate number of places in all resamples.
+# The minimum and the maximum number of resamples for metrics with one value for all users, and the
+# approximate total number of list places in the resamples.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Averaging:
-    """Users' values of some metrics, and all else on which means depend; see `Evaluation`."""
+    """Users' values of some metrics, and everything else that means depend on; see `Evaluation`."""
 
-    metrics: Mapping[str, Metric]  # by the names in `values` and `reasons`
+    metrics: Mapping[str, Metric]  # keyed by the names in `values` and `reasons`
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
     n_relevant: Int64
@@ -42,7 +42,7 @@ class Averaging:
     protocol: Protocol
     negative_gains: bool
     binary_gains: bool
-    clusters: Int64 | None  # the user of each session; None if there are no sessions
+    clusters: Int64 | None  # an integer per session that identifies its user; None without sessions
 
     def entering(self, name: str) -> Float64:
         """Return the values that count in the mean of a metric, and NaN for other users."""
@@ -115,7 +115,7 @@ class Averaging:
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
                 return denominators(self.metrics[name], self.n_relevant, self.n_candidates)
-            if by_rule:  # other values of the rule weight users equally
+            if by_rule:  # by other values of the rule, users have equal weights
                 return np.ones(n_users)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
@@ -169,7 +169,7 @@ def together_of(
 def means_with(
     averaging: Averaging, together: Mapping[str, float], names: Iterable[str], weights: Weights
 ) -> dict[str, float]:
-    """Return the means of some metrics; `together` has those with one value for all users."""
+    """Return means by name; `together` has the values of metrics with one value for all users."""
     return {
         name: together[name] if name in together else averaging.mean(name, weights)
         for name in names
@@ -186,7 +186,7 @@ def intervals_over_users(
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users.
 
-    `clusters` has the user of each session; all sessions of a user are drawn together.
+    `clusters` has the user's number for each session; all sessions of a user are drawn together.
     """
     ends = intervals.resampled(
         computed_for_all(data, metrics, protocol),
@@ -208,7 +208,7 @@ def intervals_of_ends(
     protocol: Protocol,
     n_drawn: int,
 ) -> dict[str, Interval]:
-    """Return the intervals of `intervals_over_users`, from ends over resampled users."""
+    """Return the intervals of `intervals_over_users`, given their ends from resampled users."""
     note = "Resampling needs two users with a value."
     found = {
         name: of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
@@ -222,7 +222,7 @@ def intervals_of_ends(
 
 
 def resamples_of(size: int) -> int:
-    """Return the number of resamples for users with this total number of places or rows."""
+    """Return the number of resamples of users; `size` is their total number of places or rows."""
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 
@@ -232,7 +232,7 @@ def _weighted(values: Float64, weight: Float64) -> float:
 
 
 def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
-    """Return ends from resamples as an interval; NaN gives an unknown interval with `note`."""
+    """Return the interval with these ends; if they are NaN, `note` explains why it is unknown."""
     if np.isnan(ends).any():
         return Interval.unknown(confidence, n, note)
     no_width = NO_WIDTH if ends[0] == ends[1] else ""
@@ -240,7 +240,7 @@ def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
 
 
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
-    """Clip an interval to the metric's bounds, except at a bound that a value exceeds.
+    """Clip an interval to the metric's bounds, except for a bound that some user's value exceeds.
 
     The true mean is within the bounds, so clipping does not change the coverage. (Some rules lead
     to values beyond a bound: items that count more than once, a number instead of undefined
@@ -255,9 +255,9 @@ def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interva
 def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Float64:
     """Return the denominators of the users' values, float64 [n_users].
 
-    A pooled mean is weighted by them: it is the sum of the users' numerators divided by the sum of
-    their denominators. `MetricDefinition.pooled` names the denominator. Raises InputError if the
-    metric is not a ratio, or its denominators are unknown.
+    A pooled mean is weighted by the denominators: it is the sum of the users' numerators divided by
+    the sum of their denominators. `MetricDefinition.pooled` names the denominator. Raises
+    InputError if the metric is not a ratio, or its denominators are unknown.
     """
     kind, cutoff = metric.definition.pooled, metric.cutoff
     if metric.group:

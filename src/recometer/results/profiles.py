@@ -1,4 +1,4 @@
-"""FoundByPopularity: each user's relevant and found items, by their popularity in train."""
+"""Counts of each user's relevant and found items, by the popularity of the items in train."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from recometer.ragged import PER_USER, Record
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FoundByPopularity(Record):
-    """The number of each user's relevant items that were found, by their popularity in train.
+    """The numbers of each user's relevant items and found items, by popularity in train.
 
     The training items are sorted by their number of training users. The first band has the most
-    popular items, with a fifth of the rows of train, and so on. Items with equal numbers of users
-    are in the same band, and items that train lacks are in the last band. See `recometer.report`.
+    popular items, with a fifth of the training rows, and so on. Items with equal numbers of users
+    are in the same band, and items that are not in train are in the last band. See
+    `recometer.report`.
 
     Attributes
     ----------
@@ -28,8 +29,8 @@ class FoundByPopularity(Record):
     relevant : int32 [n_users, n_bands]
         The number of relevant items, including items that could not be ranked.
     found : float32 [n_users, n_bands]
-        The number of relevant items within the cut-off. Under the rule ``"expected"``, a tied item
-        counts with the share of orders in which it is within the cut-off.
+        The number of relevant items within the cut-off. Under the tie rule ``"expected"``, a tied
+        item counts as the share of orders in which it is within the cut-off.
     """
 
     cutoff: int

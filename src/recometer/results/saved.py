@@ -27,7 +27,7 @@ HEADER = (
     *("negative_gains", "binary_gains"),
 )
 NUMBER = (int, float)
-# The types of the parts of the header; for a dict, a mapping from its keys to their types.
+# The type of each part of the header; for a dict, the type of each of its values, by key.
 HOLDS: dict[str, Any] = {
     "seed": int,
     "counts": {"": int},
@@ -49,7 +49,7 @@ BANDED = ("relevant", "found")  # fields of `FoundByPopularity`, stored as a col
 def write(
     fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
-    """Write the fields of an evaluation, and the intervals of metrics with one value."""
+    """Write the fields of an evaluation, and intervals of metrics with one value for all users."""
     from recometer.data import storage  # slow to import, rarely needed
 
     columns = {name: fields[name] for name in PER_USER}
@@ -79,10 +79,10 @@ def write(
 def read(
     path: str | os.PathLike[str], make: Callable[[dict[str, Any], dict[str, Interval]], E]
 ) -> E:
-    """Return the evaluation in a file, with the intervals in it.
+    """Return the evaluation that a file contains, made from its fields and intervals by `make`.
 
-    Raises FileError if the file does not exist, is something else, is damaged, or was written by a
-    newer version of recometer.
+    Raises FileError if the file does not exist, is not an evaluation, is damaged, or was written by
+    a newer version of recometer.
     """
     from recometer.data import storage
 
@@ -104,7 +104,7 @@ def read(
 
 
 def _check(value: object, holds: Any, name: str) -> None:
-    """Raise TypeError if a part of the header has another type than recometer writes."""
+    """Raise TypeError if a part of the header does not have the type that recometer writes."""
     if not isinstance(value, dict if isinstance(holds, dict) else holds):
         raise TypeError(f"{name} is {brief(value)}")
     if isinstance(holds, dict) and isinstance(value, dict):

@@ -15,7 +15,7 @@ def metric_column(name: str) -> Column:
 
 
 def cell(mean: float, low: float, high: float) -> str:
-    """Return a mean, and the longer arm of its interval: ``"0.1234 ±.0123"``."""
+    """Return a mean with the longer arm of its interval: ``"0.1234 ±.0123"``."""
     if math.isnan(mean):
         return "undefined"
     if math.isnan(low):
@@ -26,7 +26,7 @@ def cell(mean: float, low: float, high: float) -> str:
 
 
 def legend(confidence: float, others: str = "") -> str:
-    """Return the sentence that explains `cell`, without a full stop; `others` are other values."""
+    """Return the sentence that explains `cell`, without a full stop; `others` is inserted."""
     return (
         f"Mean over the users counted{others}; ± is the longer arm of the {confidence:.0%} interval"
     )

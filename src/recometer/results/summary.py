@@ -14,7 +14,7 @@ from recometer.rendering import Column, Table
 from recometer.rendering.formats import number
 from recometer.stats.ends import METHODS
 
-# Descriptions of counts, with the effect of the rule. Other counts are shown by name.
+# Descriptions of counts, each with the effect of the rule. Counts without one are shown by name.
 COUNTS = {
     "users_unknown": "test users that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
@@ -44,7 +44,7 @@ COUNTS = {
 
 
 class Noted(Interface):
-    """A row with an interval, for a summary or a group."""
+    """A row with an interval, of a summary or for a group."""
 
     @property
     def metric(self) -> str:
@@ -61,7 +61,7 @@ class Noted(Interface):
 
 @dataclasses.dataclass(frozen=True)
 class SummaryRow:
-    """A metric over all users.
+    """The mean of a metric over all users.
 
     Attributes
     ----------
@@ -75,11 +75,11 @@ class SummaryRow:
         The numbers of users who are and are not in the mean.
     reasons
         The reasons why the metric is undefined, with the number of users for each reason. These
-        users are skipped, or count as the number of the rule ``undefined``.
+        users are skipped, or count with the number that the rule ``undefined`` sets.
     method
         How the interval was computed: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
-        A remark about the interval, or an empty text.
+        A remark about the interval, or an empty string.
     chance
         The expected mean for a random order of the same candidates; NaN if unknown.
     """
@@ -124,7 +124,7 @@ COUNTED = Column("counted", show="{:,}".format, number=True)
 
 
 def interval_column(confidence: float) -> Column:
-    """Return the column of an interval."""
+    """Return the column for an interval."""
 
     def show(low: float, high: float) -> str:
         return "" if math.isnan(low) else f"{number(low)} to {number(high)}"
@@ -149,7 +149,7 @@ def four_digits(value: float) -> str:
 def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = True) -> list[str]:
     """Explain how the intervals of metrics were computed.
 
-    Without `remarks`, there are only remarks on missing intervals.
+    Without `remarks`, only missing intervals are explained.
     """
     methods: dict[str, list[str]] = {}
     notes: dict[str, list[str]] = {}
@@ -175,7 +175,7 @@ def on_sessions(n_sessions: int, n_users: int) -> list[str]:
 
 
 def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:
-    """Name the means that are over rows, and give the means over users."""
+    """Return notes that name the means over rows, and give the means over users instead."""
     values = " ".join(f"{name} {number(means[name])}" for name in names)
     return [f"over the rows of all users: {', '.join(names)} (mean over users: {values})"]
 

@@ -1,1 +1,1 @@
-"""Turns model output into `Ranks`, with a group of modules for each kind of output."""
+"""Sources: each kind of model output has modules that turn it into `Ranks`."""

@@ -39,7 +39,7 @@ from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threa
 if TYPE_CHECKING:
     import polars as pl
 
-PROBE = 4096  # number of rows in a sample
+PROBE = 4096  # number of rows that are checked first
 MAX_POSITION = 2**31 - 2
 
 UNDERSTOOD = (
@@ -112,7 +112,7 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
-    # Fetch in one call: a lazy frame may return another order of rows next time.
+    # Fetch in one call, because a lazy frame may return rows in another order next time.
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop, separator)
@@ -159,7 +159,7 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 
 
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
-    """Warn if there is no rank or score, but a column of numbers that could be the score."""
+    """Warn if there is no rank or score column, but some numeric column could be the score."""
     read = single_names(found.values())
     others = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
@@ -183,7 +183,7 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
 def _from_columns(
     found: dict[str, str | None], fetch: Callable[[str], Any], separator: Separator
 ) -> ListTable:
-    """Read the columns one at a time, so that few are in memory at once."""
+    """Read columns one by one, so that few of them are in memory at the same time."""
     column = fetch("item")
     if separator:
         column = taken_apart(in_memory(column), separator, f"items (column {found['item']!r})")
@@ -313,7 +313,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: i
             items = np.append(places, -1).astype(np.int32)[items]
     users = None
     if user_ids is not None:
-        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # copies, as above
+        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # a copy as well
         if len(users) != len(array):
             raise InputError(
                 f"There are {len(array):,} lists, but {len(users):,} user_ids. Hint: user_ids "
@@ -341,13 +341,13 @@ def _without_offset(array: Array, offset: int) -> Array:
 
 
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
-    """Return the list that each row belongs to, indptr, and the ids of the users.
+    """Return the number of each row's list, the indptr, and the ids of the users.
 
     If the rows of every user are adjacent, the first result is None; otherwise, indptr is zeros.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # Look at a sample first: if rows are unordered, users recur, or every user has a single row.
+    # Try the first rows only: if rows are unordered, users recur there, or each has a single row.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -358,7 +358,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
 
 
 def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
-    """Return indptr and ids of the lists if the rows of every user are adjacent."""
+    """Return the indptr and users of the lists if each user's rows are adjacent; otherwise None."""
     starts, heads = _runs(column)
     if starts is None:
         return None
@@ -369,7 +369,7 @@ def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
 
 
 def _runs(column: Any) -> tuple[Int64 | None, Any]:
-    """Return where each run of equal ids begins, and the ids; None if an id is missing."""
+    """Return the first row of each run of equal ids (None if an id is missing), and the ids."""
     if is_a(column, "polars", "Series"):
         if column.null_count() or column.dtype.is_float() or str(column.dtype) == "Object":
             return None, None
@@ -389,12 +389,12 @@ def _distinct(names: Array, what: str) -> bool:
         try:
             return len(set(names.tolist())) == len(names)
         except TypeError:  # ids that cannot be hashed, such as lists
-            return len(ids.encode(names, what)[1]) == len(names)  # names the invalid id
+            return len(ids.encode(names, what)[1]) == len(names)  # refuses the invalid id
     return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by places in an array of sorted distinct ids, which may include others."""
+    """Replace ids by their places in an array of sorted distinct ids, which may have more."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -406,7 +406,7 @@ def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
-    """Use integer ids themselves as codes if they are nearly positions; this saves a lookup."""
+    """Use integer ids themselves as codes if their range is small; this saves a lookup."""
     whole = narrow(column) if len(column) else None
     if whole is None:
         return None
@@ -417,7 +417,7 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
-    """Return integers as int32, and the lowest of them; None if any does not fit."""
+    """Return integers as int32, and the lowest of them; None if any of them does not fit."""
     whole = narrow(column)
     if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
         return None
@@ -444,7 +444,7 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
 def chunks_of(column: Any) -> Iterable[Array]:
     """Return the pieces of a column of numbers; none if the column has no numbers.
 
-    In a single piece, a column from a file would be in memory twice.
+    If a column from a file were a single piece, it would be in memory twice.
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
@@ -490,7 +490,7 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
 
 
 def runs(array: Any) -> Int64:
-    """Return where each run of equal values of an array or a Polars series begins."""
+    """Return where each run of equal values begins in an array or a Polars series."""
 
     def one(block: slice) -> Int64:
         begin = max(block.start, 1)
@@ -524,8 +524,8 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
     """Group the rows by list, keeping their order.
 
-    `lists` has the list of each row, `pieces` are the parts of a column, and `dtype` (int32 or
-    float64) is the dtype of the result. Returns indptr and the grouped column.
+    `lists` has the number of each row's list, `pieces` are the parts of a column, and `dtype`
+    (int32 or float64) is the dtype of the result. Returns indptr and the grouped column.
     """
     indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
@@ -566,7 +566,7 @@ def join(pieces: Iterable[Array], n: int) -> Array:
 def place(
     lists: Int32, n_lists: int, items: Int32, ranks: Int32, first: int
 ) -> tuple[Int64, Int32] | None:
-    """Group the rows by list, ordered by rank; this is cheaper than grouping and sorting.
+    """Group the rows by list in the order of ranks; this is cheaper than grouping and sorting.
 
     Returns indptr and items, or None if the ranks of any list are not `first`, first + 1, and so
     on.
@@ -587,7 +587,7 @@ def place(
         )
 
     on_all_threads(one, parts)
-    # If a rank is repeated or out of range, a place stays empty.
+    # If a rank is repeated or out of range, some place stays empty.
     fits = placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
 
@@ -640,11 +640,11 @@ def warn_of_runs(
 
 
 def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
-    """Return the rows for each value of a column, in the order of their first rows.
+    """Split a table by the values of a column, in the order of first occurrence.
 
-    `data` is a data frame or the path of a file, `by` is the column with the run of each row, and
-    `columns` are options of `choose_columns`. The returned frames have the columns ``"user"``,
-    ``"item"``, and ``"rank"`` or ``"score"``.
+    `data` is a data frame or the path of a file, `by` is the column that names the run of each row,
+    and `columns` are options of `choose_columns`. The returned frames have the columns
+    ``"user"``, ``"item"``, and ``"rank"`` or ``"score"``.
     """
     import polars as pl
 
@@ -687,7 +687,7 @@ def _series(column: Any) -> pl.Series:
 
 
 def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | None, list[Any]]:
-    """Return the first column (or None) in which users have several values, and the values."""
+    """Return the first column (or None) in which some users have several values, and its values."""
     import polars as pl
 
     for name in runs:

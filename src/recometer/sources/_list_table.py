@@ -1,4 +1,4 @@
-"""All lists of recommendations as a single table, and the catalogue that they were chosen from."""
+"""Tables of all lists of recommendations, and the catalogue that the items were chosen from."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class ListTable:
     n_items: int  # larger than every item
     scores: Float64 | None  # scores of entries; None if lists are already best first
     user_ids: Array | None  # distinct, in any order; None if list l belongs to user l
-    # Sorted and distinct, and may include items that no list has; None for positions.
+    # Sorted and distinct; may include items that occur in no list. None for positions.
     item_ids: Array | None
     padded: bool = False  # whether `items` may contain -1
     # The original scores, even if lists are already in order. None if there are none.
     given: Float64 | None = None
     by_rows: bool = False  # whether the lists come from a table without ranks and scores
-    generated: bool = False  # whether repeats are misses that keep their places, by every rule
+    generated: bool = False  # whether repeats are misses under any rule `duplicates`
 
     @property
     def n_lists(self) -> int:
@@ -51,7 +51,7 @@ class ListTable:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The properties that must be equal for `joined` to join tables."""
+        """The properties that must be the same in all tables that `joined` concatenates."""
         named = [
             None if one is None else (one.dtype, ids.kind(one))
             for one in (self.user_ids, self.item_ids)
@@ -60,7 +60,7 @@ class ListTable:
         return (*named, *of_scores, self.by_rows, self.generated)
 
     def with_items(self, others: Mapping[str, Array]) -> ListTable:
-        """Return the same lists with additional `item_ids`: `others`, by the name of their data."""
+        """Return the same lists with more item ids: `others`, keyed by the name of their data."""
         assert self.item_ids is not None
         known = self.item_ids
         for what, more in others.items():
@@ -75,7 +75,7 @@ class ListTable:
         return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
-        """Return a mask of the lists (all, or `lists`) that have any item other than padding."""
+        """Return a mask of the lists (all, or those in `lists`) that contain more than padding."""
         if not self.padded:
             return ragged.lengths(self.indptr, lists) > 0
         indptr, items = self.indptr, self.items
@@ -94,7 +94,7 @@ class ListTable:
         return self.user_ids if all_of(has) else self.user_ids[has]
 
     def known_ids(self, kind: Kind) -> Array | None:
-        """Return the ids of users with a list, or of items in any list; None for positions."""
+        """Return the ids of users with a list, or of listed items; None for positions."""
         if kind == "user":
             return None if self.user_ids is None else self.listed_users()
         if self.item_ids is None:
@@ -162,9 +162,9 @@ def _union(known: Array, more: Array) -> Array:
     return ids.encode([*known.tolist(), *more.tolist()], "item ids")[1]
 
 
-PROBE = 1024  # number of entries to look at first
-PROBED_ITEMS = 16  # number of items to try in other spellings
-FEW_ITEMS = 5  # with fewer entries, there is no warning if no item of test is listed
+PROBE = 1024  # number of entries to check first
+PROBED_ITEMS = 16  # number of items whose other spellings are tried
+FEW_ITEMS = 5  # with fewer entries, there is no warning if no test item is listed
 
 
 class ListCatalogue(NamedTuple):
@@ -200,7 +200,7 @@ def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Give lists, test and train the same items: the union of their items."""
+    """Extend the items of lists, test and train to the union of their items."""
     test, train, catalogue = request.test, request.train, request.catalogue
     sets = request.candidates if isinstance(request.candidates, Interactions) else None
     chosen = sets.item_ids if sets is not None else None
@@ -244,7 +244,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
 
 
 def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:
-    """Return the number of items of sides without item ids."""
+    """Return the largest number of items on any side, for items that are positions."""
     sides = {"test": request.test, "train": request.train, "candidates": sets}
     numbers = {side: data.n_items for side, data in sides.items() if data is not None}
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
@@ -266,13 +266,13 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
 
 
 def _number_of(positions: Array) -> int:
-    """Return the number of positions up to the largest one in an array."""
+    """Return the number of positions from 0 to the largest position in an array."""
     last = positions.max(initial=-1)
     return int(last) + 1
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:
-    """Refuse positions beyond all items, which may be nodes of a graph."""
+    """Refuse positions that are too large for an item, and may be nodes of a graph."""
     if table.n_items <= n_items:
         return
     entry = int(np.argmax(table.items >= n_items))
@@ -286,21 +286,21 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 
 
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
-    """Warn if no item of test is listed, and nothing shows that both sides spell ids the same.
+    """Warn if no test item is listed, and nothing shows that both sides spell ids the same way.
 
     The table's ids do not yet include the test items. `others` are the item ids of train and of
     the catalogue.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return
-    # If both sides spell ids the same, the first few entries usually show it.
+    # If both sides spell ids the same way, the first few entries usually show it.
     few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
     if _shared(few, test.item_ids):
         return
     listed = np.zeros(len(table.item_ids) + 1, bool)
     listed[table.items] = True  # the last entry is for padding
     named = table.item_ids[listed[:-1]]
-    # If lists have few entries, this may be chance.
+    # With few entries, finding no test item may be chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
     if any(_shared(named, other) for other in (test.item_ids, *others)):
@@ -316,9 +316,9 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
 
 
 def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: str) -> bool:
-    """Warn if lists contain items of test or train in another spelling; return whether they do.
+    """Warn if lists spell test or training items differently; return whether they do.
 
-    A small sample of test or train is enough. A single unlisted item proves nothing.
+    Only a small sample of the test or training items is checked.
     """
     named, its = table.item_ids, data.item_ids
     if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
@@ -347,7 +347,7 @@ def _among(some: Array, named: Array) -> Bool:
 
 
 def _warn_of_train(table: ListTable, test: Interactions, train: Interactions | None) -> None:
-    """Warn if train has no item of lists or test, so that nothing would be removed."""
+    """Warn if no listed item and no test item is in train, so that nothing would be removed."""
     of_train = None if train is None else train.item_ids
     if of_train is None or test.item_ids is None or table.item_ids is None:
         return

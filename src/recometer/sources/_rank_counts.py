@@ -15,7 +15,7 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.alignment import Aligned
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-USERS_PER_TASK = 2**10  # number of users whose rows are sorted at a time
+USERS_PER_TASK = 2**10  # number of users whose rows one task sorts
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
@@ -50,7 +50,7 @@ def spread(
 
 
 def check_own_scores(lost: int, positions: Array) -> None:
-    """Raise an error if a judged item (`lost` >= 0) did not find its own score."""
+    """Raise an error if the score of a judged item (`lost` >= 0) was not found among its user's."""
     if lost >= 0:
         raise InternalError(
             f"The item at position {positions[lost]} did not find its own score among the "
@@ -103,13 +103,13 @@ def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:
     return steps(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))
 
 
-AT_FIRST = 8  # number of candidates per user to begin with
+AT_FIRST = 8  # number of candidates per user that are compared first
 TIMES_MORE = 4
 MOST_AT_ONCE = 2**18  # maximum number of candidates in memory
 USERS_AT_ONCE = 4096
 
-# Takes the numbers of some users, and items of each user as a ragged table. Returns the scores, and
-# a mask of the scores of candidates (None if all are).
+# A function of the numbers of some users, and a ragged table of items of each user. It returns the
+# scores, and a mask of the items that are candidates (None if all are).
 Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
 
@@ -149,10 +149,10 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return candidates of some users as a ragged table, and a mask of users with none left.
+    """Return some candidates of users as a ragged table, and a mask of users with none left.
 
-    These are the candidates ``begin:end`` of each user, or without sets of candidates the items
-    ``begin:end`` that are not excluded.
+    These are the candidates ``begin:end`` of each user. Without sets of candidates, they are those
+    of the items ``begin:end`` that are not excluded.
     """
     if aligned.offered is not None:
         offsets, candidates = aligned.offered

@@ -44,6 +44,7 @@ class Prefetch(Generic[A, R]):
     function
         Called once per argument, in the order of the arguments.
     arguments
+        The arguments, which are read one ahead of the caller.
     """
 
     def __init__(self, function: Callable[[A], R], arguments: Iterable[A]) -> None:
@@ -66,8 +67,8 @@ class Prefetch(Generic[A, R]):
     def take(self, ticker: Ticker) -> tuple[A, R]:
         """Return the next argument and its result, and request the result after it.
 
-        Raises IndexError if no argument is left, the exception of the function if it failed, and
-        Cancelled if the work was interrupted or another task failed while the function was busy.
+        Raises IndexError if no argument is left, the function's own exception if the function
+        failed, and Cancelled if the work was interrupted or another task failed meanwhile.
         """
         from concurrent.futures import wait
 
@@ -105,13 +106,13 @@ USERS_PER_BATCH = 1024
 class Batches(NamedTuple):
     """Scores of all items, requested for some users at a time."""
 
-    # Takes test users that the source knows. Returns their scores, float32 or float64
+    # A function of test users that the source knows. It returns their scores, float32 or float64
     # [len(users), n_columns], as a contiguous array or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
     n_columns: int  # number of items of the source
     bytes_per_batch: int = 64 * 2**20  # memory for the scores of a batch
-    ahead: bool = False  # whether to call `ask` on a separate thread, one batch ahead
+    ahead: bool = False  # whether a separate thread calls `ask`, one batch ahead
 
     @property
     def most_users(self) -> int:
@@ -125,7 +126,7 @@ class Batches(NamedTuple):
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
-        # Calling a function may take any time, so it is never brief.
+        # A call of the user's function may take any time, so it never counts as brief.
         brief = not self.ahead and len(known) * self.n_columns <= BRIEF_NUMBERS
         if brief and len(batches) == 1 and not self.request.progress:
             use(known, self.ask(known))  # `run_tasks` would do the same
@@ -149,14 +150,14 @@ class Batches(NamedTuple):
 
 
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
-    """Rank users by their scores of all items, some users at a time."""
+    """Rank the judged items by scores of all items, for some users at a time."""
     work = RankWork(aligned, batches.request)
     batches.each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
-    """Find the best candidates of users by their scores of all items."""
+    """Find each user's best candidates by scores of all items, for some users at a time."""
     work = TopWork(aligned, batches.request, k, rule)
     batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Listing")
     return work.best
@@ -176,7 +177,7 @@ class ScoredInBatches(Source):
         """Return scores for test users, in batches."""
 
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each judged item of each user of test; see `Ranks`."""
+        """Return the rank of each judged item of each test user; see `Ranks`."""
         aligned = align(self.index, request)
         return rank_batches(aligned, self.batches(aligned, request))
 
@@ -191,7 +192,7 @@ class ScoredInBatches(Source):
 
 
 class TopWork:
-    """The best candidates of users; each task writes only the part of its users."""
+    """The best candidates of all users; each task writes only the part of its own users."""
 
     def __init__(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> None:
         self.aligned = aligned
@@ -245,7 +246,7 @@ class TopWork:
 
 
 class RankWork:
-    """State that the tasks of a call share; each task writes only the part of its users."""
+    """State that the tasks of a call share; each task writes only the part of its own users."""
 
     def __init__(self, aligned: Aligned, request: Request) -> None:
         n = len(aligned.judged)

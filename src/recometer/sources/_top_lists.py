@@ -36,7 +36,7 @@ class Rule:
         return dataclasses.replace(self, keys=self.keys[block])
 
     def applied(self, aligned: Aligned) -> Aligned:
-        """Return test and train without the items that the rule leaves out."""
+        """Return the aligned data without the items that the rule leaves out."""
         return only_unjudged(aligned) if self.unjudged_only else aligned
 
 
@@ -65,7 +65,7 @@ class Shelf(NamedTuple):
         return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
-        """Return the shelves of some users, which share memory with these."""
+        """Return the shelves of some users, which share memory with this shelf."""
         return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:
@@ -83,9 +83,9 @@ class Shelf(NamedTuple):
 def lists(
     source: Source, request: Request, k: int, best: Callable[[Request, int, Rule], TopLists]
 ) -> TopLists:
-    """Return the first places under any rule for ties, as `Source.top` does.
+    """Return the first places of each user's ranking under any rule for ties; see `Source.top`.
 
-    `best` finds them for a single order of equal scores.
+    `best` finds the first places if equal scores have a single order.
     """
     first, *drawn = rules(request)
     lists = best(request, k, first)
@@ -101,8 +101,8 @@ def lists(
 def rules(request: Request) -> list[Rule]:
     """Return the orders of equal scores for which `lists` needs the first places.
 
-    There are two orders if the rule for ties is ``"random"``. The second order is for items that
-    test does not judge; `lists` puts the judged items at the places drawn for them.
+    There are two orders if the rule for ties is ``"random"``. The second order is for items
+    that are not in test; `lists` puts the judged items at the places drawn for them.
     """
     test, ties = request.test, request.protocol.ties
     keys = np.zeros(test.n_users, np.uint64)
@@ -123,8 +123,8 @@ def cut_at_random(
 ) -> TopLists:
     """Return the first places under the rule ``"random"``, with lists cut at `depth`.
 
-    If the cut splits a group of equal scores, the items with lower ids stay. Among these, places
-    are drawn for the judged items; the other items fill the free places, ordered by id.
+    If the cut splits a group of equal scores, the items with lower ids stay. Their judged items get
+    randomly drawn places; the other items fill the free places, ordered by id.
     """
     test = request.test
     kept = best(request, max(k, depth), Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
@@ -144,7 +144,7 @@ def repeats_within(repeats: UInt8, depth: int) -> UInt8:
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
     """Put judged items at the places drawn for them, and other items between them.
 
-    `others` are items that test does not judge, int64 [n_users, k], best first, padded with -1. For
+    `others` are items that are not judged, int64 [n_users, k], best first, padded with -1. For
     the other parameters, see `draws.drawn_places`.
     """
     user, k = ragged.users_of(ranks.indptr), others.shape[1]
@@ -225,7 +225,7 @@ def finished(
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
     ranked = known & ((flags & np.uint32(UNDEFINED)) == 0)
-    # Lists are not longer than the catalogue, even if k is.
+    # Lists are never longer than the catalogue, even if k is larger.
     items = np.full((aligned.n_users, max(min(k, aligned.n_items), best.items.shape[1])), -1)
     items[:, : best.items.shape[1]] = best.items
     items[~ranked] = -1

@@ -32,7 +32,7 @@ from recometer.sources.base import Request
 
 Tensor = Any
 
-# Memory on the device for a block's scores, at 8 bytes each, and for a comparison.
+# Memory on the device, in bytes, for the scores of a block or for a comparison.
 BLOCK_BYTES = 64 * 2**20
 PIECE = 2**25  # number of bytes that a fingerprint copies from the device at a time
 
@@ -79,7 +79,7 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
 
 
 def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
-    """Return factors as tensors of one dtype on a device; None if neither is on one.
+    """Return factors as tensors of one dtype on a device; None if both are in CPU memory.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def one_at_a_time(request: Request) -> Request:
 
 @contextlib.contextmanager
 def multiplying(device: Any) -> Iterator[None]:
-    """Multiply in the precision of the factors, whatever the settings of torch."""
+    """Make torch multiply in the precision of the factors, whatever its settings."""
     torch = sys.modules["torch"]
     backends = torch.backends
     with contextlib.ExitStack() as stack:
@@ -119,7 +119,7 @@ def multiplying(device: Any) -> Iterator[None]:
         if hasattr(backends.cuda.matmul, "fp32_precision"):  # since torch 2.9
             for place in (backends.cuda.matmul, backends.mkldnn.matmul):
                 before, place.fp32_precision = place.fp32_precision, "none"
-                # If the setting was inherited before, let it be inherited again.
+                # If the setting was inherited before, restore the inheritance.
                 inherited = place.fp32_precision == before
                 stack.callback(setattr, place, "fp32_precision", "none" if inherited else before)
                 place.fp32_precision = "ieee"
@@ -141,7 +141,7 @@ def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[I
         chosen = users[torch.as_tensor(rows, device=users.device)]
         with multiplying(items.device):
             scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
-        # Both infinities make a user undefined, but -inf would count as not a candidate.
+        # Either infinity makes the user undefined, but -inf would mark an item as not a candidate.
         return scores.masked_fill_(scores == -torch.inf, torch.inf)
 
     return score
@@ -169,6 +169,7 @@ def rank_scores(
     who, judged
         The judged items: their rows of the scores, and their positions.
     nan_rule
+        How to rank NaN scores.
 
     Returns
     -------
@@ -211,7 +212,7 @@ def rank_scores(
 
 
 def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
-    """Return scores as an array if ties are broken at random, which only the CPU can do."""
+    """Return scores in CPU memory if ties are broken at random, which only the CPU can do."""
     return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
 
 
@@ -263,7 +264,7 @@ def top_scores(
 
 
 def only_cells(scores: Tensor, rows: Int64, columns: Array) -> Tensor:
-    """Return a copy of scores with -inf everywhere except in some cells."""
+    """Return a copy of the scores with -inf everywhere outside some cells."""
     torch = sys.modules["torch"]
     cells = _on_device(scores, rows), _on_device(scores, columns)
     masked = torch.full_like(scores, -torch.inf)
@@ -289,7 +290,7 @@ def _settle(
     Returns
     -------
     scores, candidate : [n_users, n_items]
-        By item position.
+        Both have a column per item position.
     flags : int64 [n_users]
     absent : bool [n_users, n_items]
         Items that are not excluded, but have a score of -inf.

@@ -1,7 +1,7 @@
 """Alignment: test, train and candidates in the order of a source.
 
 Items are numbered by their place among the sorted item ids ("item positions"). `Aligned.item_rows`
-is the row of each item in the source. Items that are left out for all users have no number, so a
+is the row of each item in the source. Items that are left out for all users have no position, so a
 source simply ranks a smaller catalogue. If users have sets of candidates, these are a separate
 ragged table.
 """
@@ -41,17 +41,17 @@ from recometer.tasks import Ticker, run_tasks
 
 @dataclasses.dataclass(frozen=True)
 class Aligned:
-    """Test and train as the source sees them."""
+    """Test and train with users and items numbered as in the source."""
 
-    rows: Int64  # the source's row of each user of test, or -1 for unknown users
+    rows: Int64  # the source's row of each test user, or -1 for unknown users
     n_items: int
     item_rows: Int64 | None  # the source's row of each item position; None if both are equal
     judged_indptr: Int64
     # Item positions, ascending within a user; -1 if the source lacks the item or it is not a
     # candidate. Training items are left out.
     judged: Int32
-    # The judged rows that can be ranked (known user and item; None if all can), and a separate
-    # table of these rows.
+    # The judged rows that can be ranked, because user and item are known (None if all can), and
+    # the indptr of a table of only these rows.
     ranked: Int64 | None
     ranked_indptr: Int64
     ranked_items: Int32
@@ -88,7 +88,7 @@ class Aligned:
         return len(self.rows)
 
     def in_order(self, order: Int64) -> tuple[Float64, Bool]:
-        """Return gains and relevance in another order; do not copy them if all rows are equal."""
+        """Return gains and relevance in another order; they are not copied if all are equal."""
         gain = self.gain if self.one_gain else self.gain[order]
         return gain, self.relevant if self.one_relevance else self.relevant[order]
 
@@ -134,8 +134,9 @@ class Aligned:
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with a source.
 
-    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None for all). Matches
-    from an earlier request are reused, but arrays that sources change are copied.
+    Sampled candidates are drawn from the items in `catalogue` (bool [n_items]; None for all). If
+    an earlier request matched the same data, the result is reused, but arrays that sources change
+    are copied.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 
 
 def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
-    """Match test and train with the source, without using the memory."""
+    """Match test and train with the source, without looking up earlier results."""
     test = request.test
     rows = index.places_of_users(test)
     item_rows, sorted_ids = index.sorted_items
@@ -217,7 +218,7 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
 
 
 class _Judged(NamedTuple):
-    """The judged rows of test, with items numbered as in test."""
+    """The judged test rows, with items numbered as in test."""
 
     indptr: Int64
     items: Int32
@@ -226,7 +227,7 @@ class _Judged(NamedTuple):
 
 
 def _judged(request: Request) -> _Judged:
-    """Return the judged rows of test: by default, the rows that train does not have."""
+    """Return the judged test rows: by default, those that are not in train."""
     relevant_from, seen = request.protocol.relevant_from, request.protocol.seen
     return request.memory.find(
         "judged",
@@ -286,7 +287,7 @@ def _choose(
 
 
 def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
-    """Return the positions of the items that the source has; count the others."""
+    """Return the positions of the items that the source knows; count the other items."""
     what, sorted_ids = f"items of {items.what}", index.sorted_items[1]
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
@@ -369,7 +370,7 @@ def draw(
     threads: int,
     progress: bool | None,
 ) -> Aligned:
-    """Make every user's candidates: the user's test items, and other items drawn at random.
+    """Set each user's candidates: the user's test items, and other items drawn at random.
 
     `user_keys` seed the draw of each user.
 
@@ -403,14 +404,14 @@ def draw(
 
 
 def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64, Int32]:
-    """Return the judged rows that can be ranked (known user, candidate), and a table of them."""
+    """Return the judged rows of known users and candidates, and the table of these rows."""
     can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
     ranked = np.flatnonzero(can)
     return ranked, offsets(can, indptr), judged[ranked]
 
 
 def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
-    """Set the table of candidates from ascending pairs."""
+    """Set the table of candidates from ascending pairs of user and item."""
     n_users, n_items = aligned.n_users, aligned.n_items
     lengths = np.bincount(listed // n_items, minlength=n_users)
     indptr = indptr_of(lengths)
@@ -428,7 +429,7 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
 
 
 def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
-    """Replace the judged items, some of which are no longer candidates."""
+    """Replace the judged items after some of them stopped being candidates."""
     lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
     ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
     before = aligned.counts.get("relevant_not_candidates", 0)
@@ -454,12 +455,12 @@ def _excluded(aligned: Aligned) -> Int64:
 
 
 def renumbered(numbers: Int32, items: Int32) -> Int32:
-    """Return the numbers of items in another numbering; -1 for items that it lacks."""
+    """Return the numbers of items in another numbering, or -1 for items without a number there."""
     return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
 
 
 STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
-RACE = np.uint64(1 << 63)  # a bit that makes the later draws differ from the first
+RACE = np.uint64(1 << 63)  # a bit that makes later draws differ from the first draws
 CELLS_AT_ONCE = 2**19  # maximum number of cells (users x draws) in memory at a time
 
 
@@ -479,7 +480,7 @@ def draw_items(
     n, seed, user_keys
         The number of items, the seed of the draw, and the seed of each user.
     forbidden : int64 [n_forbidden]
-        Items that a user must not get: ascending `pairs` of a user and one of `n_items` items.
+        Items that a user must not get, as ascending `pairs` of a user and one of `n_items` items.
 
     Returns
     -------
@@ -532,7 +533,7 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _cells_of(numbers: Int64, users: Int64, n_items: int) -> tuple[Int64, Int64]:
-    """Return the pairs whose user is in `users` (sorted): the user's place there, and the item."""
+    """Return the pairs of users in `users` (sorted): each user's place there, and the item."""
     user, item = np.divmod(numbers, n_items)
     row = np.minimum(np.searchsorted(users, user), len(users) - 1)
     here = users[row] == user
@@ -544,7 +545,7 @@ def _least(values: Float64, n: Int64) -> Bool:
     last = np.minimum(n, values.shape[1]) - 1
     limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
     found: Bool = (values <= limit) & np.isfinite(values)
-    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal values, which are rare
+    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal values are rare
         found[row] = False
         found[row, np.argsort(values[row], kind="stable")[: n[row]]] = True
     return found

@@ -27,11 +27,11 @@ from recometer.sources.candidates import Candidates, Items
 
 Found = TypeVar("Found")
 
-MOST_RESULTS = 2  # cached results of each kind, such as of a model in training and a baseline
+MOST_RESULTS = 2  # results of each kind to keep, such as of a model and of a baseline
 
 
 class _Entry(NamedTuple):
-    """A result, and everything on which it depends."""
+    """A result, and everything that it depends on."""
 
     key: Hashable
     same: tuple[object, ...]
@@ -51,7 +51,7 @@ class _Entry(NamedTuple):
 class Memory:
     """The last few results of each kind; several threads may use it at the same time.
 
-    Copies, and memories in other processes, start empty.
+    A copy or an unpickled memory starts empty.
     """
 
     def __init__(self) -> None:
@@ -73,11 +73,11 @@ class Memory:
         kind
             The kind of result.
         key
-            The values on which the result depends. It also depends on the objects in `same`
+            The values that the result depends on. It also depends on the objects in `same`
             (`Interactions` are compared by the identity of their arrays), and on the values of the
             arrays in `equal`, which may change in place.
         make
-            Computes the result. Exceptions are not stored.
+            The function that computes the result. Exceptions are not stored.
         """
         known = self._entries.get(kind, ())
         objects = tuple(itertools.chain.from_iterable(map(_parts, same)))
@@ -115,17 +115,17 @@ Kind = Literal["user", "item"]
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request of `evaluate` to a source.
+    """A request to a source for ranks or lists.
 
     Attributes
     ----------
     test, train
-        The items that should have been recommended, and the items that must not be recommended
+        The interactions that should have been recommended, and those that must not be recommended
         again.
     protocol
         The rules. Sources read `relevant_from`, `nan_scores`, `single_precision`,
-        `infinite_scores` and `ties`. `ties` matters for lists, and if it is ``"input"`` and the
-        data have an order.
+        `infinite_scores` and `ties`. They read `ties` for lists, and if it is
+        ``"input"`` and the data have an order.
     catalogue
         The number of items that could be recommended, or their ids from `ids.as_ids`. Sources that
         score every item do not read it.
@@ -140,7 +140,7 @@ class Request:
         The items that may be recommended, from `candidates.read_candidates`, and the items that
         must not be; `alignment.align` applies both.
     seed
-        Seed of the random order of equal scores in a list under ``ties="random"``.
+        The seed of the random order of equal scores in a list under ``ties="random"``.
     memory
         Results of earlier requests.
     some_users
@@ -167,7 +167,7 @@ class Request:
         return {"threads": self.threads, "progress": self.progress}
 
     def in_train(self) -> Bool:
-        """Return a mask of test's rows that are in train: bool [len(test)]; do not change it."""
+        """Return a mask of the test rows in train, bool [len(test)], which must not be changed."""
         test, train = self.test, self.train
         if train is None:
             return np.zeros(len(test), bool)
@@ -183,7 +183,7 @@ class Facts:
     Attributes
     ----------
     arrays
-        The arrays (or None) on which its rankings depend, by name, for their fingerprints.
+        The arrays (or None) that its rankings depend on, by name, for their fingerprints.
         ``"user_ids"`` and ``"item_ids"`` are the ids of its users and items; without them, users
         and items are positions.
     truth
@@ -199,11 +199,11 @@ class Facts:
     repeats_items
         Whether the output may repeat an item, so that the rule `duplicates` matters.
     unread
-        Further rules that have no effect on the rankings, and why.
+        Further rules that have no effect on the rankings, each with the reason.
     threshold
-        Whether there is a threshold, which replaces the rule `relevant_from`.
+        Whether the source has its own threshold, which replaces the rule `relevant_from`.
     sized
-        Whether the source takes only the memory of its arrays.
+        Whether the source takes no memory other than that of its arrays.
     of_unknown
         How messages describe test users that the model does not know.
     """
@@ -256,7 +256,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each judged item of each user of test."""
+        """Return the rank of each judged item of each test user."""
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; the request's `depth` is ignored.
@@ -282,13 +282,14 @@ class Source(abc.ABC):
 
 
 def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
-    """Return scores as the rules compare them: rounded, or with infinity as the largest number.
+    """Return scores in the form in which they are compared: rounded, or without infinite scores.
 
     Parameters
     ----------
     scores : float array or tensor
-        Not changed.
+        The scores, which are not changed.
     protocol
+        The rules.
     lowest
         Whether -inf is also a score, instead of marking an item that is not a candidate.
     """

@@ -28,10 +28,10 @@ class SampledCandidates:
     """Candidates that consist of each user's test items, and other items drawn at random.
 
     ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's test items among
-    100 items that the user has in neither train nor test. They are drawn uniformly, without
-    replacement, and separately for each user: a draw does not depend on other users, the order of
-    the data, the number of threads or the platform. If there are too few items to draw from, the
-    user gets all of them, and the result counts such users.
+    100 items that are in neither the user's training data nor the user's test data. They are drawn
+    uniformly, without replacement, and separately for each user: a draw does not depend on other
+    users, the order of the data, the number of threads or the platform. If there are too few items
+    to draw from, the user gets all of them, and the result counts such users.
 
     Metrics on sampled candidates say less than they seem to. They are higher than on the whole
     catalogue, and can reverse the order of two models (Krichene & Rendle 2020, On Sampled Metrics
@@ -42,7 +42,7 @@ class SampledCandidates:
     n
         The number of items to draw for each user.
     seed
-        Seed of the draw.
+        The seed of the draw.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class Negatives:
     """Candidates that consist of each user's test items, and of the negatives passed here.
 
     Files of sampled negatives, such as NCF's (99 per user), often do not contain the test items.
-    With ``candidates=negatives``, every item of test would therefore be a miss. Instead,
+    With ``candidates=negatives``, every test item would therefore be a miss. Instead,
     ``candidates=rm.Negatives(negatives)`` ranks the test items among the negatives.
 
     Parameters
@@ -108,7 +108,7 @@ class Negatives:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Items:
-    """A set of items, by the ids of the source.
+    """A set of items, named by the ids that the source uses.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ Candidates = Items | Interactions | SampledCandidates
 
 
 def check_sets(n_without: int, n_known: int) -> None:
-    """Refuse sets of candidates if no user of test that a source knows has any.
+    """Refuse sets of candidates if none of the test users that the source knows has a set.
 
     Raises
     ------
@@ -145,14 +145,14 @@ def check_sets(n_without: int, n_known: int) -> None:
 
 
 def read_candidates(given: object, test: Interactions | None = None) -> Candidates | None:
-    """Read `candidates`: items for all users, a set per user, or a sample.
+    """Read the argument `candidates`: items for all users, a set per user, or a sample.
 
     Parameters
     ----------
     given
         The argument of `recometer.evaluate`.
     test
-        The interactions that are added to `Negatives`. Positions in an array refer to them.
+        The test data. Their items are added to `Negatives`, and arrays have positions in them.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
 
 
 def read_items(given: object, what: str) -> Items:
-    """Return the items that a list, a set, an array, a series or a frame's only column names.
+    """Return the items named in a list, a set, an array, a series, or the only column of a frame.
 
     Raises
     ------
@@ -242,7 +242,7 @@ def _holds_positions(given: object) -> bool:
 
 
 def _from_positions(array: Any, test: Interactions) -> Interactions:
-    """Read an array of item positions with a row per user of test, padded with -1."""
+    """Read an array of item positions with a row per test user, padded with -1."""
     if test.user_ids is not None or test.item_ids is not None:
         raise InputError(
             f"candidates is an array of whole numbers of shape {array.shape}, which are positions "

@@ -1,4 +1,4 @@
-"""Factors: user factors x item factors, ranked exactly without a matrix of scores."""
+"""Ranks by products of user and item factors, exactly, without a matrix of scores."""
 
 from __future__ import annotations
 
@@ -148,12 +148,12 @@ class Factors(Source):
             single archive of arrays (.npz), named like the parameters of `Factors`, can replace the
             first two files.
         test
-            The test data on which the factors will be evaluated; see `recometer.evaluate`. Ids in
-            text files are read as strings or numbers, like the ids of test.
+            The test data that the factors will be evaluated on; see `recometer.evaluate`. Ids in
+            text files are read as strings or numbers, like the test ids.
         user, item
             Columns of the ids in tables. By default, they are found by their common names.
         note
-            Called with notes about what was read.
+            A function that is called with notes about the files.
 
         Raises
         ------
@@ -195,7 +195,7 @@ class Factors(Source):
         return Facts(arrays, unread=UNREAD)
 
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each judged item of each user of test; see `Ranks`."""
+        """Return the rank of each judged item of each test user; see `Ranks`."""
         with self._factors.files:
             aligned = align(self._index, request)
             if is_tensor(self._factors.items):
@@ -225,13 +225,13 @@ class Factors(Source):
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return batches of scores: some users times all items, multiplied on the device."""
+        """Return the scores of all items, computed on the device for some users at a time."""
         factors, known = self._factors, aligned.rows >= 0
         flags = aligned.flags[known]
         factors.flag_user_bias(aligned.rows[known], flags)
         aligned.flags[known] = flags
         score = _torch.scorer(factors.users, factors.items, factors.item_bias)
-        # No rule ranks scores that overflow.
+        # Scores that overflow cannot be ranked under any rule.
         protocol = request.protocol.replace(infinite_scores="undefined")
         return Batches(
             lambda users: score(aligned.rows[users]),
@@ -286,7 +286,7 @@ class FactorArrays:
     user_bias: Array | None
     item_bias: Array | None
     n_users: int | None  # None if everybody gets the same ranking
-    converted: str = ""  # names the converted arrays in the description
+    converted: str = ""  # the converted arrays, as `describe` names them
     files: MappedFiles = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -325,7 +325,7 @@ class FactorArrays:
             )
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
-        in_float64(bias, "item biases")  # refuses integers that are too large
+        in_float64(bias, "item biases")  # raises an error if integers are too large
         bias = laid_out(bias, dtype)
         without_factors = np.zeros((len(bias), 0), dtype)
         return cls(without_factors[:0], without_factors, None, bias, None)
@@ -466,24 +466,24 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-# A task needs enough users to make packing the items cheap by comparison, but few enough to keep
-# their counts in the cache, to bound memory, and not to let threads wait long for the last task.
+# Limits of a task. It needs many users to make packing the items comparatively cheap, but few
+# enough to keep their counts in the cache, bound memory, and avoid a long wait for the last task.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
-# Tasks have more users if users may finish early, because few are left for the last items.
+# With a depth, tasks get this many times as many users, because most users then finish early.
 TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
-# The number of items of a file to convert at once, if the kernel cannot read them in place.
+# The number of items that are converted at once, if the kernel cannot read a file in place.
 CONVERTED_AT_ONCE = 2**14
-# Calls of the kernel are short, so that Ctrl-C takes effect and the progress bar moves.
+# Calls of the kernel take about this long, so that Ctrl-C takes effect and the progress bar moves.
 SECONDS_PER_CALL = 0.1
 # Shorter work runs on one thread, because it ends before another thread could help.
 BRIEF_SECONDS = 0.001
 
 
 class FactorsWork:
-    """State that the tasks of a call share; each task writes only the part of its users."""
+    """State that the tasks of a call share; each task writes only the part of its own users."""
 
     def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
         self.factors, self.aligned = factors, aligned
@@ -495,7 +495,7 @@ class FactorsWork:
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
-        # The row of each item among the items of a file that are converted together.
+        # The row of each item within its batch of items that are converted together.
         self.converted_rows: Int64 | None = None
         if isinstance(factors.items, Converted):
             self.converted_rows = np.arange(aligned.n_items) % CONVERTED_AT_ONCE
@@ -508,7 +508,7 @@ class FactorsWork:
         # No factor is larger than the longest row, if the lengths are known.
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (known or factors.finite_up_to())
-        # Checking that all scores are finite requires computing all of them.
+        # Checking whether all scores are finite requires computing all of them.
         whole = self.check or aligned.candidates is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
@@ -672,12 +672,12 @@ class FactorsWork:
             raise InternalError("A score is not finite though no factor is too large.")
 
     def finish(self, block: slice) -> None:
-        """After counting, drop items that are beyond the depth or cannot be ranked."""
+        """After counting, mark items that are beyond the depth or cannot be ranked."""
         mine, flags = self.judged_of(block), self.aligned.flags[block]
         if self.check:
             # Users without factors were ranked with the factors of row 0, so drop their flags.
             flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-            # NaN is left only under the rule "undefined".
+            # Scores are still NaN only under the rule "undefined".
             self.above[mine][np.isnan(self.scores[mine])] = -1
         if self.limit is not None:
             beyond = self.above[mine] >= self.limit
@@ -712,7 +712,7 @@ class FactorsWork:
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the factors of some users as arguments for the kernel."""
-        self.factors.files.check()  # this runs right before each call of the kernel
+        self.factors.files.check()  # `native` runs right before each call of the kernel
         return {"instruction_set": self.instruction_set, "users": users}
 
     def user_factors(self, rows: Int64) -> Array:
@@ -741,32 +741,33 @@ class FactorsWork:
         return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
 
     def _seconds_per_score(self, judged_per_user: float) -> float:
-        """Estimate how many seconds the kernel works on one item for one user."""
+        """Estimate the kernel's time for one item and one user, in seconds."""
         n_factors: int = self.factors.items.shape[1]
         seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
         return 10 * seconds if self.instruction_set == "plain" else seconds
 
 
-# With fewer items, ranking all of them is faster than sorting them first.
+# With fewer items (or users), ranking all items is faster than sorting them by length first.
 LEAST_ITEMS = 1024
 LEAST_USERS = 16
 
-# If the median length divided by the longest is higher, hardly any user finishes early.
+# If the median length of items is more than this share of the longest, hardly any user finishes
+# early.
 MOST_ALIKE = 0.6
 SAMPLE = 256
 
 
 @dataclasses.dataclass(frozen=True)
 class LongestFirst:
-    """The order of the items, and bounds of their scores.
+    """The items in the order of descending length, and bounds on their scores.
 
     Attributes
     ----------
     by_place, places : int32 [n_items]
         The item at each place, and the place of each item; items are numbered as in `Aligned`.
     item_bound : float64 [n_items]
-        A bound per place, descending. The bound at a place times the bound of a user is at least
-        the computed score of this user for the item at this place or any later place.
+        A bound for each place, descending. The bound of a place times the bound of a user is at
+        least the user's computed score of the item at this place or at any later place.
     one : float
         The extra factor of every user, which multiplies the items' biases; 0 without biases.
     """
@@ -778,7 +779,7 @@ class LongestFirst:
 
     @classmethod
     def of(cls, lengths: Float64, one: float) -> LongestFirst:
-        """Sort items by their lengths (float64 [n_items])."""
+        """Sort items by their Euclidean lengths, float64 [n_items]."""
         by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
         _kernel.longest_first(lengths, by_place, bounds)
         places = np.empty(len(lengths), np.int32)
@@ -879,11 +880,11 @@ USERS_PER_TABLE = 1024
 
 
 def candidate_blocks(aligned: Aligned) -> list[Int64]:
-    """Cut the users with candidates into blocks of limited size, but at least one user."""
+    """Cut the users with candidates into blocks of limited size, each with at least one user."""
     assert aligned.candidate_indptr is not None
     lengths = np.diff(aligned.candidate_indptr)
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
-    # Blocks have users with similar numbers of candidates, so that tables have little padding.
+    # Users of a block have similar numbers of candidates, so that tables need little padding.
     users = users[np.argsort(lengths[users], kind="stable")]
     found, start = [], 0
     while start < len(users):
@@ -917,7 +918,8 @@ def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None
         work.factors.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        # In the table, -inf marks items that are not candidates. These users' counts are not used.
+        # Replace infinite scores, because -inf marks items that are not candidates. The counts of
+        # these users are not used.
         scores[infinite] = np.finfo(scores.dtype).min
     judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
     judged = aligned.ranked_items[judged_at]
@@ -938,10 +940,10 @@ def _count_in_table(
     items: Int32,
     flags: UInt32,
 ) -> list[Int64]:
-    """Return above, tied and before of judged items among the candidates of their users.
+    """Return `above`, `tied` and `before` of judged items, counted among their users' candidates.
 
-    `indptr`, `items` and `scores` are the candidates. `judged_indptr` and `entry` say which of them
-    are judged. `flags` are changed in place.
+    `indptr`, `items` and `scores` are the candidates. `judged_indptr` and `entry` say which
+    candidates are judged. `flags` are changed in place.
     """
     n_users = len(indptr) - 1
     who = ragged.users_of(indptr)
@@ -1057,7 +1059,7 @@ def _first_places(
     items: Int32,
     left: Int64,
 ) -> None:
-    """Treat candidates as lists with scores, and write each user's first places to `items`."""
+    """Rank candidates as lists with scores, and write each user's first places to `items`."""
     first_of_lists(
         items=listed,
         scores=scores.astype(np.float64),

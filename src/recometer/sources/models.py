@@ -24,7 +24,7 @@ from recometer.sources.scores import Scores
 if TYPE_CHECKING:
     import scipy.sparse
 
-# Parameter names of recommend(...), in lower case and without underscores.
+# Parameter names of recommend(...) for many users or one user, in lower case without underscores.
 MANY = {"users", "userids", "uids", "useridxs", "userindices", "useridx", "userindex", "userslist"}
 ONE = {"user", "userid", "uid", "u"}
 LENGTHS = {
@@ -40,8 +40,8 @@ LENGTHS = {
     ),
 }
 IMPLICIT = {"userid", "user_items", "N"}
-FILTER = "filter_already_liked_items"  # a parameter of implicit
-LEFT_OUT = -1e38  # implicit scores items that it leaves out with the lowest float32
+FILTER = "filter_already_liked_items"  # the parameter of implicit that removes past items
+LEFT_OUT = -1e38  # implicit gives lower scores (the lowest float32) to removed items
 WHAT = "What the model recommends"
 UNDERSTOOD = (
     "recommend(userid, user_items, N) as in implicit, or recommend(users, k) of users (or one "
@@ -59,13 +59,14 @@ class Wanted(NamedTuple):
     users : [n_users]
         Ids, or positions if `by_ids` is False.
     by_ids : bool
+        Whether the model takes ids of users.
     item_ids
-        Ids of the items, if the model knows them by position. None if the model returns ids, or if
-        test has positions, too.
+        Ids of the items if the model returns positions. None if the model returns ids, or if test
+        has positions, too.
     user_items : sparse [n_users, n_items] or None
         The users' past interactions, for implicit.
     seen : bool
-        Whether items that users already have may be recommended again.
+        Whether users' past items may be recommended again.
     """
 
     n: int
@@ -80,8 +81,8 @@ class Call(NamedTuple):
     """The way to call a model's recommend(...)."""
 
     kind: str  # "implicit" or "users"
-    users: str = ""  # the parameter of the users
-    length: str = ""  # the parameter of the lists' length
+    users: str = ""  # the parameter for the users
+    length: str = ""  # the parameter for the length of the lists
     one: bool | None = None  # whether recommend(...) takes one user at a time
 
 
@@ -191,7 +192,7 @@ def _items(found: Any) -> Any:
         items, scores = (in_numpy(one, WHAT) for one in found)
         try:
             scored = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
-        except ValueError:  # lists of unequal lengths, so this is a pair of items and scores
+        except ValueError:  # rows have unequal lengths, so this is a pair of items and scores
             scored = True
         if scored:
             return items
@@ -245,7 +246,7 @@ def _parameters(model: Any) -> list[inspect.Parameter] | None:
 
 def _not_understood(model: Any, others: Sequence[str]) -> InputTypeError:
     more = f": nothing says what {', '.join(others)} should be" if others else ""
-    if "dataset" in others:  # RecTools
+    if "dataset" in others:  # the model is from RecTools
         more += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
     return InputTypeError(
         f"{type(model).__name__}.{signature_of(model)} is not understood{more}. Hint: known are "
@@ -329,9 +330,9 @@ def from_model(
           if it returns ids of items, or `n_users` if it returns positions. The method may return
           arrays, lists, a dict or a data frame, with or without the scores of the items.
     n_users
-        For a torch module, and a model with ``recommend(...)``.
+        The number of users, for a torch module or a model with ``recommend(...)``.
     n_items
-        For a torch module.
+        The number of items, for a torch module.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row and column.
     user_features, item_features
@@ -340,7 +341,7 @@ def from_model(
         The length of the lists of ``recommend(...)``. Use the largest cut-off; if the model
         recommends training items again, add the number of a user's training items.
     user_items : sparse [n_users, n_items]
-        The interactions to which the model of implicit was fitted.
+        The interactions that the model of implicit was fitted to.
 
     Returns
     -------
@@ -406,7 +407,9 @@ def for_test(
     Parameters
     ----------
     model
+        The model, as in `from_model`.
     test, train
+        The data of the evaluation.
     n
         The largest cut-off. None means that some metric reads the whole ranking.
     seen
@@ -494,7 +497,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
-        # GPU models of implicit store their factors in a matrix type of implicit.
+        # GPU models of implicit store their factors in its own matrix type.
         factors.to_numpy() if hasattr(factors, "to_numpy") else factors
         for factors in (model.user_factors, model.item_factors)
     )
@@ -609,8 +612,8 @@ def _recommender(model: Any, options: Options) -> Lists:
     return lists_of(model, Wanted(options.n, users, by_ids, options.item_ids, options.user_items))
 
 
-# A predicate for a kind of model, the name of the kind, and a function that makes a source. The
-# first predicate that holds decides.
+# For each kind of model: a predicate, the name of the kind, and a function that makes a source. The
+# first predicate that is true for a model decides.
 Wrap = Callable[[Any, Options], Factors | Scores | Lists]
 KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
     (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),

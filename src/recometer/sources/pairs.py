@@ -1,4 +1,4 @@
-"""Pairs: scored pairs of a user and an item, which also contain the truth."""
+"""Ranks scored pairs of a user and an item, which also contain the true labels."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "
 
 
 class Pairs(Source):
-    """Scored pairs of a user and an item, which also contain the truth.
+    """Scored pairs of a user and an item, with the true label (a relevance or a rating).
 
     The candidates of a user are the user's rows, ranked by score. Rows that repeat a pair of user
-    and item are a single candidate, with their best score and the sum of their truths; a
+    and item are a single candidate, with their best score and the sum of their labels; a
     `DataWarning` counts them. The rules ``duplicates`` and ``repeated_test`` can change this.
-    Metrics of ratings read every row. As in `Scores`, a row with a score of -inf is not a
-    candidate, unless the rule ``infinite_scores`` ranks it. `evaluate` does not need a test:
-    ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because you choose the candidates, every
-    metric accepts any cut-off, even above their number.
+    Rating metrics read every row. As in `Scores`, a row with a score of -inf is not a
+    candidate, unless the rule ``infinite_scores`` ranks it. `evaluate` needs no test data:
+    ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because you choose the candidates, any
+    metric accepts any cut-off, even above the number of candidates.
 
     Parameters
     ----------
@@ -66,28 +66,28 @@ class Pairs(Source):
         ``user=["user", "session"]``, each session of a user is ranked separately, as in
         `Interactions.of`.
     relevance
-        Column of the relevance of the item for the user.
+        The column with the relevance of the item for the user.
     rating
-        Column of the true rating, which `score` predicts. The metrics of ratings (rmse,
+        The column with the true rating, which `score` predicts. Rating metrics (rmse,
         rated_precision@k, ...) need it. By default, a column with a common name for relevance or
-        rating is used. With ``relevance=False, rating=False``, the rows have no truth, and you pass
-        test to `evaluate` as usual.
+        rating is used. With ``relevance=False, rating=False``, the rows have no labels, and you
+        pass test data to `evaluate` as usual.
     threshold
-        A row is relevant if its truth is at least this number, and recommended if its score is.
+        A row is relevant if its label is at least this number, and recommended if its score is.
         Without a threshold, the rule ``relevant_from`` decides: by default, a row is relevant if
-        its truth is above 0. The metrics rated_precision and rated_recall need a threshold. If
-        users have thresholds of their own, subtract them from both columns, and pass 0.
+        its label is above 0. The metrics rated_precision and rated_recall need a threshold. If
+        users have individual thresholds, subtract them from both columns, and pass 0.
 
     Notes
     -----
-    Rows without a truth (missing or NaN) are left out, and the result counts them. Leave out rows
+    Rows without a label (missing or NaN) are left out, and the result counts them. Leave out rows
     whose label marks padding, such as -100, before you make pairs. NaN scores
     follow the rule ``nan_scores``, and infinite scores the rule ``infinite_scores``.
 
     Raises
     ------
     InputError
-        If there are no rows, if no row has a truth, or if the threshold does not fit.
+        If there are no rows, if no row has a label, or if the threshold does not fit.
     InputTypeError
         If the argument is not a frame, or the type of a column is not supported.
     ColumnError
@@ -142,8 +142,8 @@ class Pairs(Source):
     ) -> Pairs:
         """Read the pairs of some users (or none), while others are read elsewhere.
 
-        `columns` maps the parameters of the class to the names of all columns. `every_item` are the
-        ids of all users' items, sorted and distinct; None means the ids found here.
+        `columns` maps parameters of the class to names of columns. `every_item` has the sorted,
+        distinct ids of all users' items; None means the items in this frame.
         """
         pairs = cls.__new__(cls)
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
@@ -174,7 +174,7 @@ class Pairs(Source):
             Instead of `groups`, the number of rows of each user, if users' rows are adjacent.
             LightGBM calls this ``group``.
         threshold
-            As for the class.
+            See the class.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class Pairs(Source):
 
     @property
     def truth_in_words(self) -> str:
-        """The part of the description about the truth."""
+        """The part of the description about the labels."""
         names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
         stated = "" if self._threshold is None else f", relevant from {self._threshold:g}"
         return f", {names[self._rows.kind]}{stated}"
@@ -240,7 +240,7 @@ class Pairs(Source):
         )
 
     def _with(self, rows: PairRows) -> Pairs:
-        """Return a copy with other rows."""
+        """Return a copy of these pairs with other rows."""
         part = copy.copy(self)
         vars(part).pop("facts", None)
         part._rows = rows
@@ -249,7 +249,7 @@ class Pairs(Source):
 
     @cached_property
     def facts(self) -> Facts:
-        """The rows and their ids, the truth of each pair, and the threshold."""
+        """The rows and their ids, the label of each pair, and the threshold."""
         rows, truth, threshold = self._rows, self._truth(), self._threshold
         names = ("user", "item", "score", "truth", "user_ids", "item_ids")
         arrays = {name: getattr(rows, name) for name in names}
@@ -262,7 +262,7 @@ class Pairs(Source):
         )
 
     def _truth(self) -> Interactions | None:
-        """Return the truth of each pair: the sum over the rows that repeat it."""
+        """Return the label of each pair: the sum over the rows that repeat the pair."""
         rows = self._rows
         if rows.truth is None:
             return None
@@ -287,13 +287,13 @@ class Pairs(Source):
         return len(self._rows.user) - len(self._first)
 
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each pair, or of each judged item of test; see `Ranks`."""
+        """Return the rank of each pair, or of each judged test item; see `Ranks`."""
         return self._once(request)._rank(request)[0]
 
     def _once(self, request: Request) -> Pairs:
         """Return a copy with each pair only once, unless the rule `duplicates` keeps all rows.
 
-        The rows that remain get the truth of their pair, unless each row is a separate item.
+        The remaining rows get the labels of their pairs, unless each row is a separate item.
         """
         rows, rules = self._rows, request.protocol
         if not self.n_repeated or rows.truth is None or rules.duplicates == "joined":
@@ -305,12 +305,12 @@ class Pairs(Source):
 
     def _found_once(self, request: Request) -> Pairs:
         rows, first, rules, test = self._rows, self._first, request.protocol, request.test
-        if len(test) != len(first):  # test has other users than these pairs
+        if len(test) != len(first):  # the users of test and of these pairs differ
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
         if self._threshold is not None and rules.repeated_test == "once":
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
-        matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold for added values
+        matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold for sums
         assert test.values is not None
         again = np.diff(first, append=len(rows.user))
         if rules.duplicates == "removed":
@@ -344,7 +344,7 @@ class Pairs(Source):
     def _threshold_under(self, protocol: Protocol) -> float | None:
         rule = protocol.relevant_from
         if self._threshold is not None:
-            # A convention's rule is not about ratings if it has no threshold.
+            # Without a threshold, the rule of a convention does not concern ratings.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
                     f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
@@ -356,7 +356,7 @@ class Pairs(Source):
     def top(self, request: Request, k: int) -> TopLists:
         """Return the items of each user's best k rows; see `TopLists`."""
         once = self
-        if self.n_repeated:  # a list has each item only once
+        if self.n_repeated:  # a list must not repeat an item
             removed = request.protocol.replace(duplicates="removed")
             once = self._once(dataclasses.replace(request, protocol=removed))
         return _top_lists.lists(once, request, k, once._best)
@@ -395,11 +395,11 @@ class Pairs(Source):
     ) -> tuple[Aligned, Int64, Entries, Places]:
         """Return the rows of the test users, their kinds, and the places of candidates.
 
-        With `every_row`, -inf is a score like any other, which metrics of ratings need.
+        With `every_row`, -inf is a score like any other, as rating metrics require.
         """
         table, own = self._rows, self.facts.truth
         self._check(request, own is not None)
-        # Rows that repeat a pair keep their own truths, which `with_truth` reads.
+        # Rows that repeat a pair keep their own labels, which `with_truth` reads.
         own = None if own is None else matching.settled_repeats(own, "largest")
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
@@ -412,7 +412,7 @@ class Pairs(Source):
         return aligned, rows, entries, places
 
     def _rank(self, request: Request, every_row: bool = False) -> tuple[Ranks, Int64]:
-        """Return the ranks and, if these pairs contain the truth, the row of each judged item."""
+        """Return the ranks and, if these pairs have labels, the row of each judged item."""
         table = self._rows
         own = self.facts.truth
         aligned, rows, entries, places = self._place(request, every_row)
@@ -483,7 +483,7 @@ class Pairs(Source):
 
 
 def _marked(ranks: Ranks, n_items: int) -> Ranks:
-    """Mark all rows of a pair but the best as repeated; they do not count as relevant."""
+    """Mark all but the best row of each pair as repeated; marked rows do not count as relevant."""
     _, best = np.unique(ragged.pairs(ranks.user, ranks.item, n_items), return_index=True)
     repeated = np.ones(len(ranks.item), bool)
     repeated[best] = False
@@ -492,7 +492,7 @@ def _marked(ranks: Ranks, n_items: int) -> Ranks:
 
 
 class Judged(NamedTuple):
-    """The judged items, user by user; `at` is their place among the candidate rows, or -1."""
+    """The judged items, user by user; `at` has the position of each item's candidate row, or -1."""
 
     indptr: Int64
     item: npt.NDArray[np.integer[Any]]
@@ -503,7 +503,7 @@ class Judged(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Entries:
-    """The rows of the test users, in the order of users and items."""
+    """The rows of the test users, sorted by user and item."""
 
     user: Int64  # test users
     item: Int64  # positions among the sorted item ids
@@ -562,7 +562,7 @@ class Entries:
         return Judged(indptr, self.item[stays], gain, relevant, at), rows
 
     def in_test(self, aligned: Aligned) -> Judged:
-        """Return the judged items of a separate test, each with its place among the rows."""
+        """Return the judged items of separate test data, each with the position of its row."""
         indptr, item = aligned.judged_indptr, aligned.item
         keys = ragged.pairs(self.user, self.item, self.n_items)[self.candidate]
         wanted = ragged.numbered(indptr, item, self.n_items)
@@ -573,7 +573,7 @@ class Entries:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """The place of each row among the user's rows, in the order of the rows; see `Ranks`."""
+    """The rank of each row among its user's rows, in the order of the rows; see `Ranks`."""
 
     above: Int64
     tied: Int64
@@ -639,18 +639,18 @@ TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
 
 @dataclasses.dataclass(frozen=True)
 class PairRows:
-    """Scored pairs, by user, then item, then truth, then score."""
+    """Scored pairs, sorted by user, item, label and score, in this order."""
 
     user: Int64  # positions among the ids, or among all users
     item: Int64
     score: Float64  # NaN if missing
-    truth: Float64 | None  # relevance or true rating
-    kind: Truth | None  # whether the truth is relevance or rating, if there is any
+    truth: Float64 | None  # the labels: relevance or true ratings
+    kind: Truth | None  # the kind of the labels, if there are any
     user_ids: Ids | None  # sorted and distinct; None for positions
     item_ids: Ids | None
     n_users: int
     n_items: int
-    n_without_truth: int  # number of rows that were left out
+    n_without_truth: int  # number of rows that were left out, because they have no label
 
 
 def from_frame(data: Any, **given: object) -> PairRows:
@@ -682,7 +682,7 @@ def from_frame(data: Any, **given: object) -> PairRows:
 
 
 def with_items(rows: PairRows, item_ids: Array) -> PairRows:
-    """Return the same rows with additional items; `item_ids` are sorted and distinct."""
+    """Return the same rows with a larger set of items; `item_ids` are sorted and distinct."""
     assert rows.item_ids is not None
     places = ids.match(rows.item_ids, item_ids, "item ids of Pairs")
     return dataclasses.replace(
@@ -730,7 +730,7 @@ def _sorted(
     truth: Float64 | None,
     kind: Truth | None,
 ) -> PairRows:
-    """Leave out rows without truth, and sort the rest, so that the order of rows has no effect."""
+    """Leave out rows without labels, and sort the rest, so that the order of rows has no effect."""
     n = len(score)
     user, user_ids = users if users is not None else (np.zeros(n, np.int64), None)
     # Without items, each row is a separate item, in the order of the data.
@@ -760,7 +760,8 @@ def _sorted(
 def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -> PairRows:
     """Return a row for each pair, with its best score.
 
-    `first` is the first row of each pair, `truth` is its truth, and `nan` is the rule for NaN.
+    `first` is the first row of each pair, `truth` is the pair's label, and `nan` is the rule for
+    NaN scores.
     """
     best = np.fmax if nan == "last" else np.maximum
     return dataclasses.replace(
@@ -773,7 +774,7 @@ def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -
 
 
 def check_rows(rows: PairRows) -> None:
-    """Refuse pairs without rows, or if no row has a truth."""
+    """Refuse pairs without rows, and pairs without labels."""
     if len(rows.user):
         return
     if not rows.n_without_truth:
@@ -788,7 +789,7 @@ def check_rows(rows: PairRows) -> None:
 def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
     """Return the name of the column for each option."""
     named = [option for option in TRUTHS if isinstance(given[option], str)]
-    # If the caller names a column of relevance or of ratings, do not look for the other.
+    # If the caller names the relevance or the rating column, do not search for the other one.
     wanted = {
         option: False if named and option in TRUTHS and option not in named else name
         for option, name in given.items()

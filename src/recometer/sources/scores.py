@@ -1,4 +1,4 @@
-"""Scores: a dense matrix of scores, or a function that returns them batch by batch."""
+"""Ranks by scores, from a dense matrix or from a function that returns them batch by batch."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from recometer.sources._torch import Pieces
 from recometer.sources.alignment import Aligned
 from recometer.sources.base import Facts, Request
 
-# Memory of a batch's scores. Batches of a matrix are small, so that Ctrl-C and the progress bar
-# respond. Batches of a function are larger, because models are faster on many users at once. The
-# same holds for reading a matrix in which a user's scores are not contiguous.
+# The memory for the scores of a batch. Batches of a matrix are small, so that Ctrl-C takes effect
+# and the progress bar moves. Batches of a function are larger, because models are faster on many
+# users at once. So are batches of a matrix in which a user's scores are not contiguous.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
 NAMED = 3  # maximum number of users that a message names
@@ -44,14 +44,14 @@ class Scores(ScoredInBatches):
         mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and read some rows at a time;
         or a function that takes an int64 array of user rows and returns their scores,
         [len(rows), n_items]. float32 and float64 are used unchanged, float16 becomes float32,
-        and integers become float64. An item with a score of -inf (or a masked one, in a masked
+        and integers become float64. An item with a score of -inf (or a masked score, in a masked
         array) is not a candidate of the user.
 
         Only one thread at a time calls the function, for as many users as fit into 64 MiB of
         scores (at most 1,024). The next batch is requested while the previous batch is counted. The
         function may use the same buffer for all results, because they are copied.
     n_users, n_items
-        Required for a function, unless the ids imply them.
+        The numbers of users and items, which a function needs unless the ids imply them.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row and column. Without them, row u is user u of test.
 
@@ -118,12 +118,12 @@ class Scores(ScoredInBatches):
 
     @property
     def on_device(self) -> bool:
-        """Whether the scores are on another device than the CPU."""
+        """Whether the scores are on a device other than the CPU."""
         return is_tensor(self._matrix)
 
     @property
     def kind(self) -> str:
-        """The content of a matrix, as `describe` words it."""
+        """The part of the description about the matrix."""
         return "" if self._matrix is None else f", {dtype_and_device(self._matrix)}"
 
     def describe(self) -> str:
@@ -187,14 +187,14 @@ class Scores(ScoredInBatches):
                 f"The function of Scores returned shape {tuple(scores.shape)} for "
                 f"{self._whom(rows)}, expected {expected}: a row per user, a column per item."
             )
-        # A copy: the function may write its next result into the same memory.
+        # Copy the scores, because the function may write its next result into the same memory.
         if is_tensor(scores):
             of_users = _exact(scores)
             return _torch.as_numbers(of_users, "The result of the function of Scores").clone()
         return np.array(_exact(scores), dtype=_precision(scores), order="C")
 
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each judged item of each user of test; see `Ranks`."""
+        """Return the rank of each judged item of each test user; see `Ranks`."""
         with self._files:
             return super().rank(request)
 
@@ -219,7 +219,7 @@ class Scores(ScoredInBatches):
         )
 
     def _whom(self, rows: Int64) -> str:
-        """Name users for a message, by their ids if they have any."""
+        """Return the users' ids (or else their positions) for a message."""
         if follow(rows):
             numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
         else:
@@ -260,7 +260,7 @@ def _dense(given: object, what: str) -> Any:
 
 
 def _are_numbers(scores: Any) -> bool:
-    """Return whether these are real numbers."""
+    """Return whether scores are real numbers."""
     return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
 
 
@@ -274,7 +274,7 @@ def _precision(scores: Array) -> type[np.float32 | np.float64]:
 
 
 def _exact(scores: Any) -> Any:
-    """Return scores, an array or a tensor; refuse integers that are equal in float64."""
+    """Convert 64-bit arrays to float64; refuse different integers that float64 makes equal."""
     if is_tensor(scores):
         if scores.dtype.itemsize == 8 and not scores.is_floating_point():
             in_float64(to_numpy(scores), "scores of a user")

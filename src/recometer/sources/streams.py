@@ -1,4 +1,4 @@
-"""Model output that arrives in batches: scores, lists, or candidates with the truth.
+"""Model output that arrives in batches: scores, lists, or candidates with labels.
 
 Each batch is ranked when it arrives, or together with other small batches. Only the counts of
 `Ranks` are kept. They take little memory, and do not depend on the order or size of the batches.
@@ -40,7 +40,8 @@ from recometer.sources.scores import MATRIX_BYTES, Scores
 Work = RankWork | TopWork
 NO_BATCH = "are in no batch of the stream"  # how messages describe test users without a batch
 PER_ROW = ("above", "tied", "before", "score")  # fields of `RankWork` with an entry per row
-# The counts that depend on the lists; all others depend only on test, train and candidates.
+# Names of the counts that depend on the lists; the other counts only depend on test, train and
+# candidates.
 COUNTS_OF_LISTS = (
     "cut_in_ties",
     "list_duplicates",
@@ -54,7 +55,7 @@ COUNTS_OF_LISTS = (
     "users_unknown",
 )
 ANY_ITEMS = int(np.iinfo(np.int32).max)
-PENDING_ENTRIES = 2**18  # number of entries of lists that are ranked together
+PENDING_ENTRIES = 2**18  # pending lists are ranked before they exceed this many entries
 
 
 class Streamed(abc.ABC):
@@ -84,7 +85,7 @@ class Streamed(abc.ABC):
 
     @abc.abstractmethod
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users in both keep the counts of this one."""
+        """Add the state of another stream; users in both streams keep the counts of this one."""
 
 
 class OfTest(Streamed, Source):
@@ -97,12 +98,12 @@ class OfTest(Streamed, Source):
     ranked
         Whether `rank` will be called.
     k
-        The number of places that `top` must return; None if it will not be called.
+        The number of places that `top` must return; None if `top` will not be called.
 
     Attributes
     ----------
     came : bool [n_users]
-        Whether each user of test was in a batch.
+        Whether each test user was in a batch.
     """
 
     def __init__(self, request: Request, ranked: bool, k: int | None) -> None:
@@ -149,7 +150,7 @@ class OfTest(Streamed, Source):
         return both
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users in both keep the counts of this one."""
+        """Add the state of another stream; users in both streams keep the counts of this one."""
         self.came[state["users"]] = True
         for user_ids in state["strangers"]:
             self.add_strangers(user_ids)
@@ -168,8 +169,8 @@ def union(parts: Sequence[Array]) -> Array:
 class StreamedScores(OfTest):
     """Scores of all items, counted directly into the arrays of all test users.
 
-    `index` has the items of the stream and the test users; test and train are matched with it
-    only once. For the other parameters, see `OfTest`.
+    `index` has the items of the stream and the test users; test and train are matched with the
+    index only once. For the other parameters, see `OfTest`.
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
@@ -246,7 +247,7 @@ class StreamedScores(OfTest):
         return _top_lists.finished(aligned, work.best, k, n_catalogue=aligned.n_items)
 
     def _only_known(self, aligned: Aligned) -> Aligned:
-        """Return a copy in which the source knows only the users in the batches."""
+        """Return a copy in which only the users in the batches are known."""
         came, test = self.came, self._asked.test
         if came.all():
             return aligned.anew()
@@ -281,7 +282,7 @@ class StreamedScores(OfTest):
         return super().state() | {"kind": self._kind, "counted": counted}
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users in both keep the counts of this one."""
+        """Add the state of another stream; users in both streams keep the counts of this one."""
         users = state["users"]
         is_new, taken = ~self.came[users], np.zeros(len(self.came), bool)
         taken[users[is_new]] = True
@@ -356,7 +357,7 @@ def _entries(work: Work, name: str, users: Bool) -> Bool:
 
 
 class Batch(NamedTuple):
-    """Lists, the ids of the users whose lists are read, and their places in test."""
+    """Lists, the ids of the users whose lists are read, and these users' positions in test."""
 
     lists: Lists
     users: Array
@@ -369,7 +370,7 @@ class Batch(NamedTuple):
 
 
 class ListsOfPositions:
-    """Lists of item positions with equal lengths, each for a different user of test.
+    """Lists of item positions with equal lengths, each for a different test user.
 
     Parameters
     ----------
@@ -380,7 +381,7 @@ class ListsOfPositions:
     n_items
         The number of items.
     came : bool [n_users]
-        Whether each user of test has a list; `add` marks the users of its batch.
+        Whether each test user has a list; `add` marks the users of its batch.
     """
 
     def __init__(self, most: int, length: int, n_items: int, came: Bool) -> None:
@@ -427,7 +428,7 @@ class ListsOfPositions:
         return Batch(_lists_of(self._items[begin:end], request, users), users, places)
 
     def of_all(self, request: Request) -> Lists:
-        """Return the lists in the order of test; every user of test must have one."""
+        """Return the lists in the order of the test users; every test user must have one."""
         n = self.n_lists
         items, places = self._items[:n], self._places[:n]
         if not follow(places):  # if they are consecutive, they start at 0
@@ -447,8 +448,8 @@ def _lists_of(items: Int32, request: Request, user_ids: Array | None) -> Lists:
 def can_hold_positions(request: Request) -> bool:
     """Return whether lists of positions need no matching of item ids or sets of items.
 
-    Then, an error can only concern a single list. With matching, the first batch must be ranked
-    immediately to find other errors.
+    If so, an error can only concern a single list. Otherwise, the first batch must be ranked
+    immediately, to find errors in the matching.
     """
     test, train = request.test, request.train
     if test.item_ids is not None or request.candidates is not None or request.exclude is not None:
@@ -466,7 +467,7 @@ def can_hold_positions(request: Request) -> bool:
 
 
 class StreamedLists(OfTest):
-    """Lists, ranked only for their users; small batches wait until they can be ranked together.
+    """Lists that are ranked only for their users; small batches are collected and ranked together.
 
     `counts_others` says whether to count users with a list who are not in test. For the other
     parameters, see `OfTest`.
@@ -483,9 +484,9 @@ class StreamedLists(OfTest):
             )
         super().__init__(request, ranked, k)
         self._counts_others, self._holds_positions = counts_others, can_hold_positions(request)
-        # Records of a single batch with all users, until another batch is ranked.
+        # Ranks and lists of a single batch with all users, until another batch is ranked.
         self._complete: tuple[Ranks | None, TopLists | None] | None = None
-        self._facts: tuple[int, Facts] | None = None  # number of lists, and their facts
+        self._facts: tuple[int, Facts] | None = None  # facts about this many lists
         # `_n_ignored` and `_n_repeats` count users and repeats in lists that were not ranked.
         self._n_lists = self._n_ignored = self._n_repeats = 0
         self._widest = 0
@@ -494,11 +495,11 @@ class StreamedLists(OfTest):
         self._items = ItemCodes()
         self._pending: list[Batch] = []
         self._n_pending = 0  # number of pending entries
-        self.positions: ListsOfPositions | None = None  # further pending lists
+        self.positions: ListsOfPositions | None = None  # pending lists of item positions
 
     @cached_property
     def _request(self) -> Request:
-        """The request for batches, in which users have ids."""
+        """The request for ranking batches, in which users have ids."""
         # Use a separate memory, because no other call can use the matches of a batch.
         return dataclasses.replace(_with_user_ids(self._asked), memory=Memory())
 
@@ -508,11 +509,11 @@ class StreamedLists(OfTest):
         Parameters
         ----------
         batch
-            Lists whose users have ids; these are positions if test has no ids.
+            Lists whose users have ids; the ids are positions if test has no ids.
         users
             The ids of the users whose lists are read.
         places : int64 [n]
-            The places of these users in test, or -1 for users who are not in test.
+            The positions of these users in test, or -1 for users who are not in test.
         """
         added = Batch(batch, users, places)
         whole = len(users) == batch.n_lists and all_of(places >= 0)
@@ -530,13 +531,13 @@ class StreamedLists(OfTest):
         self.came[places] = True
 
     def take_indices(self, items: Array, places: Int64) -> bool:
-        """Add lists of item positions, if they need no other check or conversion.
+        """Add lists of item positions, if they need no further check or conversion.
 
         Parameters
         ----------
         items : int64 or int32 [n, k], padded with -1
         places : int64 [n]
-            The places of the users in test.
+            The positions of the users in test.
 
         Returns
         -------
@@ -593,7 +594,7 @@ class StreamedLists(OfTest):
         request = self._narrowed(np.sort(places[in_test]), others)
         ranks = lists = None
         if not request.test.n_users:
-            if request.protocol.duplicates != "removed":  # repeats count for users not in test, too
+            if request.protocol.duplicates != "removed":  # also for users who are not in test
                 anybody = self._narrowed(np.zeros(1, np.int64), others)
                 self._n_repeats += source.rank(anybody).counts.get("list_repeats", 0)
             self._n_ignored += len(users)
@@ -611,16 +612,16 @@ class StreamedLists(OfTest):
         self._n_lists += len(users)
 
     def _rank_all(self, source: Lists) -> None:
-        """Rank lists of all test users, in the order of test, as a single call would."""
+        """Rank lists of all test users, in the order of test, as `evaluate` would do."""
         ranks = source.rank(self._asked) if self._is_ranked else None
         lists = None if self._k is None else source.top(self._asked, self._k)
         self._complete = ranks, lists
-        if self._n_lists:  # earlier lists were of users who are not in test
+        if self._n_lists:  # earlier lists belong to users who are not in test
             self._keep_complete()
         self._n_lists += source.n_lists
 
     def _keep_complete(self) -> None:
-        """Move the records of a batch with all users to the records of other batches."""
+        """Add the ranks and lists of a batch with all users to the records of the other batches."""
         if self._complete is not None:
             self._keep(*self._complete)
             self._ids, self._complete = [self._user_ids], None
@@ -636,7 +637,7 @@ class StreamedLists(OfTest):
             self._listed.add(self._of_codes(lists))
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
-        """Return the request for only some test users, and for some who are not in test."""
+        """Return the request for some test users, and for some users who are not in test."""
         request = self._request
         test = request.test.select_users(places)
         if len(others):
@@ -657,7 +658,7 @@ class StreamedLists(OfTest):
         return dataclasses.replace(ranks, item=item, item_ids=None, counts=counts)
 
     def _of_codes(self, lists: TopLists) -> TopLists:
-        """Return lists of `ItemCodes`, padded to a common width, with the counts of lists."""
+        """Return lists with `ItemCodes` as items, padded to a common width."""
         self._widest = max(self._widest, lists.depth)
         assert self._k is not None
         items = np.full((lists.n_users, self._k), -1)
@@ -731,7 +732,7 @@ class StreamedLists(OfTest):
         )
 
     def _absent(self, request: Request) -> tuple[Request | None, Int64]:
-        """Return the request for users without a list, and the number of each user's record.
+        """Return the request for users without a list, and the position of each user's record.
 
         The records of users without a list follow the records of the batches.
         """
@@ -745,7 +746,7 @@ class StreamedLists(OfTest):
         return dataclasses.replace(request, test=test.select_users(absent)), order
 
     def _counts(self, base: Mapping[str, int], recorded: Mapping[str, int]) -> dict[str, int]:
-        """Return the counts of all users: from `base` if no list changes them, or from records."""
+        """Return the counts over all users; those that depend on lists are from `recorded`."""
         more = {"list_users_ignored": self._n_ignored}
         if "list_repeats" in recorded:
             more["list_repeats"] = self._n_repeats
@@ -774,7 +775,7 @@ class StreamedLists(OfTest):
         }
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users in both keep the counts of this one."""
+        """Add the state of another stream; users in both streams keep the counts of this one."""
         self._keep_all()
         theirs = np.concatenate(state["ids"]) if state["ids"] else self._user_ids[:0]
         new = np.flatnonzero(ids.match(theirs, self._recorded_users, "user ids", "user ids") < 0)
@@ -861,7 +862,7 @@ def _with_user_ids(request: Request) -> Request:
     users = np.arange(request.test.n_users)
     test, train = dataclasses.replace(request.test, user_ids=users), request.train
     if train is not None and train.user_ids is None:
-        SourceIndex.of_data(train, "train").users_of(request.test)  # refuses other user counts
+        SourceIndex.of_data(train, "train").users_of(request.test)  # checks the number of users
         train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
     return dataclasses.replace(request, test=test, train=train)
 
@@ -871,7 +872,7 @@ def _counts_of_lists(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 class StreamedPairs(Streamed):
-    """Scored candidates with the truth; all candidates of a user come in the same batch.
+    """Scored candidates with labels; all candidates of a user are in the same batch.
 
     Parameters
     ----------
@@ -903,7 +904,7 @@ class StreamedPairs(Streamed):
         return self._users.contain(user_ids)
 
     def add(self, batch: Pairs, request: Request) -> None:
-        """Rank a batch of candidates of new users; the test of `request` is their truth."""
+        """Rank a batch of candidates of new users, whose labels are the test data of `request`."""
         test = request.test
         self._check_ids(test)
         if test.item_ids is not None and self._items is None:
@@ -923,7 +924,7 @@ class StreamedPairs(Streamed):
         self._has_threshold = batch.facts.threshold
 
     def _check_ids(self, test: Interactions) -> None:
-        """Refuse a batch with ids of users or items if earlier batches had none, or vice versa."""
+        """Refuse a batch that has user or item ids if earlier batches had none, or vice versa."""
         if not self._n_users:
             return
         for what, before, now in (
@@ -937,7 +938,7 @@ class StreamedPairs(Streamed):
                 )
 
     def _of_codes(self, ranks: Ranks) -> Ranks:
-        """Return ranks with `ItemCodes` as items; all are 0 if each row is a separate item."""
+        """Return ranks whose items are `ItemCodes`; all are 0 if each row is a separate item."""
         if self._items is None:
             return dataclasses.replace(ranks, item=np.zeros_like(ranks.item))
         return _renumbered(ranks, self._items.add(ranks.item_ids), None)
@@ -997,7 +998,7 @@ class StreamedPairs(Streamed):
         return np.zeros(0, np.int64) if isinstance(users, int) else users[self.came(users)]
 
     def merge(self, state: Mapping[str, Any]) -> None:
-        """Add the state of another stream; users in both keep the counts of this one."""
+        """Add the state of another stream; users in both streams keep the counts of this one."""
         users = state["users"]
         if isinstance(users, int):
             new = np.arange(users)
@@ -1036,10 +1037,10 @@ def _renumbered(ranks: Ranks, numbers: Int64 | None, item_ids: Array | None) -> 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class CountedPairs(Source):
-    """Candidates with known ranks, and the truth.
+    """Candidates with known ranks, and their labels.
 
-    `truth_words` are for `describe`. `has_threshold` says whether a threshold decides what is
-    relevant, and `n_repeated` is the number of rows that repeat a pair.
+    `truth_words` is the part of the description about the labels. `has_threshold` says whether a
+    threshold decides what is relevant, and `n_repeated` is the number of rows that repeat a pair.
     """
 
     ranks: Ranks
@@ -1057,7 +1058,7 @@ class CountedPairs(Source):
 
     @cached_property
     def facts(self) -> Facts:
-        """The counts, and the truth."""
+        """The counts, and the labels."""
         names = ("indptr", "above", "tied", "before", "gain", "relevant")
         return Facts(
             {"user_ids": self.user_ids, **{name: getattr(self.ranks, name) for name in names}},
@@ -1069,7 +1070,7 @@ class CountedPairs(Source):
         )
 
     def _truth(self) -> Interactions:
-        """Return the truth of each pair, or the highest truth if rows repeat the pair."""
+        """Return the label of each pair, or the highest label if rows repeat the pair."""
         ranks = self.ranks
         order, item = np.arange(len(ranks.item)), ranks.item
         if ranks.item_ids is not None:
@@ -1096,11 +1097,11 @@ class CountedPairs(Source):
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
-# The numbers of an array (a single number if all are equal), its shape and its dtype. These are
-# plain types, so that a pickled state does not refer to classes of recometer.
+# An array in packed form: its numbers (only one number if all are equal), its shape and its dtype.
+# These are plain types, so that a pickled state does not refer to classes of recometer.
 Packed = tuple[Array, tuple[int, ...], str]
-NESTED = {"ranks": Ranks}  # records inside a record, by the name of the field
-# Records are packed when they have this many users, or when there are this many records.
+NESTED = {"ranks": Ranks}  # classes of records inside a record, by the name of the field
+# Records are packed when they have this many users, or when this many records have arrived.
 USERS_AT_ONCE = 2**12
 RECORDS_AT_ONCE = 64
 
@@ -1116,7 +1117,7 @@ def pack(array: Array) -> Packed:
 
 
 def unpack(packed: Packed) -> Array:
-    """Return the original array of a packed one."""
+    """Return the array that was packed."""
     numbers, shape, dtype = packed
     if numbers.size != math.prod(shape):
         return np.full(shape, numbers[0], dtype)
@@ -1234,7 +1235,7 @@ class Buffer(Generic[AnyRecord]):
 
 
 def with_equal_columns(parts: list[Ranks]) -> list[Ranks]:
-    """Add the optional columns that any part has to all parts."""
+    """Give every part the optional columns that any of the parts has."""
     by_rank = any(part.by_rank for part in parts)
     defaults = {"repeated": False, "score": np.nan}
     wanted = [name for name in defaults if any(getattr(part, name) is not None for part in parts)]

@@ -1,4 +1,4 @@
-"""Cut: only the first places of another source's ranking."""
+"""Cuts the lists of another source after the first places."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Cut(Source):
     Training items are removed first, so they take no places. If the cut splits a group of equal
     scores, the items that the tie rule puts first stay. Under a rule that does not order them
     (``"expected"``, ``"optimistic"``, ``"pessimistic"``, ``"random"``), the items with lower ids
-    stay, and users with an item of test among these scores are counted as ``cut_in_ties``.
+    stay, and users with a test item among these scores are counted as ``cut_in_ties``.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
     room = depth - ranks.above
     split = kept & (ranks.tied >= room)
     tied = np.where(split, room - 1, ranks.tied)
-    # Items with higher ids stay, so no longer count items before them that were cut off.
+    # Items with higher ids stay, so do not count the items with lower ids that were cut off.
     gone = ranks.tied - tied if ties == "item_desc" else 0
     counts = dict(ranks.counts)
     if ties not in ("item", "item_desc", "input", "as_ranked") and split.any():
