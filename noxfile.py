@@ -26,7 +26,7 @@ RIVALS = {
     "sklearn": ["scikit-learn"],
     "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
-    "warprec": [TORCH, "warprec"],  # needs Python 3.12; there, lenskit is the 2026 version too
+    "warprec": [TORCH, "warprec"],  # needs Python 3.12, which also selects lenskit 2026
     "xgboost": ["xgboost"],
 }
 # Libraries with a migration guide in docs/ (from_*.md). Spark needs Java, and R needs Matrix and

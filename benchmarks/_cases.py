@@ -1,4 +1,4 @@
-"""The evaluated cases: sizes and data, which are the same for all contestants."""
+"""The sizes and data of the benchmark cases, which are the same for all contestants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Case:
     n_relevant: int = 10
     n_train: int = 51
     dtype: str = "float32"
-    mapped: bool = False  # item factors in a memory-mapped file
+    mapped: bool = False  # whether the item factors are in a memory-mapped file
 
     def but(self, name: str, **changes: Any) -> Case:
         """Return a copy of this case with some changes."""

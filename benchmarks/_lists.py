@@ -25,7 +25,7 @@ METRICS = ("ndcg", "recall", "precision", "ap", "rr", "hit", "rprecision")
 
 
 class Contestant(NamedTuple):
-    """A timed call, and how its result becomes {metric: mean}."""
+    """A timed call, and the function that converts its result to {metric: mean}."""
 
     call: Call
     means: Callable[[Any], dict[str, float]]
@@ -33,7 +33,7 @@ class Contestant(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Lists and test as arrays: items [n_users, LENGTH], best first, and the pairs of test."""
+    """Lists and test data as arrays: items [n_users, LENGTH], best first, and the test pairs."""
 
     lists: Array
     test_users: Array
@@ -57,7 +57,7 @@ class Data:
 
     @property
     def n_users(self) -> int:
-        """Number of users, each with a list."""
+        """The number of users, each of whom has a list."""
         return len(self.lists)
 
     def first(self, n_users: int) -> Data:
@@ -181,7 +181,7 @@ def ranx(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
 
     names = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate", "r-precision")
     metrics = [name if name == "r-precision" else f"{name}@{K}" for name in names]
-    # Its frames contain text ids, so a user with integers has to convert them.
+    # The frames of ranx contain text ids, so a user with integer ids has to convert them.
     texts = pl.col("user_id", "item_id").cast(pl.String)
     columns = {"q_id_col": "user_id", "doc_id_col": "item_id", "score_col": "score"}
 
@@ -211,8 +211,8 @@ def torchmetrics(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
     }
 
     def call() -> dict[str, float]:
-        # It takes scored pairs and never recommends scores that are not positive, so test items
-        # that are in no list come last, with score 0.
+        # torchmetrics takes scored pairs and never recommends an item whose score is not positive,
+        # so test items that are in no list come last, with score 0.
         on = ["user_id", "item_id"]
         pairs = lists.join(test.with_columns(target=pl.lit(True)), on=on, how="full", coalesce=True)
         columns = (
@@ -231,7 +231,7 @@ def torchmetrics(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
     return Contestant(call, dict)
 
 
-# Definitions that differ: RecTools' R-precision divides the hits among the first k, not R, by R;
+# Some definitions differ: RecTools' R-precision divides the hits among the first k, not R, by R;
 # torchmetrics divides AP by the number of relevant items that were found.
 DIFFERENT = {
     "rectools": {"rprecision"},

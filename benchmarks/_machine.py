@@ -21,7 +21,7 @@ PACKAGES = (
 
 
 def describe() -> dict[str, Any]:
-    """Return processor, memory, instruction sets and versions."""
+    """Return the processor, the memory, the instruction sets and the package versions."""
     return {
         "date": datetime.date.today().isoformat(),
         "processor": _first_line("/proc/cpuinfo", "model name") or platform.processor(),

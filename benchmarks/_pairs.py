@@ -1,4 +1,4 @@
-"""Time another library and recometer doing the same work in alternation, in CPU time.
+"""Time another library and recometer in alternation, as they do the same work.
 
 Both sides get the same objects in the same process, and one thread. The result is the median ratio
 of adjacent runs in processor time (time.process_time), which other users of the machine hardly
@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# This must come before NumPy is imported.
+# Set the number of threads before NumPy is imported.
 os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")})
 
 from _machine import describe
@@ -27,7 +27,7 @@ from _table import markdown, number, seconds
 
 
 class Pair(NamedTuple):
-    """The same call of a library and of recometer."""
+    """A call of a library, and the equivalent call of recometer."""
 
     name: str
     theirs: Callable[[], Any]
@@ -50,7 +50,7 @@ def measured(pair: Pair, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         for side, times_of_side in times.items():
             call = getattr(pair, side)
-            # Calls shorter than a clock tick are repeated.
+            # Repeat calls that are shorter than a clock tick.
             calls, spent = 0, 0.0
             while spent < 0.05:
                 begin = time.process_time()

@@ -13,7 +13,7 @@ from _timing import side_by_side
 
 import recometer as rm
 
-MOST = 0.1  # of the time of the evaluation
+MOST = 0.1  # the largest acceptable share of the evaluation time
 
 
 def printing(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:

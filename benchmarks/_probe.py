@@ -60,7 +60,8 @@ def probe(
 def import_seconds(repeats: int) -> list[list[float]]:
     """Return the seconds of successive imports.
 
-    First NumPy, then recometer, then the modules that the first evaluation of factors imports.
+    NumPy is imported first, then recometer, then the modules that the first evaluation of factors
+    needs.
     """
     code = (
         "import time; a = time.perf_counter(); import numpy; b = time.perf_counter(); "
@@ -77,7 +78,7 @@ def import_seconds(repeats: int) -> list[list[float]]:
     return [list(map(float, column)) for column in zip(*lines[1:], strict=True)]
 
 
-# In the parent process.
+# The following functions run in the parent process.
 
 
 def _read(child: subprocess.Popen[str]) -> dict[str, Any]:
@@ -149,7 +150,7 @@ def _interrupt(child: subprocess.Popen[str]) -> dict[str, Any]:
     return {"seconds": latencies, "threads": alive}
 
 
-# In the child process.
+# The following functions run in the child process.
 
 
 def _say(**found: object) -> None:

@@ -22,7 +22,7 @@ USERS_AT_ONCE = 256
 
 
 def evaluate(data: Data, threads: int, metrics: str = ALL_METRICS) -> Call:
-    """Return a complete `evaluate`, from matrices to means."""
+    """Return a complete call of `evaluate`, from matrices to means."""
 
     def call() -> object:
         source = rm.Factors(data.users, data.items)
@@ -32,21 +32,21 @@ def evaluate(data: Data, threads: int, metrics: str = ALL_METRICS) -> Call:
 
 
 def rank(data: Data, threads: int) -> Call:
-    """Return ranking alone, with interactions read beforehand."""
+    """Return a call that only ranks; the interactions are read beforehand."""
     source = rm.Factors(data.users, data.items)
     test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
-    return lambda: source.rank(Request(test, train, threads=threads))  # no caches
+    return lambda: source.rank(Request(test, train, threads=threads))  # no caches are used
 
 
 def lists(data: Data, threads: int) -> Call:
-    """Return the top items of each user without training items, and without metrics."""
+    """Return a call that lists each user's top items, without training items and metrics."""
     source = rm.Factors(data.users, data.items)
     test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
     return lambda: source.top(Request(test, train, threads=threads), K)
 
 
 def large_product(dtype: str) -> Call:
-    """Return a large square matrix product, which shows the capacity of the processor."""
+    """Return a large square matrix product, which shows the speed of the processor."""
     generator = np.random.default_rng(1)
     kind: Any = np.dtype(dtype)
     left, right = (generator.standard_normal((LARGE, LARGE), dtype=kind) for _ in range(2))
@@ -78,7 +78,7 @@ def faiss_lists(data: Data, threads: int) -> Call:
 
 
 def implicit_metrics(data: Data, threads: int) -> Call:
-    """Return implicit's precision, MAP, NDCG and AUC within the first k places."""
+    """Return a call that computes implicit's precision, MAP, NDCG and AUC at k."""
     from implicit.cpu.als import AlternatingLeastSquares
     from implicit.evaluation import ranking_metrics_at_k
 
@@ -98,7 +98,7 @@ def implicit_metrics(data: Data, threads: int) -> Call:
 
 
 def recometrics_metrics(data: Data, threads: int) -> Call:
-    """Return all metrics of recometrics: the same eleven except R-precision."""
+    """Return a call that computes all metrics of recometrics: ours except R-precision."""
     import recometrics
 
     dtype = data.users.dtype

@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-# Seconds before each call. Waiting BLAS and OpenMP threads keep a processor busy for a while, and
-# allocators keep memory that would be ready for the next call (Polars' for half a second).
+# The pause before each call, in seconds. Waiting BLAS and OpenMP threads keep a processor busy for
+# a while, and allocators keep memory that would be ready for the next call (Polars' for half a
+# second).
 PAUSE = 1.0
-QUIET = 0.05  # share of the processors that other processes may use
-PATIENCE = 3  # at most this multiple of the repeats, to find quiet rounds
-WAIT = 120.0  # seconds that all rounds together may wait for quiet
+QUIET = 0.05  # the share of processor time that other processes may use
+PATIENCE = 3  # run at most this multiple of the repeats to find quiet rounds
+WAIT = 120.0  # seconds that all rounds together may wait for other processes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,9 +44,9 @@ def side_by_side(
 ) -> Times:
     """Time several calls in turn, in a new random order for each round.
 
-    Each call can reuse the memory that the previous one released, so a fixed order would favour a
-    call. A round waits a while until other processes are quiet. If they still use more than 5 % of
-    the processors, the round is repeated. The quietest rounds count.
+    Each call can reuse the memory that the previous one released, so a fixed order would favour
+    some calls. A round waits a while until other processes are quiet. If they still use more than
+    5 % of the processors, the round is repeated. The quietest rounds count.
     """
     if warm_up:
         for call in contestants.values():

@@ -1,7 +1,7 @@
 """The time of small and repeated evaluations, compared with other libraries in the same run.
 
-Prints a table and writes ``results/calls.json``. See README.md. Libraries that are not installed
-are left out: pip install scikit-learn ranx torchmetrics
+The script prints a table and writes ``results/calls.json``; README.md explains the measurements.
+Libraries that are not installed are left out: pip install scikit-learn ranx torchmetrics
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _data(n_users: int, n_items: int, share: float, seed: int = 0) -> tuple[Any,
 
 
 def one(run: Run) -> None:
-    """One query with 100 candidates, five metrics."""
+    """Time five metrics of one query with 100 candidates."""
     scores, relevant = _data(1, 100, 0.1)
     options: dict[str, Any] = {"metrics": FIVE, "threads": run.threads}
     evaluator = rm.Evaluator(relevant, **options)
@@ -103,7 +103,7 @@ def one(run: Run) -> None:
 
 
 def hundred(run: Run) -> None:
-    """100 users, 1,000 items each, ten metrics."""
+    """Time ten metrics of 100 users with 1,000 items each."""
     scores, relevant = _data(100, 1000, 0.01)
     evaluator = rm.Evaluator(relevant, metrics=TEN, threads=run.threads)
     contestants: dict[str, Call] = {
@@ -129,7 +129,7 @@ def hundred(run: Run) -> None:
 
 
 def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
-    """Return its most similar retrieval metrics: nine, one of them fall-out."""
+    """Return a call of the nine retrieval metrics of torchmetrics that are most similar to ours."""
     if not _there("torchmetrics"):
         return {}
     import torch
@@ -153,7 +153,7 @@ def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
 
 
 def ranx(scores: Any, relevant: Any) -> dict[str, Call]:
-    """Return its ten metrics, with an existing run and with one built from arrays."""
+    """Return calls of ten metrics of ranx: with an existing run, and with arrays."""
     if not _there("ranx"):
         return {}
     from ranx import Qrels, evaluate
@@ -179,7 +179,7 @@ def ranx(scores: Any, relevant: Any) -> dict[str, Call]:
 
 
 def models(run: Run) -> None:
-    """200 models with the same test and train, with an Evaluator and with separate calls."""
+    """Time 200 models on the same data, with an Evaluator and with separate calls."""
     rng = np.random.default_rng(0)
     n_users, n_items, n_models = 1000, 2000, 200
     _, relevant = _data(n_users, n_items, 0.005)
@@ -224,7 +224,7 @@ def models(run: Run) -> None:
 
 
 def stream(run: Run) -> None:
-    """100 batches compared with a single call: of scores, and of labelled candidates."""
+    """Compare 100 batches of scores or of labelled candidates with a single call."""
     # With a small catalogue, the overhead of a call dominates.
     for n_items in (8000, 1000):
         scores, relevant = _data(10_000, n_items, 5 / n_items)
@@ -246,7 +246,7 @@ def stream(run: Run) -> None:
 
 
 def lists(run: Run) -> None:
-    """100 batches of lists compared with a single call."""
+    """Compare 100 batches of lists with a single call."""
     scores, relevant = _data(10_000, 1000, 0.005)
     best = np.argsort(scores, axis=1)[:, :-21:-1].copy()
     evaluator = rm.Evaluator(relevant, metrics=FIVE, catalogue=1000, threads=run.threads)

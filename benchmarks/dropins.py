@@ -21,7 +21,7 @@ K = 10
 
 
 def implicit(n_users: int) -> list[Pair]:
-    """ALS with 64 factors, 20,000 items, 50 train items and 10 test items per user."""
+    """Rank an ALS model: 64 factors, 20,000 items, 50 training and 10 test items per user."""
     from implicit import evaluation
     from implicit.als import AlternatingLeastSquares
 
@@ -51,7 +51,7 @@ def implicit(n_users: int) -> list[Pair]:
 
 
 def pytrec_eval(n_users: int) -> list[Pair]:
-    """Dicts with text ids, 100 documents per query."""
+    """Use dicts with text ids and 100 documents per query."""
     import pytrec_eval as library
 
     from recometer.compat import pytrec_eval as compat
@@ -66,7 +66,7 @@ def pytrec_eval(n_users: int) -> list[Pair]:
 
 
 def ranx(n_users: int) -> list[Pair]:
-    """100 documents per query; the library's objects are built in the call or beforehand."""
+    """Use 100 documents per query; build the library's objects in the call or beforehand."""
     import polars as pl
     import ranx as library
 
@@ -101,7 +101,7 @@ def ranx(n_users: int) -> list[Pair]:
 
 
 def sklearn(n_users: int) -> list[Pair]:
-    """1,000 scores per row; and a single row of 100."""
+    """Use rows of 1,000 scores, and a single row of 100 scores."""
     from sklearn import metrics as library
 
     from recometer.compat import sklearn as compat
@@ -132,7 +132,7 @@ def sklearn(n_users: int) -> list[Pair]:
 
 
 def surprise(n_users: int) -> list[Pair]:
-    """50 predictions per user."""
+    """Use 50 predictions per user."""
     from surprise import Prediction, accuracy
 
     from recometer.compat import surprise as compat
@@ -158,7 +158,7 @@ def surprise(n_users: int) -> list[Pair]:
 
 
 def recommenders(n_users: int) -> list[Pair]:
-    """100 rows of predictions per user."""
+    """Use 100 rows of predictions per user."""
     from recommenders.evaluation import python_evaluation as library
 
     from recometer.compat import recommenders as compat
@@ -179,7 +179,7 @@ def recommenders(n_users: int) -> list[Pair]:
 
 
 def torchmetrics(n_users: int) -> list[Pair]:
-    """100 pairs per query in one update."""
+    """Use 100 pairs per query in one update."""
     import torch
     from torchmetrics import retrieval as library
 
@@ -234,7 +234,7 @@ def pyg(n_users: int) -> list[Pair]:
 
 
 def rectools(n_users: int) -> list[Pair]:
-    """100 rows of recommendations per user."""
+    """Use 100 rows of recommendations per user."""
     from rectools import metrics as library
 
     from recometer.compat import rectools as compat

@@ -1,6 +1,6 @@
 """The speed of evaluating factors, compared with other libraries in the same run.
 
-Prints a table and writes ``results/factors.json``. See README.md.
+The script prints a table and writes ``results/factors.json``; README.md explains the measurements.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from threadpoolctl import threadpool_limits
 HERE = Path(__file__).parent
 LARGE_OPERATIONS = 2 * _rivals.LARGE**3
 MIB = 2**20
-# Repeats are fewer, 3 or 1, if the product of the factors takes more operations than this.
+# There are only 3 repeats, or 1, if the product of the factors takes more operations than this.
 LONG_FOR_RECOMETRICS, VERY_LONG = 10**10, 10**11
-RECOMETRICS_USERS = 512  # without a target, time these users and scale up
+RECOMETRICS_USERS = 512  # without a target, time this many users and scale the time up
 
 MILLION = BASE.but("500,000 items", n_items=500_000)
 MAPPED = BASE.but("2,000,000 items, memory-mapped", n_items=2_000_000, mapped=True)
@@ -35,7 +35,7 @@ MAPPED = BASE.but("2,000,000 items, memory-mapped", n_items=2_000_000, mapped=Tr
 GOWALLA = BASE.but("Gowalla", n_users=29_858, n_items=40_981, n_train=27, n_relevant=7)
 MORE_USERS = BASE.but("10 x users", n_users=10 * BASE.n_users)
 
-# For fitted factors: the ratio to metrics with a cut-off, or to lists.
+# The target ratios for fitted factors, relative to metrics with a cut-off or to lists.
 TRAINED_TARGETS = {
     "all metrics": 8,
     "NumPy's product of the factors": 5,
@@ -283,7 +283,7 @@ def interrupt(run: Run) -> None:
         measurements = probe("interrupt", run.sized(case), run.threads)
         run.times[f"Ctrl-C, {case.name}"] = measurements
         latencies = measurements["seconds"]
-        if not latencies:  # it ended before Ctrl-C
+        if not latencies:  # the evaluation ended before Ctrl-C
             continue
         label = f"Ctrl-C to prompt, the slowest of {len(latencies)}, {case.name} (s)"
         run.add(label, seconds(max(latencies)), "", max(latencies), 0.5, at_most=True)

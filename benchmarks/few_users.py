@@ -1,6 +1,6 @@
 """The coverage of intervals with few users or clusters, near the switch between methods.
 
-Draws differences with known means, and prints the tables in docs/statistics.md.
+The script draws differences with known means, and prints the tables in docs/statistics.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The speed of reading lists that a language model wrote as text.
 
-Reads a million answers of ten titles: as numbered lists, with a title per line, and as JSON. One
-title in ten is not in the catalogue, which has 100,000 titles. Prints a table.
+The script reads a million answers of ten titles: as numbered lists, with one title per line, and as
+JSON. One title in ten is not in the catalogue, which has 100,000 titles. The script prints a table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ N_TITLES, LENGTH = 100_000, 10
 
 
 def title(number: int) -> str:
-    """Return a title with punctuation and a year; those from `N_TITLES` on are invented."""
+    """Return a title with punctuation and a year; it is invented if `number` >= `N_TITLES`."""
     return f"The {number:,}th Hour: A Story, Retold ({1950 + number % 75})"
 
 
@@ -35,7 +35,7 @@ def written(form: str, titles: list[str]) -> str:
 
 
 def main() -> None:
-    """Read answers of each form."""
+    """Time reading a million answers of each form."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=1_000_000)
     n = parser.parse_args().answers

@@ -3,8 +3,8 @@
 Run: python benchmarks/gpu.py           # 100,000 users x 1,000,000 items x 64 factors, float32
      python benchmarks/gpu.py --quick   # tests the script at a tiny size, even without a device
 
-Needs torch. Times are wall times: medians of rounds that run all calls in turn, after a warm-up
-round. Measurements:
+The script needs torch. Times are elapsed times: medians of rounds that run all calls in turn, after
+a warm-up round. The measurements are:
 
 plain        operations per second of torch's product of two large matrices, float32 without TF32
 ranks        `Factors.rank` for all users: test and train prepared, all items scored and counted
@@ -35,8 +35,8 @@ from recometer.sources.base import Request
 
 RESULTS = Path(__file__).with_name("results") / "gpu.json"
 METRICS = "ndcg@10 recall@10 ap rr roc_auc"
-K = 10  # places found by topk
-BLOCK_BYTES = 2**30  # size of the scores passed to topk at once
+K = 10  # the number of places that topk finds
+BLOCK_BYTES = 2**30  # the size of the scores that are passed to topk at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Size:
     users: int = 100_000
     items: int = 1_000_000
     factors: int = 64
-    judged: int = 10  # per user
+    judged: int = 10  # the number of test items per user
     train: int = 50
-    side: int = 8_192  # of the matrices of the plain product
+    side: int = 8_192  # the side length of the matrices of the plain product
     rounds: int = 5
 
 
@@ -84,7 +84,7 @@ class Device:
             tensors.CPU = "none"
 
     def seconds(self, work: Callable[[], object]) -> float:
-        """Return the wall time of some work."""
+        """Return the elapsed time of some work."""
         self.wait()
         begin = time.perf_counter()
         work()

@@ -1,7 +1,7 @@
 """The speed of off-policy estimates, and with --coverage their bias and the intervals' coverage.
 
-Estimates the values of two policies by two estimators, and compares them, from 10 million
-impressions of a million users in memory. Prints a table.
+From 10 million impressions of a million users in memory, the script estimates the values of two
+policies by two estimators, and compares the policies. It prints a table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import recometer as rm
 SECONDS, GIB = 5.0, 2.0
 COLUMNS = {"user": "user", "item": "item", "reward": "click", "propensity": "shown"}
 ESTIMATORS = ("ips", "clipped_ips", "snips", "direct", "dr")
-# Users, and how much the two policies differ: the largest weight is 2.5 and 14.9.
+# The number of users, and how much the two policies differ: the largest weight is 2.5 for 0.3, and
+# 14.9 for 0.9.
 WORLDS = ((50, 0.3), (200, 0.3), (1_000, 0.3), (200, 0.9), (1_000, 0.9), (5_000, 0.9))
 N_ITEMS, PER_USER, CLIP = 10, 5, 10
 APPEAL = np.linspace(-2.5, 0.5, N_ITEMS)
@@ -47,7 +48,7 @@ def peak() -> float:
 
 
 def speed(n: int) -> None:
-    """Measure the time and the memory, which includes the columns."""
+    """Measure the time and the memory, which includes the columns of the log."""
     frame = drawn(n, max(100, n // 10))
     start = time.perf_counter()
     log = rm.Impressions(frame, **COLUMNS)

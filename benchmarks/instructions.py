@@ -16,7 +16,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PYTHON = HERE.parent / "build" / "aarch64" / "python"
-# Factors, and relevant items per user. With one factor, counting dominates.
+# The numbers of factors, and of relevant items per user. With one factor, counting dominates.
 CASES = [(1, 1), (1, 10), (1, 50), (65, 10)]
 DTYPES = ["float32", "float64"]
 USERS, ITEMS = 120, 2048
@@ -75,7 +75,7 @@ def run_cases() -> None:
     for name in _kernel.instruction_sets():
         for dtype in DTYPES:
             for factors, relevant in CASES:
-                for _ in range(2):  # the first run also translates
+                for _ in range(2):  # the emulator translates the code in the first run
                     rank(name, dtype, factors, relevant)
                 print("case", name, dtype, factors, relevant, flush=True)
 

@@ -1,6 +1,6 @@
 """The speed and memory of evaluating lists in a Parquet file with 100 million rows.
 
-Prints a table and writes ``results/list_files.json``. See README.md.
+The script prints a table and writes ``results/list_files.json``; README.md explains it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROWS_PER_GROUP = 2**20
 GIB = 2.0**30
 SCHEMA = pa.schema({"user_id": pa.int64(), "item_id": pa.int64(), "rank": pa.int64()})
 MILLION_ROWS_A_SECOND = {"grouped": 20, "ungrouped": 10}
-LARGEST = 2.5e9  # bytes
+LARGEST = 2.5e9  # the largest acceptable peak memory, in bytes
 
 
 def write(folder: Path, n_users: int) -> None:

@@ -1,8 +1,8 @@
 """The speed of evaluating lists, compared with other libraries in the same run.
 
-Computes seven metrics at k = 20 from the user's data in memory. Times include conversions.
-Prints a table and writes ``results/lists.json``. Libraries that are not installed are left out.
-See README.md.
+The script computes seven metrics at k = 20 from the user's data in memory. Times include
+conversions. It prints a table and writes ``results/lists.json``; README.md explains the
+measurements. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Case:
     """The data that a user has in memory, and the comparisons."""
 
     name: str
-    prepare: Callable[[Data], tuple[Any, Any]]  # lists, test
+    prepare: Callable[[Data], tuple[Any, Any]]  # returns the lists and the test data
     strings: bool = False
     dicts: bool = False
     objects: bool = False

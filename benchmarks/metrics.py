@@ -1,7 +1,7 @@
 """The speed of computing metrics from ranks, compared with other libraries in the same run.
 
-Prints a table and writes ``results/metrics.json``. See README.md. Libraries that are not installed
-are left out: pip install ranx rectools
+The script prints a table and writes ``results/metrics.json``; README.md explains the measurements.
+Libraries that are not installed are left out: pip install ranx rectools
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Int64 = npt.NDArray[np.int64]
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 30, 50, 70, 100)
 N_ITEMS, N_RELEVANT, GROUP = 50_000, 10, 4
-LENGTH = max(CUTOFFS)  # of the lists that other libraries get
+LENGTH = max(CUTOFFS)  # the length of the lists that other libraries get
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,13 +56,13 @@ class Data:
         """Draw places near the top more often."""
         rng = np.random.default_rng(0)
         drawn = rng.random((n_users, N_RELEVANT)) ** 4 * (N_ITEMS - N_RELEVANT)
-        # Distinct places, ascending.
+        # Make the places distinct and ascending.
         places = np.sort(drawn.astype(np.int64), axis=1) + np.arange(N_RELEVANT)
         return cls(places, all_tied)
 
     @property
     def n_users(self) -> int:
-        """Number of users, all with the same number of relevant items."""
+        """The number of users, who all have the same number of relevant items."""
         return len(self.places)
 
     def ranks(self) -> Ranks:
@@ -216,7 +216,7 @@ def _memory(field: str) -> int:
 
 
 def ild(run: Run) -> None:
-    """Time ILD with embeddings, with existing lists."""
+    """Time ILD with embeddings as features, for existing lists."""
     rng = np.random.default_rng(0)
     n_users, length, n_features = max(run.users // 10, 1), 50, 128
     shift = rng.integers(0, N_ITEMS, (n_users, 1))
@@ -237,7 +237,7 @@ def ild(run: Run) -> None:
 
 
 def compared_with(name: str, others: Callable[[Data], Call], *names: str) -> Callable[[Run], None]:
-    """Compare at ten cut-offs, without conversions on either side."""
+    """Compare recometer with others at ten cut-offs, without conversions on either side."""
 
     def measure(run: Run) -> None:
         if importlib.util.find_spec(name) is None:

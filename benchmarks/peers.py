@@ -32,7 +32,7 @@ def ours(lists: object, test: object, metrics: str) -> rm.Evaluation:
 
 
 def ir_measures(n_users: int) -> list[Pair]:
-    """Dicts with text ids, 100 documents per query."""
+    """Use dicts with text ids and 100 documents per query."""
     import ir_measures as library
     from ir_measures import AP, RR, P, R, nDCG
 
@@ -49,7 +49,7 @@ def ir_measures(n_users: int) -> list[Pair]:
 
 
 def lenskit(n_users: int) -> list[Pair]:
-    """Pandas frames, 100 rows of recommendations per user."""
+    """Use pandas frames with 100 rows of recommendations per user."""
     from lenskit.data import ItemListCollection
     from lenskit.metrics import NDCG, Hit, MeasurementCollector, Precision, Recall, RecipRank
 
@@ -79,7 +79,7 @@ def lenskit(n_users: int) -> list[Pair]:
 
 
 def replay(n_users: int) -> list[Pair]:
-    """Polars frames, 100 rows of recommendations per user."""
+    """Use Polars frames with 100 rows of recommendations per user."""
     from replay import metrics as library
 
     lists, test = Data.generate(n_users).frames()
@@ -99,7 +99,7 @@ def replay(n_users: int) -> list[Pair]:
 
 
 def evidently(n_users: int) -> list[Pair]:
-    """Pandas frames, with 100 scored and judged rows per user."""
+    """Use pandas frames with 100 scored and judged rows per user."""
     from evidently import DataDefinition, Dataset, Recsys, Report
     from evidently import metrics as library
 
@@ -129,7 +129,7 @@ def evidently(n_users: int) -> list[Pair]:
 
 
 def retrieval_eval_gate(n_users: int) -> list[Pair]:
-    """TREC files, 100 documents per query; from reading the files to the means."""
+    """Use TREC files with 100 documents per query, and time reading them as well."""
     import tempfile
 
     from rag_eval_gate.backends import RunFileBackend
@@ -162,7 +162,7 @@ def retrieval_eval_gate(n_users: int) -> list[Pair]:
 
 
 def scored(n_users: int) -> tuple[Any, Any, Any]:
-    """Return scores of 20,000 items as a tensor [n_users, 20,000], and the pairs of test.
+    """Return scores of 20,000 items as a tensor [n_users, 20,000], and the test pairs.
 
     A third of the test items are ranked first.
     """

@@ -16,7 +16,7 @@ import numpy as np
 
 import recometer as rm
 
-METRICS = "ndcg@1..10 recall@1..10 hit@1..10"  # 30
+METRICS = "ndcg@1..10 recall@1..10 hit@1..10"  # 30 metrics
 N_ITEMS, DEPTH = 2000, 10
 
 
@@ -40,7 +40,7 @@ def evaluations(n_models: int, n_users: int) -> dict[str, rm.Evaluation]:
 
 
 def main() -> None:
-    """Print seconds and megabytes."""
+    """Print the time of the report in seconds, and its size in megabytes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--users", type=int, default=100_000)
     parser.add_argument("--models", type=int, default=10)

@@ -1,6 +1,6 @@
 """How time and memory grow with users, items, factors and relevant items.
 
-Prints a table, and writes ``results/scaling.json`` and the plot ``results/scaling.png``.
+The script prints a table, and writes ``results/scaling.json`` and the plot ``results/scaling.png``.
 """
 
 from __future__ import annotations

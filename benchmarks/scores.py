@@ -1,8 +1,8 @@
 """The speed of evaluating dense scores, compared with torch.topk in the same run.
 
-A float32 matrix of 10,000 users and 50,000 items, with 51 training and 10 relevant items per user;
-ndcg, recall, precision and hit at k = 20. Prints a table and writes ``results/scores.json``.
-See README.md.
+The data are a float32 matrix of 10,000 users and 50,000 items, with 51 training and 10 relevant
+items per user. The metrics are ndcg, recall, precision and hit at k = 20. The script prints a table
+and writes ``results/scores.json``; README.md explains the measurements.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ METRICS = f"ndcg@{K} recall@{K} precision@{K} hit@{K}"
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """Scores, and the train and test items of each user."""
+    """Scores, and the training and test items of each user."""
 
     scores: Any  # float32 [n_users, n_items]
-    train: Any  # sparse
-    test: Any  # sparse
+    train: Any  # a sparse matrix
+    test: Any  # a sparse matrix
 
     @classmethod
     def generate(cls, n_users: int, n_items: int) -> Data:
-        """Draw normally distributed scores, and uniformly distributed items of train and test."""
+        """Draw normally distributed scores, and uniformly distributed training and test items."""
         rng = np.random.default_rng(0)
         scores = rng.standard_normal((n_users, n_items), dtype=np.float32)
         n = N_TRAINED + N_RELEVANT
-        # Distinct within a user: one from each of n equal parts of the items.
+        # Draw one item from each of n equal parts of the catalogue, so a user's items are distinct.
         items = np.arange(n) * (n_items // n) + rng.integers(0, n_items // n, (n_users, n))
         items = rng.permuted(items, axis=1)
         return cls(
@@ -73,7 +73,7 @@ def ours(data: Data, threads: int) -> Call:
 
 
 def top_k(data: Data, *, copy: bool) -> Call:
-    """Return a top-k search that masks train items in a copy, or in place."""
+    """Return a top-k search that masks training items in a copy, or in place."""
     scores = torch.from_numpy(data.scores)
     users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.train.nonzero())
     if not copy:
@@ -88,7 +88,7 @@ def top_k(data: Data, *, copy: bool) -> Call:
 
 
 def top_k_metrics(data: Data) -> Call:
-    """Return the search in a copy, including the metrics of its lists."""
+    """Return a search that masks a copy and then computes the metrics of its lists."""
     search = top_k(data, copy=True)
     users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.test.nonzero())
     n_items = data.scores.shape[1]

@@ -2,7 +2,7 @@
 
 `file` times factors in a memory-mapped file and in memory. `million` evaluates 1,000,000 users x
 100,000 items x 64 factors in a separate process, and watches its memory and progress bar. `rows`
-measures the memory per row of each kind of input, in separate processes. Writes
+measures the memory per row of each kind of input, in separate processes. The script writes
 ``results/size.json``.
 """
 
@@ -40,12 +40,12 @@ MIB = 2**20
 FILE = Case("file", n_users=4_096, n_items=1_000_000)
 MILLION = Case("a million users", n_users=1_000_000, n_items=100_000)
 METRICS = {"all eleven metrics": ALL_METRICS, "cut-offs only": CUTOFF_METRICS}
-LEAST_SPEED = 0.9  # with factors in a file, relative to memory
+LEAST_SPEED = 0.9  # the smallest acceptable speed with factors in a file, relative to memory
 N_ROWS, ROWS_PER_USER, N_ROW_ITEMS = 10_000_000, 10, 100_000
-BYTES_PER_JUDGED = 28  # score and counts, written during the ranking
+BYTES_PER_JUDGED = 28  # the score and the counts, which are written during the ranking
 SHARE = 0.1  # share of the work after which the bar's estimate is checked
 SHOWN = re.compile(r"Ranking\D*(\d+)% +(\d+):(\d\d):(\d\d)")
-CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # for colours, and for moving the cursor
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # terminal codes for colours and cursor movements
 SAMPLE = 0.05  # seconds between two samples of a process's memory
 
 
@@ -128,7 +128,7 @@ def _write_rows(folder: Path, n_rows: int) -> None:
     """Write the same rows with numeric and text ids."""
     rng = np.random.default_rng(0)
     user = np.repeat(np.arange(n_rows // ROWS_PER_USER), ROWS_PER_USER)
-    # Distinct items of a user: a few steps from the first item.
+    # The items of a user are a few steps apart, so they are distinct.
     first = rng.integers(0, N_ROW_ITEMS, len(user) // ROWS_PER_USER)
     item = (first[user] + 7919 * np.tile(np.arange(ROWS_PER_USER), len(first))) % N_ROW_ITEMS
     score, judged = rng.random(n_rows), rng.random(n_rows) < 1 / ROWS_PER_USER
@@ -148,7 +148,7 @@ def _pairs(path: Path) -> rm.Pairs:
     return rm.Pairs(frame, score="score", rating="rating", threshold=0.5)
 
 
-# How to read each kind of input, and its test set; None if the input has labels.
+# The function that reads each kind of input, and its test set, which is None for labelled input.
 KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "lists": ("numbers", lambda path: rm.Lists(path, score="score")),
     "lists, ids of text": ("texts", lambda path: rm.Lists(path, score="score")),
@@ -219,7 +219,7 @@ class _Watch(threading.Thread):
         super().__init__()
         self.text = ""
         self._process, self._terminal = process, terminal
-        self._shown: list[tuple[float, int, int]] = []  # time, percent, remaining seconds
+        self._shown: list[tuple[float, int, int]] = []  # time, percentage, seconds left
         self._memory: list[tuple[float, int]] = []
 
     def run(self) -> None:

@@ -1,6 +1,6 @@
-"""Run the smallest case of every benchmark to check that it still works. Measures nothing.
+"""Run the smallest case of every benchmark to check that it still works, without measuring.
 
-Runs a copy of the scripts in a separate folder, so that `results/` does not change.
+The scripts are copied to a separate folder, so that `results/` does not change.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SMALLEST = {
     "splits": ["--rows", "20000", "--large", "0", *ONCE, *QUIET, "--others"],
     "stats": ["--quick", "--only", "printing", *QUIET],
 }
-# The scripts that are skipped, and why.
+# The scripts that are skipped, with the reasons.
 ELSEWHERE = {
     "instructions": "needs an emulator (.ci/check_aarch64)",
 }

@@ -2,11 +2,11 @@
 
 Run: python benchmarks/spark.py lists --users 960000   # lists of ten items
      python benchmarks/spark.py compare                # two models of 6,022 users
-     python benchmarks/spark.py large --users 10000000 # once, with the memory that it takes
+     python benchmarks/spark.py large --users 10000000 # one run, with its memory use
 
-Needs the extra spark, and Java. All jobs run in turn in one process. The script prints medians of
-the elapsed times, and writes them to results/spark.json with the load of the machine. Ratios from
-the same round are steadier than seconds.
+The script needs the extra spark, and Java. All jobs run in turn in one process. The script prints
+medians of the elapsed times, and writes them to results/spark.json with the load of the machine.
+Ratios from the same round are steadier than seconds.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def frames(spark: Any, folder: Path, n_users: int, seed: int = 0) -> tuple[Any, 
     import pyarrow.parquet
 
     rng = np.random.default_rng(seed)
-    first = rng.integers(0, N_ITEMS, n_users)  # consecutive items
+    first = rng.integers(0, N_ITEMS, n_users)  # a list consists of consecutive items
     listed = (first[:, None] + np.arange(PLACES)) % N_ITEMS
     test = rng.integers(0, N_ITEMS, (n_users, TEST))
     test[:, 0] = listed[np.arange(n_users), rng.integers(0, PLACES, n_users)]
@@ -206,7 +206,7 @@ def memory_below(root: int) -> dict[str, int]:
             number = int(folder.name)
             parents[number], names[number] = int(fields["PPid"]), fields["Name"].strip()
             memory_of[number] = int(fields["VmRSS"].split()[0]) * 1024
-        except (OSError, KeyError):  # it has ended
+        except (OSError, KeyError):  # the process has ended
             continue
     totals = {"java": 0, "python": 0}
     for number, n_bytes in memory_of.items():

@@ -1,8 +1,8 @@
 """The speed of splitting interactions, compared with other libraries in the same run.
 
-Splits a data frame in memory into frames of train and test with all columns, and a Parquet file
-with 100 million interactions into a folder. Prints a table and writes ``results/splits.json``.
-Libraries that are not installed are left out:
+The script splits a data frame in memory into train and test frames with all columns, and a Parquet
+file with 100 million interactions into a folder. It prints a table and writes
+``results/splits.json``. Libraries that are not installed are left out:
 pip install rectools lenskit replay-rec recometrics "polars<2"
 """
 
@@ -34,7 +34,7 @@ Call = Callable[[], object]
 
 SHARE = 0.2
 BEGIN, END = 1_000_000_000, 1_200_000_000
-LATER = END - int(SHARE * (END - BEGIN))  # a fifth of the interactions come later
+LATER = END - int(SHARE * (END - BEGIN))  # a fifth of the interactions take place after this time
 CASES = {
     # The minimum ratio of the fastest other library's time to ours. None sets no target.
     "last 1 of each user": 4.0,
@@ -43,8 +43,8 @@ CASES = {
     "global time": None,
     "5-core, then global time": 2.0,
 }
-SLOW = ("lenskit", "recometrics", "rectools")  # timed once each
-SCALED = {"lenskit": 25}  # timed on this fraction of the rows, since it loops over users
+SLOW = ("lenskit", "recometrics", "rectools")  # libraries that are timed only once
+SCALED = {"lenskit": 25}  # timed on one in 25 rows, since it loops over users
 OTHERS = ("polars", "replay", "rectools", "lenskit", "recometrics")
 LARGE = 100_000_000
 LARGE_SECONDS, LARGE_GIB = 45.0, 8.0
@@ -95,7 +95,7 @@ def ours(data: pl.DataFrame, threads: int) -> dict[str, Call]:
 
 
 def with_polars(data: pl.DataFrame) -> dict[str, Call]:
-    """Return what users would write in Polars."""
+    """Return the splits as users would write them in Polars."""
     time_ = pl.col("timestamp")
 
     def parts(held: pl.Expr, frame: pl.DataFrame = data) -> object:
@@ -176,7 +176,7 @@ def with_rectools(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_lenskit(data: pl.DataFrame) -> dict[str, Call]:
-    """Return LensKit's splitters with its data set."""
+    """Return LensKit's splitters for its own type of data set."""
     from lenskit.data import from_interactions_df
     from lenskit.splitting import LastN, SampleFrac, sample_records, sample_users, split_global_time
 

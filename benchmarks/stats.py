@@ -1,8 +1,8 @@
-"""Whether intervals and tests have their nominal error rates, and their speed.
+"""Measure whether intervals and tests have their nominal error rates, and how fast they are.
 
 Users are drawn with replacement from two data sets, so the means of these are the true means.
-Prints tables and writes ``results/stats.json``. (The name is not statistics.py because benchmarks
-import the standard module of that name.)
+The script prints tables and writes ``results/stats.json``. (The name is not statistics.py because
+benchmarks import the standard library module of that name.)
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LEAST, LEVEL = 0.94, 0.05
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Population:
-    """The users' values of one metric for two models; their means are the true means."""
+    """The values of one metric for the users of two models; their means are the true means."""
 
     name: str
     first: Float64
@@ -101,7 +101,7 @@ def _evaluated(source: Any, train: Any, test: Any) -> tuple[rm.Evaluation, rm.Ev
 
 
 def _generator(population: Population, *numbers: int) -> np.random.Generator:
-    """Return a unique generator for a population and some numbers."""
+    """Return a random generator that is unique to a population and some numbers."""
     return np.random.default_rng([zlib.crc32(population.name.encode()), *numbers])
 
 
@@ -218,7 +218,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
             signs = np.where(generator.random(n) < swapped, -1.0, 1.0)
             sample = generator.choice(values, n) * signs
             rejected.append(stats.randomisation(sample).p_value <= LEVEL)
-        # A shift destroys the unit of the differences.
+        # After a shift, the differences are no longer multiples of a unit.
         step = unit if how == "swapped" else 0.0
         rows.append(
             {

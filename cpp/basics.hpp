@@ -1,4 +1,4 @@
-// Helpers for the kernel's files: memory, numbers, a binary search.
+// Helpers for the kernel's files: aligned memory, special numbers and a binary search.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The thresholds of a block of users, with their counts and ties, and the rules for giving them up.
+// The thresholds of a block of users, with their counts and ties, and the rules for when to give
+// thresholds up.
 #pragma once
 
 #include <cstring>
@@ -17,7 +18,7 @@ constexpr std::int64_t kFewUndecided = 2;
 // With more thresholds than this, a binary search per candidate is faster than counting against
 // every group of thresholds.
 constexpr std::int64_t kFewThresholds = 512;
-constexpr int kSearched = 8;  // candidates whose searches are interleaved
+constexpr int kSearched = 8;  // the number of candidates whose searches are interleaved
 
 /// The thresholds (distinct scores of the judged items) of a block of users, and their counts.
 ///
@@ -175,19 +176,19 @@ class Board {
         std::int64_t begin, end;  // the user's thresholds, ascending
         std::int64_t active;      // the first threshold that has not been given up
         Real* tables;
-        bool searched;           // has many thresholds: uses `landed_` instead of tables
-        int keyed;               // the levels of the key tables, or 0
-        std::int64_t undecided;  // candidates that needed a comparison of full scores
+        bool searched;           // whether many thresholds require `landed_` instead of tables
+        int keyed;               // the number of levels of the key tables, or 0 without keys
+        std::int64_t undecided;  // the number of candidates whose full scores were compared
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score, as positions in Judged::order
-        std::int64_t passed;      // for index order: items before this position are done
+        std::int64_t passed;      // for ties by index: items before this position are done
         std::int64_t item;        // the first of these items
-        std::int64_t equal;       // candidates with this score
-        std::int64_t met;         // judged candidates with this score
+        std::int64_t equal;       // the number of candidates with this score
+        std::int64_t met;         // the number of judged candidates with this score
     };
 
-    static constexpr std::int64_t kDense = -1;  // value of User::undecided once keys are given up
+    static constexpr std::int64_t kDense = -1;  // User::undecided once keys are given up
 
     std::size_t judged_count() const {
         return static_cast<std::size_t>(judged_.table.indptr[n_users_] - judged_.table.indptr[0]);
@@ -233,7 +234,7 @@ class Board {
             o = ties.end;
             value_[t] = value;
             // Judged items with higher scores are also candidates. If their number reaches the
-            // limit, `drop` gives t up.
+            // limit, `drop` gives up threshold t.
             reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
@@ -265,7 +266,7 @@ class Board {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
         for (int first = 0; first < kChunkVectors * S::kLanes; first += kSearched) {
-            std::int64_t at[kSearched];  // the last threshold reached; the first if none is
+            std::int64_t at[kSearched];  // the last threshold reached, or the first threshold
             for (int i = 0; i < kSearched; ++i) at[i] = user.active;
             for (std::int64_t n = user.end - user.active; n > 1;) {
                 const std::int64_t half = n / 2;
@@ -396,7 +397,8 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t> lower_;   // per judged item: ties between the previous and this one
+    Buffer<std::int64_t>
+        lower_;  // per judged item: number of ties between the previous item and it
     Buffer<std::int64_t> landed_;  // per threshold of `searched` users: candidates since the
                                    // last flush between it and the next threshold
     Buffer<Real> tables_;

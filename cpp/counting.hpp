@@ -13,11 +13,13 @@
 namespace recometer {
 namespace {
 
-constexpr int kChunkVectors = 16;  // vectors counted per call
+constexpr int kChunkVectors = 16;  // the number of vectors counted per call
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
-constexpr std::int64_t kMaxChunks = 255;  // between two flushes: 8 high planes
-constexpr std::int64_t kKeptChunks = 31;  // the same if all users' planes are kept: 5 high planes
+// The largest number of chunks between two flushes: 8 high planes can count this many.
+constexpr std::int64_t kMaxChunks = 255;
+// The same if the planes of all users are kept, which have only 5 high planes each.
+constexpr std::int64_t kKeptChunks = 31;
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 /// Add 2^kHeight words, starting with word `first`, to the low planes. Returns the carry. words(n,

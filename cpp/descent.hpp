@@ -17,7 +17,8 @@ inline int node_at(int reached, int depth, int levels) {
     return 2 * step * reached + step - 1;
 }
 
-/// For arbitrary scores: decisions are masks, and the first decision is the lowest bit of the path.
+/// A descent for arbitrary scores. Decisions are masks, and the first decision is the lowest bit of
+/// the path.
 template <class S>
 struct ByMasks {
     using Real = typename S::Real;
@@ -25,7 +26,7 @@ struct ByMasks {
     using Int = typename S::Int;
     using Mask = typename S::Mask;
     static constexpr int kTable = 1 << (S::kLevels - 1);
-    static constexpr int kTables = kTable * S::kLevels;  // numbers that describe a group
+    static constexpr int kTables = kTable * S::kLevels;  // the size of a group's tables, in numbers
     static constexpr int kTogether = 1 << S::kTogether;
 
     /// The rank (number of thresholds reached) of a path: its bits, reversed.
@@ -125,8 +126,8 @@ inline void write_by_signs(int n, int levels, int table, Number none, Threshold 
     }
 }
 
-/// For scores that are finite or `not_a_number()`: decisions are the signs of differences, and the
-/// last decision is the lowest bit of the path. This takes fewer operations.
+/// A descent for scores that are finite or `not_a_number()`. Decisions are the signs of
+/// differences, and the last decision is the lowest bit of the path. This takes fewer operations.
 ///
 /// A bit is 1 if the score is below the threshold. This is exact: x - x and 0 - -0 are +0, small
 /// differences do not vanish, large ones keep their sign, and the sign of NaN is set.
@@ -136,7 +137,8 @@ struct BySigns {
     using Vec = typename S::Vec;
     using Int = typename S::Int;
     static constexpr int kTable = 1 << (S::kLevels - 1);
-    static constexpr int kReached = kTable * S::kLevels;  // offset of the thresholds reached last
+    static constexpr int kReached =
+        kTable * S::kLevels;  // the offset of the thresholds reached last
     static constexpr int kTables = kReached + 2 * kTable;
     static constexpr int kTogether = 1 << S::kTogether;
 

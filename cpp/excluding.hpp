@@ -60,12 +60,12 @@ class Excluding {
     }
 
  private:
-    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // scores per chunk
+    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // the number of scores per chunk
 
     const Ragged excluded_;
     Buffer<std::int64_t> next_;  // per user: the position of the next excluded item
     Buffer<std::int64_t> n_;     // per chunk: the number of excluded items
-    Buffer<std::int32_t> at_;    // per chunk: their positions among its scores
+    Buffer<std::int32_t> at_;    // per chunk: the positions of these items among the scores
 };
 
 /// Remove excluded items from a chunk of scores, and check the other scores if `check` is set.

@@ -9,8 +9,8 @@
 namespace recometer {
 
 /// A bijective 64-bit mixing function: the output function of SplitMix64 (Steele, Lea & Flood, Fast
-/// splittable pseudorandom number generators, OOPSLA 2014). The same function as
-/// recometer.draws.mix in Python.
+/// splittable pseudorandom number generators, OOPSLA 2014). In Python, the same function is
+/// recometer.draws.mix.
 inline std::uint64_t mix(std::uint64_t bits) {
     bits += 0x9E3779B97F4A7C15u;
     bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -111,9 +111,9 @@ class FactorCounts {
     const bool keeps_;
     const std::size_t n_planes_in_all_;
     Buffer<Int> planes_;
-    Int* group_ = nullptr;      // planes of the group's first user
+    Int* group_ = nullptr;      // the planes of the group's first user
     bool flushes_ = false;      // whether to flush after these chunks
-    std::int64_t pending_ = 0;  // chunks counted since the last flush
+    std::int64_t pending_ = 0;  // the number of chunks counted since the last flush
 };
 
 template <class S, class D = ByMasks<S>, class K = NoKeys<S>>

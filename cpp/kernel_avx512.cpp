@@ -1,4 +1,5 @@
-// Compiled for AVX-512. It must not share code or data with other files (see kernel.hpp).
+// This file is compiled for AVX-512. It must not share code or data with other files (see
+// kernel.hpp).
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_avx512.hpp"

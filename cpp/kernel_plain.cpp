@@ -1,4 +1,4 @@
-// Compiled for any processor of this architecture.
+// This file is compiled for any processor of the target architecture.
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_plain.hpp"

@@ -12,7 +12,7 @@
 namespace recometer {
 extern const InstructionSet kAvx512, kAvx2, kNeon, kPlain;
 
-/// rank_factors for AVX-512 with VBMI2. All scores must be finite.
+/// A version of rank_factors for AVX-512 with VBMI2. All scores must be finite.
 std::int64_t rank_by_signs(const RankFactors<float>& p);
 std::int64_t rank_by_signs(const RankFactors<double>& p);
 }  // namespace recometer

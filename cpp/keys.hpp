@@ -14,7 +14,7 @@
 namespace recometer {
 namespace {
 
-/// For score types without keys.
+/// The keys of score types that have none: `kUsed` is false.
 template <class S>
 struct NoKeys {
     using Vectors = S;
@@ -26,7 +26,7 @@ struct NoKeys {
 ///     keys(p, scale, offset)  the keys of the kLanes scores at p: scale * score + offset, rounded,
 ///                             at most kMostKey; kLeastKey for lower values and for NaN
 ///     key(score, scale, offset)  the key of a single score
-///     in_order(lanes)         a mask of lanes, reordered like the scores at p
+///     in_order(lanes)         the mask `lanes`, reordered to match the scores at p
 template <class S>
 struct ByKeys {
     using Vectors = S;
@@ -34,7 +34,7 @@ struct ByKeys {
     using Int = typename S::Int;
     static constexpr bool kUsed = true;
     static constexpr int kTogether = 1 << S::kTogether;
-    // With fewer thresholds, a descent by signs is faster.
+    // With fewer thresholds than this, a descent by signs is faster.
     static constexpr int kFewest = 4;
     static constexpr int kMost = (1 << S::kLevels) - 1;
     static constexpr int kReached = S::kTable * S::kLevels;  // offset of the last thresholds

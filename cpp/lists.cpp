@@ -11,9 +11,10 @@ namespace recometer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // equal to no score
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // equals no score
 
-// With more judged items than this, sort the list once and search for each judged item.
+// If a user has more judged items than this, the list is sorted once, and each judged item is
+// searched for.
 constexpr std::int64_t kFewJudged = 16;
 
 class Ranker {
@@ -114,8 +115,8 @@ class Ranker {
         return last - base;
     }
 
-    /// The same for lists with scores: places are positions in `items` and `scores`, in input
-    /// order.
+    /// Mark the items of a list with scores in the same way. Places are positions in `items` and
+    /// `scores`, in input order.
     std::int32_t read_scored(std::size_t user) {
         std::int32_t last = base;
         std::int64_t given = 0, removed = 0, repeated = 0, replaced = 0;

@@ -16,11 +16,11 @@ namespace recometer {
 
 /// The lists of a block of users.
 struct Lists {
-    const std::int32_t* items;  ///< all lists; negative entries are padding
-    const double* scores;       ///< per entry, or null if the list is in ranking order. -inf marks
-                                ///< an item that is not recommended
+    const std::int32_t* items;  ///< the entries of all lists; negative entries are padding
+    const double* scores;  ///< a score per entry; null if lists are in ranking order. -inf marks
+                           ///< an item that is not recommended
     const std::int64_t* begin;  ///< [n_users]: the start of each user's list
-    const std::int64_t* end;    ///< [n_users]: its end
+    const std::int64_t* end;    ///< [n_users]: the end of each user's list
 };
 
 /// Find the judged items of a block of users in their lists.
@@ -29,23 +29,26 @@ struct RankLists {
     std::size_t n_users;
     std::size_t n_items;  ///< greater than every item
     Ragged excluded;
-    Ragged judged;           ///< negative items are in no list
-    bool input_order;        ///< break ties by input order instead of by item
-    NanRule nan_rule;        ///< under kUndefined, NaN is dropped and flagged
-    std::int64_t* above;     ///< per judged item: listed items with a higher score; -1: not listed
-    std::int64_t* tied;      ///< other listed items with the same score. Null, like `before`, if
-                             ///< not needed (lists without scores have no ties)
-    std::int64_t* before;    ///< tied items that come first
-    std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added
-    std::int64_t* given;     ///< [n_users]: entries that are not padding
-    std::int64_t* listed;    ///< [n_users]: distinct items that remain
-    std::int64_t* removed;   ///< [n_users]: entries that are training items
-    std::int64_t* repeated;  ///< [n_users]: entries that repeat an item; the best entry counts
-    std::int64_t k;          ///< number of top items to write; may be 0
-    TieOrder order;          ///< how to break ties among them, unless `input_order`
+    Ragged judged;        ///< the judged items; negative items are in no list
+    bool input_order;     ///< whether ties are broken by input order instead of by item
+    NanRule nan_rule;     ///< under kUndefined, NaN is dropped and flagged
+    std::int64_t* above;  ///< per judged item: number of listed items with a higher score;
+                          ///< -1: not listed
+    std::int64_t* tied;  ///< number of other listed items with the same score. Null, like `before`,
+                         ///< if not needed (lists without scores have no ties)
+    std::int64_t* before;       ///< number of tied items that come first
+    std::uint32_t* flags;       ///< [n_users]: ScoreFlag bits are added
+    std::int64_t* given;        ///< [n_users]: number of entries that are not padding
+    std::int64_t* listed;       ///< [n_users]: number of distinct items that remain
+    std::int64_t* removed;      ///< [n_users]: number of entries that are training items
+    std::int64_t* repeated;     ///< [n_users]: number of entries that repeat an item; the best
+                                ///< entry counts
+    std::int64_t k;             ///< number of top items to write; may be 0
+    TieOrder order;             ///< how to break ties among the top items, unless `input_order`
     const std::uint64_t* keys;  ///< [n_users]: seeds of the random order
     std::int32_t* top;          ///< [n_users][k]: items, best first; unused places are not written
-    std::int64_t* left;         ///< [n_users]: items outside the top k that tie with its last item
+    std::int64_t* left;         ///< [n_users]: number of items outside the top k that tie
+                                ///< with its last item
 };
 
 void rank_lists(const RankLists& problem);
@@ -62,7 +65,7 @@ bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, st
 
 /// Group the values of a column by list, in input order.
 /// @param list [n]: the list of each row
-/// @param next [n_lists]: the position of each list's next row; advanced
+/// @param next [n_lists]: the position of each list's next row; updated
 template <class Value>
 void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
                 Value* grouped);

@@ -26,7 +26,8 @@ void add_up(const Ragged& rows, const TableUsers& users, const Popularity& popul
 void find_bands(const Popularity& popularity) {
     const std::int64_t *const begin = popularity.counts, *const end = begin + popularity.n_items;
     const std::int64_t most = begin == end ? 0 : *std::max_element(begin, end);
-    std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);  // items per count
+    // The number of items with each count.
+    std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);
     std::int64_t total = 0;
     for (const std::int64_t* count = begin; count < end; ++count) {
         ++items[static_cast<std::size_t>(*count)];

@@ -17,9 +17,9 @@ namespace recometer {
 /// band also contains items without rows.
 struct Popularity {
     std::size_t n_items, n_bands;
-    std::int64_t* counts;  ///< [n_items]: rows per item
+    std::int64_t* counts;  ///< [n_items]: the number of rows of each item
     std::int64_t* sums;    ///< [n_users]: counts, summed over the rows of each user
-    std::int8_t* band;     ///< [n_items]
+    std::int8_t* band;     ///< [n_items]: the band of each item
     std::int64_t* ranges;  ///< [n_bands, 2]: the smallest and the largest count of each band, or 0
 };
 
@@ -33,19 +33,19 @@ void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users
 struct BandedRows {
     std::size_t n_users, n_items, n_bands;
     const std::int64_t* indptr;  ///< [n_users + 1]
-    const std::int64_t* item;    ///< [n_rows]
-    const bool* counted;         ///< [n_rows]
-    const std::int64_t* above;   ///< [n_rows]: items above; negative if not ranked
-    const std::int64_t* tied;    ///< [n_rows]: other items with the same score
+    const std::int64_t* item;    ///< [n_rows]: the item of each row
+    const bool* counted;         ///< [n_rows]: whether the row counts; other rows are skipped
+    const std::int64_t* above;   ///< [n_rows]: number of items above; negative if not ranked
+    const std::int64_t* tied;    ///< [n_rows]: number of other items with the same score
     std::size_t n_banded;
     const std::int64_t* banded;  ///< [n_banded]: items with a band; others are in the last band
-    const std::int8_t* band;     ///< [n_banded]
+    const std::int8_t* band;     ///< [n_banded]: the bands of these items
 };
 
 /// For each user, count the items per band, and compute the expected number of these items within a
 /// cut-off. A tied item counts by the share of orders that place it within the cut-off.
-/// @param counts [n_users, n_bands]: output
-/// @param within [n_users, n_bands]: output
+/// @param counts [n_users, n_bands]: output, the numbers of items
+/// @param within [n_users, n_bands]: output, the expected numbers within the cut-off
 /// @throws std::invalid_argument if an item or a band does not exist
 void count_in_bands(const BandedRows& rows, std::int64_t cutoff, std::int32_t* counts,
                     float* within);

@@ -69,14 +69,14 @@ struct Falling {
 template <class Real>
 struct Judged {
     Ragged table;
-    const Real* scores;             ///< per judged item
+    const Real* scores;             ///< the score of each judged item
     const std::int64_t* order;      ///< per user: its judged items by (score, item); at the offsets
                                     ///< of `table`, minus the first of them
     const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; other
                                     ///< items are not ranked and keep their counts
-    std::int64_t* above;            ///< candidates with a higher score
-    std::int64_t* tied;             ///< other candidates with the same score
-    std::int64_t* before;           ///< tied candidates with a lower index
+    std::int64_t* above;            ///< number of candidates with a higher score
+    std::int64_t* tied;             ///< number of other candidates with the same score
+    std::int64_t* before;           ///< number of tied candidates with a lower index
 };
 
 /// Score the listed items: acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
@@ -101,7 +101,7 @@ struct FactorScores {
     ItemFactors<Real> items;
     Falling falling;
     std::int64_t first, last;
-    Ragged excluded;         ///< as places
+    Ragged excluded;         ///< the excluded items, as places
     bool check;              ///< whether to check for scores that are not finite
     NanRule nan_rule;        ///< used if `check` is set
     std::uint32_t* flags;    ///< [n_users]: ScoreFlag bits are added if `check` is set
@@ -115,12 +115,14 @@ struct GivenScores {
     const Real* scores;  ///< [n_users][n_items]
     std::ptrdiff_t user_stride;
     std::size_t n_users;
-    const std::int64_t* columns;  ///< [n_items]: the column of each item; null: column i
+    const std::int64_t* columns;  ///< [n_items]: the column of each item; null: item i is
+                                  ///< in column i
     std::int64_t n_items;
     Ragged excluded;
     NanRule nan_rule;
-    std::uint32_t* flags;         ///< [n_users]
-    std::int64_t* no_candidates;  ///< [n_users]: plus the non-excluded items that score -inf
+    std::uint32_t* flags;         ///< [n_users]: ScoreFlag bits are added
+    std::int64_t* no_candidates;  ///< [n_users]: incremented by the number of items that
+                                  ///< score -inf and are not excluded
 };
 
 /// Rank the judged items of a block of users.
@@ -138,14 +140,14 @@ enum class TieOrder { kItem, kItemDescending, kRandom };
 /// The top candidates of each user of a block. Later calls can add candidates from more items.
 template <class Real>
 struct Top {
-    std::int64_t k;             ///< places per user, at least 1
+    std::int64_t k;             ///< number of places per user, at least 1
     TieOrder order;             ///< how to order equal scores
     const std::uint64_t* keys;  ///< [n_users]: seeds of the random order
-    Real* scores;               ///< [n_users][k], best first
-    std::int32_t* items;        ///< [n_users][k]
+    Real* scores;               ///< [n_users][k]: the best scores, in descending order
+    std::int32_t* items;        ///< [n_users][k]: the items of these scores
     std::int64_t* n;            ///< [n_users]: the length of each list
-    std::int64_t* left;         ///< [n_users]: candidates outside the list that tie with its last
-                                ///< item
+    std::int64_t* left;  ///< [n_users]: number of candidates outside the list that tie with its
+                         ///< last item
 };
 
 /// Find the top candidates of a block of users.
@@ -180,7 +182,7 @@ struct Kernel {
 
 struct InstructionSet {
     const char* name;
-    int users_at_once;  ///< users per tile of scores: other block sizes leave part of a tile empty
+    int users_at_once;  ///< users per tile of scores; other block sizes leave part of a tile empty
     Kernel<float> single;
     Kernel<double> twice;
 };

@@ -9,7 +9,8 @@
 namespace recometer {
 namespace {
 
-// Fused if the processor supports it, both in the tile and for the judged items' scores.
+// The operation is fused if the processor supports it, both in the tile and for the scores of the
+// judged items.
 template <class R>
 inline R multiply_add(R a, R b, R c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)

@@ -34,7 +34,7 @@ struct Keys512 : Bits512 {
     static constexpr int kLanes = 32;
     static constexpr int kLevels = 4;
     static constexpr int kTogether = 3;
-    static constexpr int kTable = 1 << kLevels;  // numbers in a table
+    static constexpr int kTable = 1 << kLevels;  // the number of entries in a table
     static constexpr int kStart = 64 / sizeof(float);
     static constexpr float kSteps = 65'000;
     static constexpr std::int16_t kLeastKey = -32'768, kMostKey = 32'766, kNoKey = 32'767;

@@ -18,7 +18,7 @@ struct InteractionRows {
     const std::uint32_t* users;
     const std::uint32_t* items;
     const std::uint64_t* user_draws;
-    const std::uint64_t* item_draws;  ///< different for different items
+    const std::uint64_t* item_draws;  ///< [n_items]: a different draw for each item
     std::size_t n_items;              ///< greater than every item
     const std::int64_t* times;        ///< may be null
     bool float_times;                 ///< whether `times` holds the bits of doubles
@@ -64,7 +64,7 @@ void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
 
 /// Remove rows whose user or item has too few rows left, in one pass over the rows.
 /// @param user_counts, item_counts  the remaining rows; updated
-/// @param kept [n]  1 for remaining rows, 0 for the others
+/// @param kept [n]  1 for rows that remain, 0 for removed rows
 /// @param backwards  the direction of the pass; alternating it takes the fewest passes
 /// @returns the number of removed rows; 0 means that only the core is left
 std::int64_t trim_core(const std::uint32_t* users, const std::uint32_t* items, std::size_t n,

@@ -8,9 +8,9 @@
 namespace recometer {
 namespace {
 
-constexpr std::uint32_t kInline = 12;  // the longest string stored in a view itself
+constexpr std::uint32_t kInline = 12;  // the length of the longest string that a view itself stores
 constexpr std::uint32_t kNobody = 0xFFFFFFFFu;
-constexpr std::size_t kBatch = 32;  // strings whose memory is prefetched together
+constexpr std::size_t kBatch = 32;  // the number of strings whose memory is prefetched together
 
 template <class T>
 T read(const unsigned char* from) {
@@ -40,8 +40,8 @@ struct Key {
         }
     }
 
-    /// Must be called before the key is used, but late enough for the prefetched `text()` to be in
-    /// the cache.
+    /// This must be called before the key is used, but late enough for the prefetched `text()` to
+    /// be in the cache.
     void finish() {
         if (length > kInline) low = xxh64(text(), length);
     }

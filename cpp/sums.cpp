@@ -58,7 +58,7 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
         const auto begin = static_cast<std::size_t>(indptr[user]);
         const auto end = static_cast<std::size_t>(indptr[user + 1]);
         std::size_t row = begin;
-        double sum = 0.0;  // of the rows before `row`; recomputed in parts if there are many
+        double sum = 0.0;  // the sum of the terms before `row`, computed in parts if long
         for (const Column& column : columns) {
             for (; row < end && place[row] < column.cutoff; ++row) {
                 if (row > begin && place[row] < place[row - 1]) {

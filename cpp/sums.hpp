@@ -15,7 +15,7 @@ constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
 struct PlacedRows {
     std::size_t n_users;
     const std::int64_t* indptr;  ///< [n_users + 1]
-    const std::int64_t* place;   ///< [n_rows], from 0 on
+    const std::int64_t* place;   ///< [n_rows]: the place of each row, counted from 0
 };
 
 /// Sum the terms of the rows whose place is below each cut-off, in input order.
@@ -28,12 +28,12 @@ struct PlacedRows {
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums);
 
-/// The same, with 1 as the term of every row.
+/// Sum like add_within, with 1 as the term of every row.
 void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
               double* sums);
 
-/// The same, with the precision at the row's place j (counted from 1) as the term: (n + 1) / j,
-/// where n is the number of the user's earlier rows.
+/// Sum like add_within, with the precision at the row's place as the term: (n + 1) / j, where j is
+/// the place, counted from 1, and n is the number of the user's earlier rows.
 void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 
@@ -43,7 +43,7 @@ struct Gains {
     std::ptrdiff_t stride;
 };
 
-/// The same, with gain / log(place + 1) as the term, where places count from 1.
+/// Sum like add_within, with gain / log(place + 1) as the term, where places count from 1.
 /// @param logarithms [n_logarithms]: the logarithms of 0, 1, 2, ...
 /// @throws std::invalid_argument if there are too few logarithms
 void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,

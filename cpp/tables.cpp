@@ -7,7 +7,7 @@
 namespace recometer {
 namespace {
 
-constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // few enough for a 32-bit count
+constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // fits into a 32-bit count
 
 /// Find the rows of several items in an ascending range. The searches are interleaved, so none has
 /// to wait for another, and have no branches, because branches could not be predicted.

@@ -13,7 +13,7 @@ namespace recometer {
 /// Some users, and their positions in a table.
 struct TableUsers {
     std::size_t n;
-    const std::int64_t* places;  ///< [n]: -1: not in the table; null: user i is at i
+    const std::int64_t* places;  ///< [n]: -1 if a user is not in the table; null: user i is at i
 };
 
 /// The rows [begin, end) of a table.
@@ -30,7 +30,7 @@ inline Range rows_of(const Ragged& table, const TableUsers& users, std::size_t u
 /// For each row of a table, find the row of another table with the same user and item.
 /// @param rows items in any order; negative items are not found
 /// @param users the positions in `other` of the users of `rows`
-/// @param found per row: the row of `other`, or -1
+/// @param found output, per row: the row of `other`, or -1
 void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
                std::int64_t* found);
 

@@ -12,7 +12,7 @@ namespace recometer {
 namespace {
 
 constexpr std::size_t kPackedBytes =
-    std::size_t{512} * 1024;  // size of the packed item factors: part of the level-2 cache
+    std::size_t{512} * 1024;  // bytes of packed item factors, which fill part of the level-2 cache
 
 /// The number of chunks of items packed at once, at least 1.
 template <class Real>
@@ -32,7 +32,7 @@ inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_
 }
 
 template <class Real>
-constexpr std::size_t kLine = 64 / sizeof(Real);  // numbers per cache line
+constexpr std::size_t kLine = 64 / sizeof(Real);  // the number of factors in a cache line
 
 template <class Real>
 inline std::int64_t row_of(const ItemFactors<Real>& items, std::int64_t item) {
@@ -242,7 +242,7 @@ void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::in
 template <class Real>
 void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
                   std::uint32_t& flags, std::int64_t& absent) {
-    // All scores are almost always finite. This check needs no branch per score.
+    // Almost always, all scores are finite. This check needs no branch per score.
     std::uint32_t not_finite = 0;
     for (std::int64_t i = 0; i < n; ++i) not_finite |= scores[i] - scores[i] == 0 ? 0u : 1u;
     if (not_finite == 0) return;

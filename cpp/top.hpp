@@ -85,7 +85,7 @@ class Shelves {
 
  private:
     struct User {
-        std::int64_t n;  // entries on the shelf
+        std::int64_t n;  // the number of entries on the shelf
         Real reach;      // the k-th best score when the shelf was last cut
     };
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 200, 84  # of a box
-ACROSS, DOWN = 236, 122  # from one box to the next
+WIDTH, HEIGHT = 200, 84  # the size of a box
+ACROSS, DOWN = 236, 122  # the distance from one box to the next
 MARGIN = 16
 FILL = {"outside": "#f1f3f5", "step": "#ffffff", "record": "#dbeafe"}
 
@@ -27,13 +27,13 @@ orient="auto"><polygon points="0,0 8,4 0,8" fill="#52606d"/>
 
 
 class Box(NamedTuple):
-    """A station of the road."""
+    """A box of the picture."""
 
     column: int
     row: int
-    kind: str  # an input or output, a step, or a record
+    kind: str  # the kind of box: an input or output, a step, or a record
     title: str
-    paths: tuple[str, ...]  # its place in the package
+    paths: tuple[str, ...]  # the files and folders of the package
     text: str
 
 

@@ -15,7 +15,7 @@ from recometer.metrics import METRICS, MetricDefinition
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import SIDE_DATA
 
-WIDTH = 76  # of a formula; the site shows that much without scrolling
+WIDTH = 76  # characters of a formula that the site shows without scrolling
 REMARK = re.compile(r" \([^()]*\)$")  # a metric's remark about one of its sources
 
 # One user with five candidates, in the order of the model. Three of the candidates are judged.
@@ -29,7 +29,7 @@ LISTS = {"ann": ["bread", "milk", "tea"], "bob": ["bread", "salt", "eggs"]}
 TEST = {"ann": ["milk"], "bob": ["eggs", "milk"]}
 TRAIN = {"ann": ["eggs"], "bob": ["tea"], "eve": ["bread", "milk", "tea"]}
 BASELINE = {"ann": ["bread", "tea", "salt"], "bob": ["salt", "milk", "bread"]}
-# For metrics of repeated items, bob's list contains an item that he has in train.
+# For metrics of repeated items, Bob's list contains one of his training items.
 REPEATED = ("repeated_hits", "new_hits")
 TRAIN_REPEATED = TRAIN | {"bob": ["tea", "eggs"]}
 CATALOGUE: dict[str, list[object]] = {

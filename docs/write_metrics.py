@@ -166,7 +166,7 @@ leaves such users out). The result states the number of all these cases.
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of docs/metrics.md."""
     ranks, ratings = (
         "".join(
             f"| `{name}` | {d.title} | {d.formula} | {d.cutoff} | {d.lower:g} to {d.upper:g} "

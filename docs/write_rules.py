@@ -18,7 +18,7 @@ the rules step by step; the last column shows the step of each rule.
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the text of docs/rules.md."""
     rows = [row(field, field.metadata["rule"]) for field in dataclasses.fields(Protocol)]
     return HEAD + "".join(rows)
 

@@ -33,7 +33,7 @@ using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
 /// An argument that is never converted or copied: a different type, dtype or layout is an error.
 inline auto exact(const char* name) { return nb::arg(name).noconvert(); }
-/// The same, but None is allowed.
+/// An argument that is never converted or copied, and may be None.
 inline auto exact_or_none(const char* name) { return nb::arg(name).noconvert().none(); }
 
 template <class Array>

@@ -1,4 +1,4 @@
-// The native module: its enums and the functions from the other files.
+// The native module: its enums, and the functions that the other files add.
 
 #include "../splits.hpp"
 #include "../sums.hpp"
