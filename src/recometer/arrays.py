@@ -26,7 +26,7 @@ def plain_number(value: Any) -> Any:
 
 
 def any_of(which: Bool | UInt8 | Int64) -> bool:
-    """Return whether any entry is True or above 0; faster than ``any()`` for small arrays."""
+    """Return whether any entry is True, or above 0; faster than ``any()`` for small arrays."""
     return which.size > 0 and bool(which.item(which.argmax()) > 0)
 
 
@@ -41,7 +41,7 @@ def all_equal(numbers: Array) -> bool:
 
 
 def largest(numbers: Int64) -> int:
-    """Return the largest number, or 0 if that is higher; faster than ``max()`` for small arrays."""
+    """Return the largest number, but at least 0; faster than ``max()`` for small arrays."""
     return max(0, int(numbers.item(numbers.argmax()))) if numbers.size else 0
 
 
@@ -67,7 +67,7 @@ def follow(places: Int64) -> bool:
 
 
 def slices(stop: int, size: int, start: int = 0) -> list[slice]:
-    """Cut range(start, stop) into slices of at most `size` numbers, but at least one number."""
+    """Cut range(start, stop) into slices of at most `size` numbers, and of at least one number."""
     step = max(1, size)
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 

@@ -1,4 +1,4 @@
-"""Random numbers by hashing, and the random places of tied items under ``ties="random"``."""
+"""Random numbers from hashes, and the random places of tied items under ``ties="random"``."""
 
 from __future__ import annotations
 
@@ -105,6 +105,6 @@ def find_runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
 
 
 def number_runs(count: Int64) -> tuple[Int64, Int64]:
-    """Return the run of each row, and its number within the run, from the lengths of the runs."""
+    """Return the run of each row and its number within the run, given the lengths of the runs."""
     run = np.repeat(np.arange(len(count)), count)
     return run, np.arange(len(run)) - (np.cumsum(count) - count)[run]

@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 
-OPTIONS = {"groups": "by"}  # arguments whose command-line option has a different name
+OPTIONS = {"groups": "by"}  # arguments, and their command-line options with other names
 RULE_OPTIONS = ("ties", "relevant_from")  # rules that have their own option
 LONGEST = 8_000  # maximum length of a message, because a name may have millions of characters
-# Control characters, direction marks and lone surrogates, which control a terminal or are
+# Matches control characters, direction marks and lone surrogates, which control a terminal or are
 # invisible.
 UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
@@ -60,7 +60,7 @@ class RecometerError(Exception):
     reason : str
         The fault: the message without the hint.
     hint : str
-        What to do about it, or an empty text.
+        A way to fix it, or an empty string.
     """
 
     # KeyError would show the repr of its argument, with quotes and escapes.
@@ -105,7 +105,7 @@ class MissingExtraError(RecometerError, ImportError):
 
 
 class ModelError(RecometerError, RuntimeError):
-    """A function or model of the user raised an exception, which caused this one."""
+    """A function or model of the user raised an exception, which is this one's cause."""
 
 
 class InternalError(RecometerError, RuntimeError):
@@ -129,22 +129,23 @@ def visible(text: str) -> str:
 
 def brief(value: object) -> str:
     """Return the (possibly shortened) repr of an argument, for messages."""
-    import reprlib  # only needed for messages
+    import reprlib  # imported on use, because only messages need it
 
     show = reprlib.Repr()
     show.maxstring = show.maxother = 80
     try:
         return show.repr(value)
-    except Exception:  # an integer with too many digits, or a failing __repr__
+    except Exception:  # the integer has too many digits, or __repr__ failed
         return f"a {type(value).__name__}"
 
 
 def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
     """Return a hint with the most similar names (ignoring case), and a list of all names.
 
-    If there are too many names for a message, `listed` is a sentence that says where to find them.
+    If there are too many names for a message, `listed` is a sentence that replaces the list and
+    says where to find them.
     """
-    import difflib  # only needed for messages
+    import difflib  # imported on use, because only messages need it
 
     names = list(names)
     of_lower = {candidate.lower(): candidate for candidate in reversed(names)}
@@ -154,14 +155,14 @@ def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
 
 
 def python_or_command(python: str, command: str) -> str:
-    """Return the command line's variant of a phrase if it is running, otherwise Python's."""
+    """Return the phrase for the command line if it is running, and otherwise that for Python."""
     return command if _options.get() else python
 
 
 def argument_text(name: str, value: object = ...) -> str:
     """Return an argument as the user writes it: ``time=False``, or ``--time none``.
 
-    If it has no value, return ``train=``, or ``--train``.
+    Without a value, return ``train=``, or ``--train``.
     """
     if not _options.get():
         return f"{name}={'' if value is ... else brief(value)}"
@@ -196,8 +197,8 @@ def naming_options() -> Iterator[None]:
 def need(module: str, feature: str, extra: str, package: str | None = None) -> Any:
     """Import a module that an extra of recometer installs.
 
-    `feature` is the part of recometer that needs it, for the message; `package` is the name under
-    which it is installed, if that differs.
+    `feature` is the part of recometer that needs the module, for the message; `package` is the name
+    under which the module is installed, if that differs.
 
     Raises
     ------
@@ -214,7 +215,7 @@ def need(module: str, feature: str, extra: str, package: str | None = None) -> A
 
 
 def warn(message: str) -> None:
-    """Issue a DataWarning that points at the user's line: the first outside recometer."""
+    """Issue a DataWarning that points at the user's code: the first frame outside recometer."""
     package = os.path.dirname(__file__) + os.sep
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

@@ -1,4 +1,4 @@
-"""explain shows, step by step on the user's data, why two conventions give different numbers."""
+"""`explain` shows, step by step on the user's data, why two conventions give different numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Side:
     mean
         The mean on the user's data.
     counted
-        The number of users in this mean.
+        The number of users who count in the mean.
     """
 
     protocol: str
@@ -58,12 +58,12 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A change from one definition towards the other, after all earlier steps.
+    """A change of one definition towards the other, made after all earlier steps.
 
     Attributes
     ----------
     name
-        For instance ``"ties"``, ``"population"`` or the name of a parameter.
+        The name of the step, for instance ``"ties"``, ``"population"`` or the name of a parameter.
     change
         The change as a phrase.
     mean
@@ -95,15 +95,15 @@ class Explanation(Printed):
     ----------
     left, right : Side
     steps : tuple of Step
-        The steps from left to right. The last step has the mean of the right side.
+        The steps from left to right. The mean after the last step is the mean of the right side.
     user_ids : [n_users] or None
-        None if users are positions.
+        The ids of the users. None if positions identify the users.
     values : float64 [n_users, n_steps + 1]
         Each user's value before the first step and after each step. It is NaN where the user does
         not count, and for a metric with one value for all users.
     n_shown : int or None
-        How many users to show whose values differ. None shows all of them, and CSV then contains
-        only these users.
+        How many of the users whose values differ to show. None shows all of them, and CSV then
+        contains only these users.
     notes : tuple of str
         Defects of the other library that affect these data, and that no step shows.
     """
@@ -151,7 +151,7 @@ class Explanation(Printed):
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
     def table(self) -> Table:
-        """Return the table of the steps, printed below both means; CSV has only this table."""
+        """Return the table of the steps, printed below both means; CSV contains only this table."""
         effective: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean
@@ -237,7 +237,7 @@ def explain(
     result
         An evaluation.
     metric
-        One of its metrics, for instance ``"ndcg@10"``.
+        One of the metrics of the evaluation, for instance ``"ndcg@10"``.
     protocol
         The other rules: the name of a convention (see `recometer.conventions`), or a `Protocol`.
         The metric's name is looked up in this convention first, and then in recometer.
@@ -258,7 +258,7 @@ def explain(
     InputTypeError
         If the result is not an evaluation.
     UnknownNameError
-        If the evaluation lacks the metric, or the protocol does not exist.
+        If the metric is not part of the evaluation, or the protocol does not exist.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def explain(
 
 
 def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
-    """Describe the defects of a library that affect these data but that no step shows."""
+    """Describe a library's defects that affect these data but that no step shows."""
     convention = find(protocol.name)
     refused = None if convention is None else convention.refused_for(metric)
     if convention is None or refused is None:
@@ -378,7 +378,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric that has this name under the other rules, or otherwise in recometer."""
+    """Return the metric of this name under the other rules, or else the one in recometer."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
@@ -403,7 +403,7 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def _values_of_all(results: list[Evaluation]) -> tuple[Array | None, Float64]:
-    """Return a row per user, with the value that counts in the mean of each result."""
+    """Return user ids, and a row per user with the value that counts in each result's mean."""
     # Some rules add users who are not in test, so the results may have different users.
     largest = max(results, key=len)
     columns = []

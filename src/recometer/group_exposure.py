@@ -1,4 +1,4 @@
-"""exposure() and fairness() measure how much attention groups of items get, and how fairly."""
+"""`exposure` and `fairness` measure how much attention groups of items get, and how fairly."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def exposure(
         The weight of place j: 1 / log2(j + 1) for ``"log"``, patience^(j - 1) for
         ``"geometric"``, and 1 for ``"none"``.
     patience
-        Parameter of the geometric discount, between 0 and 1.
+        The parameter of the geometric discount, between 0 and 1.
     protocol, threads, **rules
-        As for `recometer.evaluate`.
+        The same as for `recometer.evaluate`.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def exposure(
         listed, relevant or in the catalogue:
 
         ``items``, ``listed``
-            The number of items of the group, and the number of places in the lists that they take.
+            The number of items in the group, and the number of places that they take in the lists.
         ``exposure``, ``catalogue``, ``relevant``
             The group's shares of the exposure, of the items, and of the users' relevant items.
             Each column adds up to 1.
@@ -127,25 +127,27 @@ class Fairness:
     Attributes
     ----------
     ratio : float
-        For each group, its share of the attention divided by its share of the target; `ratio` is
-        the lowest of these quotients divided by the highest: 0 to 1. 1 means that all groups get
+        The lowest quotient of a group divided by the highest, from 0 to 1, where a group's quotient
+        is its share of the attention divided by its target share. 1 means that all groups get
         attention in proportion to the target. Groups with a target share of 0 are left out.
     difference : float
-        Half the sum of the absolute differences between shares of the attention and shares of the
-        target: the share of the attention that would have to move to other groups, 0 to 1.
+        Half the sum of the absolute differences between the groups' shares of the attention and
+        their target shares: the share of the attention that would have to move to other groups,
+        from 0 to 1.
     rank_fairness : float
         Attention-weighted rank fairness: the mean over users of 1 minus the Jensen-Shannon
-        divergence, in bits, between the shares in the user's own list and the target shares.
-        1 means that every list has the target shares.
+        divergence, in bits, between the groups' shares of the attention in the user's own list and
+        their target shares. 1 means that every list has the target shares.
     disparity : float
         Expected-exposure disparity (EE-D): the mean over users of the sum over items of e^2, where
-        e is the attention that the item gets. Randomised lists lower it.
+        e is the attention that the item gets. Randomised lists have a lower disparity.
     relevance : float
-        Expected-exposure relevance (EE-R): the mean of the sum of e t, where t is the attention
-        that an item gets if the user's relevant items take the first places in random order and
-        all others follow in random order.
+        Expected-exposure relevance (EE-R): the mean over users of the sum over items of e t, where
+        t is the attention that the item would get if the user's relevant items took the first
+        places in random order and all others followed in random order.
     loss : float
-        Expected-exposure loss (EE-L): the mean of the sum of (e - t)^2. 0 is ideal.
+        Expected-exposure loss (EE-L): the mean over users of the sum over items of (e - t)^2. 0 is
+        ideal.
     """
 
     ratio: float
@@ -170,7 +172,7 @@ def fairness(
     threads: int | None = None,
     **rules: Unpack[Rules],
 ) -> Fairness:
-    """Measure how fairly attention is distributed.
+    """Measure how fairly attention is distributed among groups of items and single items.
 
     Parameters
     ----------
@@ -178,7 +180,7 @@ def fairness(
         A source, or an evaluation that has `lists`. Pass several of them for a randomised model
         that showed the same users different lists: the attention is averaged over them.
     item_groups, test, train, k, discount, patience, protocol, threads, **rules
-        As for `exposure`. Items without a group are left out of the numbers of groups.
+        The same as for `exposure`. Items without a group are left out of the numbers of groups.
     target
         The share of the attention that each group should get: its share of the users' relevant
         items (``"relevant"``), its share of the items (``"catalogue"``), or a dict from group to
@@ -188,13 +190,13 @@ def fairness(
     -------
     Fairness
         A number is NaN if it is undefined because no list has an item with a group, no group has a
-        share of the target, or no user has a relevant item.
+        target share above 0, or no user has a relevant item.
 
     Raises
     ------
     InputError
-        If `target` is none of these or lacks the share of a group, if several lists have different
-        users, or whenever `exposure` would raise it.
+        If `target` is not one of these or lacks the share of a group, if several lists have
+        different users, or whenever `exposure` would raise it.
 
     References
     ----------
@@ -287,7 +289,7 @@ def _target(
 
 
 def _aligned(lists: list[TopLists]) -> list[TopLists]:
-    """Give the items of several lists the same numbers."""
+    """Give each item the same number in all lists."""
     if len(lists) == 1:
         return lists
     if len({top_lists.n_users for top_lists in lists}) > 1:
@@ -317,7 +319,7 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
 
 
 class _Arguments:
-    """The arguments that `exposure` and `fairness` share, checked and read."""
+    """The arguments that `exposure` and `fairness` share, after they are checked and read."""
 
     def __init__(
         self,
@@ -371,7 +373,7 @@ class _Arguments:
         """Return the lists with the groups, the relevant items and the excluded items."""
         truth = self.truth
         excludes = self.removes_train and self.train is not None
-        # These metrics read the same data: the groups and, with test, the relevant items.
+        # Metrics that read the needed data: the groups and, with test, the relevant items.
         reads = [Metric("category_entropy" if truth is None else "subtopic_recall", self.k)]
         if of_train and excludes:
             reads.append(Metric("popularity", self.k))

@@ -25,12 +25,12 @@ from recometer.version import __version__
 
 MODEL = Column("model")
 SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
-"""The columns of the leaderboard in CSV."""
+"""The names of the columns of the leaderboard in CSV."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Leaderboard(Tracked, Printed):
-    """Models that were evaluated on the same test data, ordered by the first metric, best first.
+    """Models evaluated on the same test data, ordered by the first metric, best first.
 
     ``print(leaderboard)`` shows a row per model and a column per metric, and ``to_latex()`` returns
     a table for a paper with the best means in bold. `to_csv` and `to_json` write all digits, and a
@@ -43,7 +43,7 @@ class Leaderboard(Tracked, Printed):
     seconds : mapping of str to mapping of str to float
         For each model, the seconds that each step took; each step becomes a column. May be empty.
     with_users : bool
-        Whether to show the values of every user as well; CSV then has only these.
+        Whether to show the values of every user as well; CSV then contains only these values.
     groups : object
         Groups of users to show as well, in any form that `Evaluation.by` accepts. CSV then
         contains only these groups.
@@ -171,7 +171,7 @@ class Leaderboard(Tracked, Printed):
                 yield dataclasses.replace(name, model=model) if several else name, value
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:
-        used_names: set[str] = set()  # in lower case, because some file systems ignore case
+        used_names: set[str] = set()  # lower-case names, because some file systems ignore case
         for model, result in self.results.items():
             first = name = f"{prefix}{safe_name(model)}"
             number = 1
@@ -230,7 +230,7 @@ class Leaderboard(Tracked, Printed):
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
 
     def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
-        """Return a line with the values of a random order, or a line per model if they differ."""
+        """Return a row with the values of a random order, or a row per model if they differ."""
         chances = {
             model: {metric: of_model[metric].chance for metric in metrics}
             for model, of_model in self.rows.items()
@@ -273,7 +273,7 @@ class Leaderboard(Tracked, Printed):
         return [f"{legend(confidence, exception)}.", *chance, *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
-        """Explain why users are skipped, for which models and metrics."""
+        """Explain why users are skipped, and for which models and metrics."""
         skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
         for model, of_model in self.rows.items():
             for metric, row in of_model.items():
@@ -303,7 +303,7 @@ class Leaderboard(Tracked, Printed):
         return f" ({'; '.join(parts)})"
 
     def _counts(self) -> list[str]:
-        """Report the counts that rules affected, and for which models."""
+        """Report the counts of data that rules affected, and the models to which they apply."""
         names = dict.fromkeys(name for result in self.results.values() for name in result.counts)
         return [
             f"{COUNTS.get(name, name)}: {text}"
@@ -312,7 +312,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _protocols(self) -> list[str]:
-        """Name the rules that differ from the default, and their models."""
+        """Name the rules that differ from the default, and the models that use them."""
         if {describe(result.protocol) for result in self.results.values()} == {
             Protocol().describe()
         }:

@@ -1,12 +1,12 @@
-"""Ragged tables, in which user u has the rows indptr[u]:indptr[u + 1], and records of columns.
+"""Ragged tables, in which the rows of user u are indptr[u]:indptr[u + 1], and records of columns.
 
 The metadata of a field say whether it has an entry per row or per user:
 
     item: Int64 = field(metadata=PER_ROW)
     depth: Int64 = field(metadata=PER_USER)
 
-From the metadata, records check shapes, select users or rows, and merge. A field that holds a
-record has the same users. A field without metadata applies to all users.
+Records use the metadata to check shapes, to select users or rows, and to merge. A field that holds
+a record has the same users as the outer record. A field without metadata applies to all users.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from recometer.errors import InternalError
 PER_ROW: Final = {"per": "row"}
 PER_USER: Final = {"per": "user"}
 PER_ITEM: Final = {"per": "item"}
-OFFSETS: Final = {"per": "offset"}  # where the rows of each user begin
-COUNTS: Final = {"per": "count"}  # a mapping of counts over all users, summed on merging
-KEPT: Final = {"per": "nothing"}  # a cache, which is not merged
+OFFSETS: Final = {"per": "offset"}  # for the column that says where each user's rows begin
+COUNTS: Final = {"per": "count"}  # for a mapping of counts over all users; merging sums them
+KEPT: Final = {"per": "nothing"}  # for a cache, which is not merged
 
 # `sums_of` keeps this many bits of the largest value exact, unless that is below the limit.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
@@ -43,7 +43,7 @@ def per_row_of(field: str) -> dict[str, str]:
 
 
 def per_user(absent: int) -> dict[str, Any]:
-    """Return the metadata of a column per user; `absent` is the entry of missing users."""
+    """Return the metadata of a column with an entry per user; `absent` is that of missing users."""
     return {"per": "user", "absent": absent}
 
 
@@ -66,7 +66,7 @@ class Record:
         Raises
         ------
         InternalError
-            If a column does not have its shape; the message names it.
+            If the shape of a column is wrong; the message names the column.
         """
         kind: Any = type(self)
         values, n_users = vars(self), self.n_users
@@ -88,7 +88,7 @@ class Record:
                 )
 
     def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
-        """Return the record of some users.
+        """Return the record of the users in `which`.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class Record:
 
 
 class Table(Record):
-    """A record with rows: user u has the rows ``indptr[u]:indptr[u + 1]``."""
+    """A record with rows: those of user u are ``indptr[u]:indptr[u + 1]``."""
 
     if TYPE_CHECKING:
 
@@ -170,7 +170,7 @@ class Table(Record):
         return users_of(self.indptr)
 
     def rows(self: AnyTable, which: Array) -> AnyTable:
-        """Return some rows; columns per user stay unchanged.
+        """Return the table with only the rows in `which`; columns per user stay unchanged.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...
 
 
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
-    """Return the indptr of some users, and the numbers of their rows."""
+    """Return the indptr of the users in `which`, and the numbers of their rows."""
     if not isinstance(which, slice):
         return take(indptr, which)
     start, stop, _ = which.indices(len(indptr) - 1)
@@ -218,7 +218,7 @@ def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]
 
 
 def _entries_of(column: Array, which: slice | Int64, absent: int) -> Array:
-    """Return the entries of some users, and `absent` for a user of -1."""
+    """Return the entries of the users in `which`, and `absent` for the user -1."""
     if isinstance(which, slice):
         return column[which]
     if not len(column):
@@ -256,7 +256,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
-    """Return the rows of some users.
+    """Return the rows of the given users.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
-    """Return the rows of some users like `take`, but as a slice if users are consecutive."""
+    """Return the rows of the given users like `take`, but as a slice if users are consecutive."""
     if follow(users):
         if len(users) == len(indptr) - 1:
             return indptr, slice(0, int(indptr[-1]))
@@ -286,14 +286,14 @@ def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
-    """Return the number of rows of each user, 0 for a user of -1; `users=None` means all users."""
+    """Return the number of rows of each user, and 0 for the user -1; None means all users."""
     if users is None:
         return steps(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
 
 
 def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
-    """Add up the values that have the same number, in any order: float64 [n].
+    """Add up the values that have the same number, whatever the order of rows: float64 [n].
 
     Plain addition would round with each value. Instead, each value is split into a multiple of a
     power of two and a small remainder. Sums of up to 2^26 multiples are exact, and the rounding
@@ -339,7 +339,7 @@ def users_of(indptr: Int64) -> Int64:
 
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
-    """Return the indptr of a table after keeping only some of its rows."""
+    """Return the indptr of a table that is reduced to the rows in the mask `keep`."""
     return indptr if all_of(keep) else indptr_of(keep)[indptr]
 
 

@@ -37,7 +37,7 @@ def _bits(which: tuple[UserFlag, ...]) -> np.uint32:
 
 
 def raised(flags: UInt32, *which: UserFlag) -> Bool:
-    """Return a mask of the users with at least one of these flags: bool [n_users]."""
+    """Return a mask of the users with at least one of the given flags: bool [n_users]."""
     is_raised: Bool = (flags & _bits(which)) != 0
     return is_raised
 
@@ -58,19 +58,19 @@ class Ranks(Table):
         The number of candidates with a strictly higher score. 0 is the top of the list. -1 means
         that the item is not ranked, because the source does not know it or it is beyond `depth`.
     tied, before : int64 [n_judged]
-        The number of other candidates with exactly the same score, and how many of them come
-        before the item: by item id, or under the rule ``ties="input"`` by input order.
+        The number of other candidates with exactly the same score, and how many of them come before
+        the item: in the order of item ids or, under the rule ``ties="input"``, in input order.
     gain : float64 [n_judged]
         The value in test, or 1 if test has no values.
     relevant : bool [n_judged]
     n_relevant : int64 [n_users]
         The number of relevant items of the user, including those that could not be ranked.
     n_candidates : int64 [n_users]
-        The number of items that were ranked, after exclusion. It is -1 if it is unknown (for lists
-        without a catalogue).
+        The number of items that were ranked, without excluded items. It is -1 if it is unknown (for
+        lists without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
-        The number of known places: `n_candidates`, or less if only the top of the list was
+        The number of known places: `n_candidates`, or fewer if only the top of the list was
         requested or passed.
     flags : uint32 [n_users]
         `UserFlag` bits.
@@ -85,15 +85,16 @@ class Ranks(Table):
         The number of relevant items that are candidates. None if the ranked items show it, because
         lists do not end at `depth`.
     score : float64 [n_judged] or None
-        The score of each item, or NaN if it has none. Present only for the rule `score_above`.
+        The score of each item, or NaN if it has none. Present only if the rule `score_above` is
+        set.
     repeated : bool [n_judged] or None
         Whether an earlier row has the same item, because a list repeats it. None if there are no
         such rows.
     copies : int64 [n_judged] or None
-        The number of rows of test for this user and item, if a metric reads it. None means one
-        row for each.
+        The number of rows in test for this user and item, if a metric reads it. None means one row
+        each.
     by_rank : bool
-        Whether the source has ranks, so that equal scores are equal ranks.
+        Whether the source contains ranks instead of scores, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
         The popularity of the item in train (1 for the most popular item), and the probability that
         the item is observed at all. Present only if a metric reads them.
@@ -132,12 +133,12 @@ class Ranks(Table):
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
         has_ranking = raised(self.flags, UserFlag.KNOWN)
         early: Bool = self.n_candidates < 0
-        if self.depth is not self.n_candidates:  # the same array for whole rankings
+        if self.depth is not self.n_candidates:  # for whole rankings, it is the same array
             early = early | (self.depth < self.n_candidates)
         return has_ranking & early
 
 
-REMOVED_REPEAT, KEPT_REPEAT = 1, 2  # see `TopLists.repeats`
+REMOVED_REPEAT, KEPT_REPEAT = 1, 2  # the codes in `TopLists.repeats`
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,8 +167,8 @@ class TopLists(Record):
     n_catalogue : int or None
         The number of items that could have been recommended to any user. None if it is unknown.
     uncatalogued : int64 [n_uncatalogued] or None
-        Positions of the listed items that the catalogue lacks, ascending. None if it is unknown
-        which items are in the catalogue.
+        Positions of the listed items that are not in the catalogue, ascending. None if it is
+        unknown which items are in the catalogue.
     repeats : uint8 [n_users, any]
         For each place of the lists before repeats were removed, whether its item is a repeat:
         `KEPT_REPEAT` if the repeat is a miss in accuracy, `REMOVED_REPEAT` if later items move up
@@ -179,7 +180,7 @@ class TopLists(Record):
     known: Bool = field(metadata=PER_USER)
     cut_in_ties: Bool = field(metadata=PER_USER)
     counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
-    # By default, set from `known`.
+    # If this is None, `__post_init__` derives it from `known`.
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None
@@ -218,7 +219,7 @@ class TopLists(Record):
 
     @property
     def n_places(self) -> Int64:
-        """The number of places of each list, with the repeats that keep theirs: int64 [n_users]."""
+        """The number of places of each list, with repeats that keep theirs: int64 [n_users]."""
         kept: Int64 = np.count_nonzero(self.repeats == KEPT_REPEAT, axis=1).astype(np.int64)
         return self.lengths + kept
 
@@ -230,13 +231,13 @@ class Ratings(Table):
     Attributes
     ----------
     ranks : Ranks
-        The position of each row, best predicted first; its `gain` is the true rating.
+        The position of each row, best predicted first; `gain` is the true rating.
     predicted : float64 [n_judged]
         The predicted ratings in the same order. Rows that the rule ``nan_scores`` ranks first or
         last are still NaN.
     threshold : float64 [n_users] or None
         A row is relevant if its true rating is at least this number, and recommended if its
-        predicted rating is. None if there is no threshold.
+        predicted rating is at least this number. None if there is no threshold.
     repeats : bool
         Whether rows repeat a pair of user and item; `Source.rank` merges such rows.
     """

@@ -15,7 +15,7 @@ else:
         """`functools.cached_property` without its lock.
 
         Before Python 3.12, all instances share one lock. Threads wait for each other, and a process
-        that is forked during that time inherits the locked lock and waits forever.
+        that is forked in the meantime inherits the locked lock and waits forever.
         """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:

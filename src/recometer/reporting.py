@@ -1,4 +1,4 @@
-"""Reported: the base class of results that have a report and charts."""
+"""`Reported`, the base class of results that have a report and charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Plots:
     """The charts of a report, which notebooks draw: ``result.plot.leaderboard()``.
 
-    ``dir(result.plot)`` lists the available charts. A chart takes an option for each of its
+    ``dir(result.plot)`` lists the available charts. A chart takes one option for each of its
     choices, as in ``versus.plot.values("recall@10")``. The default is the first option of each.
     """
 
@@ -90,10 +90,10 @@ class Reported:
             Ids of users whose lists are shown, in addition to the users who gain and lose most and
             to users drawn at random.
         n_users
-            How many users to show who gain most, and how many who lose most; twice as many are
-            drawn at random.
+            How many of the users who gain most to show, and how many of those who lose most; twice
+            as many users are drawn at random.
         depth
-            How many places of each list are shown. None shows 10, or up to 50 for scored pairs.
+            How many places of each list to show. None shows 10, or up to 50 for scored pairs.
         item_to_item
             Whether users are themselves items, for which similar items are recommended; they are
             then shown by title.
@@ -102,19 +102,19 @@ class Reported:
         threads
             Maximum number of threads. None uses all available processors.
         more
-            For an evaluation, ``name="als"``, the name of the model.
+            For an evaluation, ``name="als"`` gives the name of the model.
 
         Returns
         -------
         recometer.report.Report
-            Has `to_html`, `to_markdown`, `chart` and `save_chart`.
+            The report, with the methods `to_html`, `to_markdown`, `chart` and `save_chart`.
 
         Raises
         ------
         FileError
             If the path cannot be written, or is an existing file that is not a report.
         InputError
-            If the path has another suffix, or data do not fit.
+            If the path has another suffix, or the data do not match the results.
         MissingExtraError
             If you ask for the HTML page and the extra ``report`` is not installed.
 
@@ -130,7 +130,7 @@ class Reported:
         ('good', True)
         """
         arguments = {name: value for name, value in locals().items() if name not in OWN}
-        from recometer.report.build import build  # imported on use
+        from recometer.report.build import build  # many results need no report
         from recometer.report.result import made
 
         of: Any = self  # a comparison or an evaluation

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-POLL = 0.1  # seconds between checks of the workers, which delays progress bars and Ctrl-C
-LONGEST_START = 2.0  # seconds that a thread may take to start
-BLOCK = 2**15  # rows of a column that fit into the caches of a processor
+POLL = 0.1  # seconds between checks of the workers; progress bars and Ctrl-C may lag this much
+LONGEST_START = 2.0  # maximum number of seconds that a thread may take to start
+BLOCK = 2**15  # number of rows of a column that fit into a processor's caches
 ROWS_PER_TASK = 2**18
-ROWS_LOOKED_AT = 2**21  # rows that one thread scans before a second one would help
-BRIEF = 2**15  # rows or places that the kernel finishes before another thread would help
-BRIEF_NUMBERS = 2**17  # the same for numbers that are read only once, such as scores
-PATIENCE = 0.5  # seconds of work before a bar is worth showing
+ROWS_LOOKED_AT = 2**21  # number of rows that one thread scans before a second thread would help
+BRIEF = 2**15  # number of rows or places that the kernel finishes before a second thread would help
+BRIEF_NUMBERS = 2**17  # the same limit for numbers that are read only once, such as scores
+PATIENCE = 0.5  # seconds of work after which a progress bar is worth showing
 
 
 class Cancelled(Exception):
@@ -51,7 +51,7 @@ def check_wanted() -> None:
 
 
 class Ticker:
-    """Lets a running task report progress, and stops it with an exception when cancelled.
+    """A handle by which a running task reports progress; it raises an exception on cancellation.
 
     `report` is called with the weight of the work done since the last call.
     """
@@ -91,8 +91,8 @@ def run_tasks(
 ) -> list[R]:
     """Call a function on every task, on several threads.
 
-    The calling thread only waits, so that Ctrl-C is noticed while kernels run, also with
-    one thread. When this returns or raises, all its threads have ended.
+    The calling thread only waits, so that Ctrl-C is noticed while kernels run, even with one
+    thread. When this returns or raises, all its threads have ended.
 
     Parameters
     ----------
@@ -100,13 +100,14 @@ def run_tasks(
         The amount of work of each task, in any unit. None means that all tasks are equal. Work
         that a task does not report counts as done when the task ends.
     threads
-        Maximum number of tasks that run at a time. Tasks start in their order.
+        Maximum number of tasks that run at a time. Tasks start in the given order.
     progress
         Whether to show a progress bar, labelled `label`. None shows one only if standard error is a
         terminal and the work takes a while.
     brief
         Whether all tasks together take a few milliseconds at most. The calling thread then runs a
-        single task itself, because starting another thread would take longer. Ctrl-C waits for it.
+        single task itself, because starting another thread would take longer; Ctrl-C has to wait
+        until the task ends.
 
     Returns
     -------
@@ -173,7 +174,7 @@ def _begin(workers: Sequence[threading.Thread]) -> list[threading.Thread]:
 
 
 def _join(worker: threading.Thread) -> None:
-    """Wait for a thread, even if Ctrl-C interrupted its start, because it may start late."""
+    """Wait for a thread, even if Ctrl-C interrupted its start: it may still start later."""
     end = time.monotonic() + LONGEST_START
     while worker in threading.enumerate() and not worker.is_alive() and time.monotonic() < end:
         time.sleep(POLL / 10)
@@ -197,7 +198,7 @@ def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
 
 
 def a_part_each(n: int, least: int) -> list[slice]:
-    """Cut n rows into parts of at least `least` rows, at most one for each processor."""
+    """Cut n rows into parts of at least `least` rows, with at most one part per processor."""
     n_parts = max(1, min(resolve_threads(None), n // least))
     bounds = [n * part // n_parts for part in range(n_parts + 1)]
     return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
@@ -247,7 +248,7 @@ def resolve_threads(threads: int | None) -> int:
 
 
 class _Work(Generic[T, R]):
-    """The state that the workers of one call share."""
+    """The state that the worker threads of one call share."""
 
     def __init__(
         self, function: Callable[[T, Ticker], R], tasks: Sequence[tuple[T, float]], n_workers: int
@@ -266,7 +267,10 @@ class _Work(Generic[T, R]):
         self._unfinished.acquire()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for all workers to end; return whether they have. Call this until they have."""
+        """Wait up to `seconds` for all workers, and return whether they have ended.
+
+        Call this again until they have.
+        """
         return self._unfinished.acquire(timeout=seconds)
 
     def go_on_with(self, n_workers: int) -> None:
@@ -403,7 +407,7 @@ def _available_processors() -> int:
 
 @functools.cache
 def _own_limit() -> int:
-    """Return the number of processors that control groups allow this process (cached)."""
+    """Return the number of processors that control groups allow this process; cached."""
     return _control_group_limit(control_groups())
 
 
@@ -423,7 +427,7 @@ def memory() -> int:
     """Return the memory of this machine, or that of its container, in bytes."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for group in control_groups():
-        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+        with contextlib.suppress(OSError, ValueError):  # the file is missing or says "max"
             limits.append(int((group / "memory.max").read_text()))
     return min(limits)
 
@@ -432,7 +436,7 @@ def _control_group_limit(groups: Iterable[Path]) -> int:
     """Return the number of processors that control groups allow a process."""
     limit = sys.maxsize
     for group in groups:
-        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+        with contextlib.suppress(OSError, ValueError):  # the file is missing or says "max"
             quota, period = map(int, (group / "cpu.max").read_text().split())
             limit = min(limit, max(1, -(-quota // period)))
     return limit

@@ -1,4 +1,4 @@
-"""Tie rules turn `Ranks` into tie groups, the only form in which metrics read a ranking.
+"""Tie rules, which turn `Ranks` into tie groups: the only form in which metrics read a ranking.
 
 Under ``"expected"``, tied items stay in one group, and metrics average over all orders of the
 group. Every other rule gives each judged item its own place: a group of one.
@@ -29,9 +29,9 @@ Property = Literal[
 
 Found = TypeVar("Found")
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
-"""The number of rows per part of a long sum, and the most rows that are summed without parts."""
+"""The number of rows per part of a long sum, and the most rows that are added without parts."""
 
-FEW = 2**12  # with fewer numbers, saving memory is not worthwhile
+FEW = 2**12  # below this many numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
@@ -39,7 +39,7 @@ WHOLE = int(np.iinfo(np.int64).max)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """Tie groups with at least one item that has the property read by a metric, in rank order.
+    """Tie groups that contain an item with the property that a metric reads, in rank order.
 
     This is a ragged table in CSR layout: the groups of user ``u`` are the rows
     ``indptr[u]:indptr[u + 1]``. Items that were not ranked are in no group.
@@ -58,14 +58,14 @@ class Groups:
     member_gain : float64 [relevant.sum()]
         The gains of the items with the property, group by group.
     n_relevant, depth : int64 [n_users]
-        As in `Ranks`.
+        The same as in `Ranks`.
     n_candidates : int64 [n_users]
-        As in `Ranks`; unknown (-1) only for metrics that do not read it.
+        The same as in `Ranks`; -1 (unknown) occurs only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
     listed_ideal, signed_ideal : callable
-        Return the same two arrays: for ranked items only, and including gains that are not
-        positive.
+        Functions that return the same two arrays: `listed_ideal` for ranked items only, and
+        `signed_ideal` including gains that are not positive.
     ranks : Ranks
         The ranks from which the groups were made.
     cache : dict
@@ -140,19 +140,19 @@ class Groups:
         return result
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
-        """Sum values of some groups by user, in rank order: float64 [n_users]."""
+        """Sum the values of the given groups by user, in rank order: float64 [n_users]."""
         return sum_by_user(self.user[rows], values, self.n_users)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reach:
-    """The groups within several cut-offs."""
+    """The groups that begin within any of several cut-offs."""
 
     rows: Int64 | slice  # the groups that begin within the deepest cut-off
     parted: Int64  # the groups that each cut-off splits, one cut-off after another
-    places: Int64  # the number of their places within the cut-off
-    # For each cut-off: the positions in `rows` of the groups within it, their users, the groups
-    # that it splits, and where `parted` has these.
+    places: Int64  # the number of places of each group in `parted` that are within the cut-off
+    # For each cut-off: the positions in `rows` of the groups within it, the users of these groups,
+    # the groups that it splits, and the slice of `parted` that contains the split groups.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 
@@ -169,7 +169,7 @@ def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
 
 def _reach(groups: Groups, cutoffs: Int64) -> Reach:
     start, size, user = groups.start, groups.size, groups.user
-    rows: Int64 | slice = slice(None)  # the next step usually leaves only a few
+    rows: Int64 | slice = slice(None)  # the next step usually leaves only a few rows
     deepest = start < cutoffs.max()
     if not all_of(deepest):
         rows = np.flatnonzero(deepest)
@@ -185,7 +185,7 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
             remaining = np.flatnonzero(fewer)
             inside = _chosen(inside, remaining)
             start, size, user = start[remaining], size[remaining], user[remaining]
-        if groups.single:  # cut-offs split no groups
+        if groups.single:  # in this case, cut-offs split no groups
             within[cutoff], parted[cutoff] = (inside, user, empty), (empty, empty)
             continue
         room = cutoff - start
@@ -214,7 +214,7 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     of `PART` rows, which limits the rounding error to the logarithm of their length.
     """
     # A run longer than `LONG` contains two consecutive samples, so equal samples reveal long runs.
-    # Usually there are none.
+    # There are usually none.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))
@@ -246,20 +246,21 @@ def resolve(
         The rank of each judged item.
     ties
         ``"expected"`` keeps tied items together. ``"optimistic"`` puts the best tied items first,
-        ``"pessimistic"`` last: relevant before other items, or higher before lower gains (unjudged
-        items have no gain, and negative gains come after them). ``"random"`` draws one order per
-        user. ``"item"`` puts lower item ids first, ``"item_desc"`` higher ones. ``"input"`` keeps
-        the input order, and needs `Ranks.before` counted in this order; so does ``"as_ranked"``,
-        except for equal ranks.
+        and ``"pessimistic"`` puts them last; the best items are the relevant ones, or those with
+        the highest gains (unjudged items have no gain, and negative gains come after them).
+        ``"random"`` draws one order per user. ``"item"`` puts lower item ids first, ``"item_desc"``
+        higher ones. ``"input"`` keeps the input order, for which `Ranks.before` must be counted in
+        this order; ``"as_ranked"`` does the same, except that items with equal ranks all get that
+        rank.
     by
         The property of items that the metric reads; see `worth_of`.
     seed
-        Seed of the rule ``"random"``.
+        The seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
         A number per user for the rule ``"random"``, which makes a user's draw independent of the
         other users. By default, the position of the user.
     relevant_from
-        As in `Protocol`.
+        The rule of `Protocol` with this name.
     within
         The cut-off of the rule ``"item_desc_within"``. None means the whole ranking.
     """
@@ -310,7 +311,7 @@ def resolve(
 
 @dataclasses.dataclass(frozen=True)
 class _Ideal:
-    """The worths of judged items, best first; an item that a list repeats counts only once."""
+    """The worths of the judged items, best first; an item that a list repeats counts only once."""
 
     ranks: Ranks
     by: Property
@@ -333,7 +334,7 @@ class _Ideal:
         return _best_first(np.where(ranked, self.worth, 0), ranks.user, ranks.n_users)
 
     def signed(self) -> tuple[Int64, Float64]:
-        """Return row pointers and worths, best first, that include worths below 0."""
+        """Return row pointers and worths, best first, including worths below 0."""
         ranks = self.ranks
         judged = slice(None) if ranks.repeated is None else ~ranks.repeated
         user = ranks.user[judged]
@@ -350,19 +351,19 @@ def places_of(
     seed: int,
     user_keys: UInt64 | None,
 ) -> tuple[Int64, Int64]:
-    """Return the places of some judged items, exact within a cut-off.
+    """Return the places of the judged items in `which`; they are exact within the cut-off.
 
     Parameters
     ----------
     ranks, ties, seed, user_keys
-        As in `resolve`.
+        The arguments of `resolve` with these names.
     which : bool [n_judged]
         A mask of the items.
 
     Returns
     -------
     int64 [n_judged], int64 [n_judged]
-        `Ranks.above` and `Ranks.tied` under the rule: no item is tied, except under ``"expected"``.
+        `Ranks.above` and `Ranks.tied` under the rule; no item is tied, except under ``"expected"``.
     """
     if ties == "expected" or not any_of(ranks.tied):
         return ranks.above, ranks.tied
@@ -381,7 +382,7 @@ def _places(
     user_keys: UInt64 | None,
     within: int | None,
 ) -> Int64:
-    """Return the places of some rows under a rule that gives each item its own place."""
+    """Return the places of the given rows under a rule that gives each item its own place."""
     if ties == "random":
         return drawn_places(ranks, ranks.user, seed, user_keys)[rows]
     above, tied, before = ranks.above[rows], ranks.tied[rows], ranks.before[rows]

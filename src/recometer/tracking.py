@@ -1,4 +1,4 @@
-"""Tracked: the base class of results that experiment trackers can log, under flat names."""
+"""`Tracked`, the base class of results that experiment trackers can log under flat names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Tracked:
     """A result whose values have flat names."""
 
     def flat(self, path: str | os.PathLike[str] | None = None) -> dict[str, float | int]:
-        """Return means, the ends of their intervals and numbers of users, by flat names.
+        """Return means, the ends of their intervals, and numbers of users, keyed by flat names.
 
         A name has only ASCII letters, digits and ``_``, so that MLflow, W&B, TensorBoard and DVC
         accept it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
@@ -31,13 +31,14 @@ class Tracked:
         Parameters
         ----------
         path
-            Also write them to this file as JSON, for instance for ``dvc metrics``. Undefined values
-            are null.
+            The file to which the values are also written as JSON, for instance for ``dvc metrics``.
+            Undefined values are null.
 
         Returns
         -------
         dict of str to float or int
-            A mean, or an end of its interval, is NaN if undefined. Numbers of users are int.
+            The values by flat name. A mean, or an end of its interval, is NaN if undefined. Numbers
+            of users are int.
 
         Raises
         ------
@@ -112,7 +113,7 @@ class Tracked:
         for name, value in {"recometer.version": __version__, **self._tags()}.items():
             client.set_tag(run_id, name, value)
         if artifact or (artifact is None and step is None):
-            import tempfile  # rarely needed
+            import tempfile  # imported on use, because it is rarely needed
 
             with tempfile.TemporaryDirectory() as folder:
                 self._save_artifacts(folder, safe_name(prefix))

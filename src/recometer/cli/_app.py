@@ -1,4 +1,4 @@
-"""The Typer application, which imports commands when they run, and prints errors and warnings."""
+"""The Typer application, which imports commands on use and prints errors and warnings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from recometer.cli._exit import ExitCode, epilog
 from recometer.errors import DataWarning, RecometerError, UnknownNameError, naming_options, visible
 from recometer.version import __version__
 
-# Commands in the order of the help. Each is a function in the module of the same name.
+# The commands, in the order in which the help lists them. Each is a function in the module of the
+# same name.
 COMMANDS = (
     *("evaluate", "compare", "report", "split", "audit", "check", "show", "logs"),
     *("metrics", "conventions", "rules", "why", "demo"),
@@ -25,7 +26,7 @@ MARKUP: Final = "markdown"
 
 @functools.cache
 def command_of(name: str) -> Any:
-    """Import a command for Typer, only when needed: importing can take longer than running it."""
+    """Import a command for Typer, only on use: importing can take longer than running it."""
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     function = getattr(importlib.import_module(f"recometer.cli.{name}"), name)
     alone.command(epilog=epilog())(function)
@@ -44,7 +45,7 @@ class Commands(TyperGroup):
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command, and print errors of recometer as messages on standard error."""
+        """Run a command, and print recometer's errors as messages on standard error."""
         try:
             with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
@@ -54,7 +55,7 @@ class Commands(TyperGroup):
             typer.echo(f"Error: {error}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
-        except PermissionError as error:  # a parent folder of a file does not allow access
+        except PermissionError as error:  # access to a parent folder of a file is denied
             where = visible(os.fsdecode(error.filename or "A file"))
             typer.echo(
                 f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for the "

@@ -1,4 +1,4 @@
-"""The exit codes of all commands, and wrong usage."""
+"""The exit codes of all commands, and errors about wrong usage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.errors import RecometerError, did_you_mean
 
 
 class ExitCode(enum.IntEnum):
-    """How a command ended."""
+    """The exit code of a command, which says how it ended."""
 
     DONE = 0
     FAILED = 1
@@ -38,7 +38,7 @@ def epilog() -> str:
 
 
 def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:
-    """Return a name if it is known; otherwise raise an error about `what` it should name."""
+    """Return a name if it is known; otherwise raise an error that says `what` it should name."""
     if name not in known:
         raise typer.BadParameter(
             f"there is no {what}{name!r}. {did_you_mean(name, known)}", param_hint=option
@@ -48,7 +48,7 @@ def known_name(name: str, known: Collection[str], what: str = "", option: str | 
 
 @contextlib.contextmanager
 def usage_of(option: str) -> Iterator[None]:
-    """Report errors of recometer as wrong usage of an option."""
+    """Report recometer's errors as wrong usage of an option."""
     try:
         yield
     except RecometerError as error:

@@ -17,9 +17,9 @@ Files = NewType("Files", tuple[str, ...])
 
 @dataclasses.dataclass(frozen=True)
 class Reads:
-    """Marks an option that names input files, which no output may replace."""
+    """A mark for an option that names input files, which no output may replace."""
 
-    # Returns the paths of these files, given the option's value.
+    # A function from the option's value to the paths of these files.
     paths: Callable[[str], Iterable[str]] = lambda text: [text]
 
     def files(self, value: str | list[str] | None) -> list[str]:
@@ -37,7 +37,7 @@ class Reads:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take groups of options, and `Files`.
+    """Decorate a command so that it can take groups of options, and `Files`.
 
     Typer sees every option of a group as a separate parameter. The function is called with the
     groups, filled with the values. A parameter of type `Files` gets the files that the options
@@ -74,13 +74,13 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def reads(parameter: inspect.Parameter) -> Reads | None:
-    """Return the mark of an option that names input files."""
+    """Return the mark of an option that names input files, or None."""
     marks = typing.get_args(parameter.annotation)
     return next((mark for mark in marks if isinstance(mark, Reads)), None)
 
 
 def files_read(parameters: Iterable[inspect.Parameter], given: Mapping[str, Any]) -> list[str]:
-    """Return the files that options name."""
+    """Return the input files that options name."""
     return [
         path
         for parameter in parameters

@@ -66,12 +66,12 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
 
 
 NONE = "none"  # a column name that stands for no column
-OPTIONAL = ("value", "time")  # columns that none switches off
+OPTIONAL = ("value", "time")  # columns that the name "none" switches off
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Reader of files, which finds columns by the names in options or by common names.
+    """A reader of files that finds columns by the names in options, or else by common names.
 
     `columns` maps ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"`` (if
     the command reads them) to the name of a column or None. If a file does not have the named
@@ -98,13 +98,13 @@ class Inputs:
 
     @property
     def columns_alone(self) -> dict[str, str | None]:
-        """The columns of files with users but without sessions."""
+        """The columns for files that have users but no sessions."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Name the model in errors and warnings, and show pipes under their own names.
+        """Name the model in errors and warnings, and call pipes by the names that the user gave.
 
         Only warnings begin with `what`, because errors without a model name the file.
         """
@@ -187,7 +187,7 @@ class Inputs:
         columns["value"] = self.columns["value"] if value else NONE
         columns["time"] = self.columns["time"] if time else NONE
         if what == "train":
-            if isinstance(columns["user"], ColumnPair):  # train applies to all sessions of a user
+            if isinstance(columns["user"], ColumnPair):  # train applies to every session of a user
                 columns["user"] = columns["user"].parts[0]
             if columns["value"] != NONE:  # a named column may exist in only some of the files
                 columns["value"] = self._present(file, "value")["value"]
@@ -227,11 +227,11 @@ class Inputs:
         return {option: name or False for option, name in found.items()}
 
     def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
-        """Print a note on the columns that were read from a file, with their meanings."""
+        """Print a note about the columns that were read from a file, with their meanings."""
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
     def source(self, model: Model, test: Interactions | None, rated: bool) -> Source:
-        """Read a model; if `rated`, the truth of scored pairs is read as ratings."""
+        """Read a model; if `rated`, the labels of scored pairs are read as ratings."""
         if model.kind == "factors":
             return Factors.from_files(
                 *(path and str(self.stdin.path(path)) for path in model.paths),
@@ -293,7 +293,7 @@ class Inputs:
             return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
 
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> Lists:
-        """Read recommended lists, whose ids get the types of the ids of test."""
+        """Read recommended lists, and convert their ids to the types of the ids in test."""
         trec = files.kind_of(file) is not None
         wanted = {} if trec else self._wanted(file)
         separator = None if trec else self._between
@@ -327,7 +327,7 @@ class Inputs:
         return wanted
 
     def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> Pairs:
-        """Read scored pairs, and their truth if there is no test."""
+        """Read scored pairs, and also their labels if there is no test."""
         if not _is_table(file):
             raise FileError(
                 f"{file} is not a table. Hint: --pairs reads Parquet, CSV and TSV with a row per "
@@ -339,8 +339,7 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, False if truth is not None else None)
         if truth not in (None, NONE):
             wanted[kinds[0]] = truth
-        # A rating is the truth here, so never use it as the score, even if there is no other
-        # column.
+        # A rating is a label here, so never use it as the score, even if there is no other column.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, columns = found_columns(file, wanted)
@@ -361,7 +360,7 @@ class Inputs:
         return Pairs(frame, user="user", item="item", score="score", **truths)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
-        """Return those of the named columns that the file has.
+        """Return the named columns that occur in the file.
 
         If a file has no sessions, return only the column of users.
         """
@@ -382,7 +381,7 @@ class Inputs:
 
 
 def or_false(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return names of columns as options of Python, where False stands for no column."""
+    """Return names of columns as Python arguments, in which False stands for no column."""
     return {option: False if name == NONE else name for option, name in columns.items()}
 
 
@@ -390,7 +389,7 @@ def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
 
 
-ORDERS = ("rank", "score")  # columns that a run may be ranked by
+ORDERS = ("rank", "score")  # columns by which a run may be ranked
 
 
 def found_columns(

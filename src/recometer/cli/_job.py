@@ -51,7 +51,7 @@ def load_split(folder: str) -> Split:
 
 
 def parts_of(data: DataOptions) -> list[Part]:
-    """Return the named files of test and train, those of a split, or those of each of its folds."""
+    """Return the named files of test and train, the files of a split, or the files of its folds."""
     if data.split is None:
         return [Part(data.test, data.train)]
     if data.test is not None or data.train is not None:
@@ -79,16 +79,16 @@ def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, str | None]:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data of one fold or of all data, after reading, and how to read the models."""
+    """The data of one fold, or all data if there are no folds, and how to read the models."""
 
     inputs: Inputs
     models: Sequence[Model]
-    test: Interactions | None  # None if the models contain the truth
+    test: Interactions | None  # None if the models contain the labels
     train: Interactions | None
-    arguments: dict[str, Any]  # other arguments of `recometer.evaluate`
+    arguments: dict[str, Any]  # further arguments of `recometer.evaluate`
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
-    progress: bool | None  # as `recometer.evaluate` takes it
+    progress: bool | None  # the argument `progress` of `recometer.evaluate`
 
     def sources(self) -> Iterator[tuple[Model, Source]]:
         """Read one model after the other."""
@@ -98,7 +98,7 @@ class Job:
     def evaluate(
         self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
     ) -> Evaluation:
-        """Evaluate a model; `more` are other arguments of `recometer.evaluate`."""
+        """Evaluate a model; `more` are additional arguments of `recometer.evaluate`."""
         options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
         options |= {**self.arguments, **more}
         with self.inputs.stated(model):
@@ -178,12 +178,12 @@ class Work(NamedTuple):
     """The models that options name, and the jobs, which are read one after the other."""
 
     models: Sequence[Model]
-    n_folds: int  # 0 without folds
+    n_folds: int  # 0 if the data have no folds
     jobs: Iterator[Job]
     split: str | None  # the folder of the split
 
     def alone(self, done: str) -> tuple[Job, Model, Source]:
-        """Read the only model; the error for several says that one is `done` at a time."""
+        """Read the only model; an error about several says that one is `done` at a time."""
         if self.n_folds or len(self.models) > 1:
             what, hint = "model", ""
             if self.n_folds:

@@ -1,4 +1,4 @@
-"""Models as the command line names them, before a file is read."""
+"""Models as they are named on the command line, before any file is read."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class Model:
     ----------
     name
     kind
-        The option that named the model: of lists, factors, scored pairs, or a model fitted here.
+        The kind of the model, which the option determines: lists, factors, scored pairs, or a model
+        fitted here.
     paths
-        The files: one with lists or pairs, several with factors, none if the model is fitted here.
+        The files: one of lists or pairs, several of factors, none if the model is fitted here.
     """
 
     name: str
@@ -52,10 +53,10 @@ class Model:
 
 
 def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
-    """Return the models that the options name.
+    """Return the models that the options name, or raise an error.
 
-    It is an error if there are none, two have the same name, or the number of files is wrong.
-    `form` is the format of pipes, whose names do not show it.
+    It is an error if there are no models, two models have the same name, or the number of files is
+    wrong. `form` is the format of pipes, whose names do not show it.
     """
     found = [
         *_of_one_file(options, "run"),
@@ -106,7 +107,7 @@ def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
 
 
 def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
-    """Return the model that others are compared with, which is one of them or a file of lists."""
+    """Return the model with which others are compared: one of them, or a file of lists."""
     if text is None:
         return None
     found = next((model for model in named if model.name == text), None)
@@ -141,14 +142,14 @@ def stem(path: str) -> str:
 
 
 def files_of_model(text: str) -> list[str]:
-    """Return the files in ``NAME=FILE,FILE,...``, for all folds."""
+    """Return the files that ``NAME=FILE,FILE,...`` names, for all folds."""
     named = dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")])
     every = [sorted(glob.glob(path.replace(FOLD, "*"))) if FOLD in path else [] for path in named]
     return [*named, *(path for paths in every for path in paths)]
 
 
 def fit_baseline(name: str, train: Interactions, seed: int, progress: bool | None) -> Source:
-    """Fit a simple model to the training data, as Python fits it by default."""
+    """Fit a simple model to the training data, with the defaults of `recometer.baselines`."""
     from recometer import baselines  # imported on use, because most evaluations do not need it
 
     fits: dict[str, Callable[[], Source]] = {

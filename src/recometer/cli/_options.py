@@ -21,7 +21,7 @@ from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS, Table, output
 
-# An option in a panel of the help.
+# Each of these functions declares an option in one panel of the help.
 data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
@@ -31,7 +31,7 @@ column_option = functools.partial(data_option, metavar="COLUMN")
 
 
 def one_of(known: Callable[[], Collection[str]], separator: str = "") -> Completion:
-    """Return a function that completes a name: the last one, if a separator divides several."""
+    """Return a function that completes a name: the last one if a separator divides several."""
 
     def complete(incomplete: str) -> list[str]:
         done = incomplete.rpartition(separator)[:2] if separator else ("", "")
@@ -58,14 +58,14 @@ def relevant_from(text: str) -> Any:
 
 
 def name_to_explain(help: str, complete: Completion) -> Any:
-    """Return the argument NAME of a command that lists all names or explains one."""
+    """Return the argument NAME of a command that either lists all names or explains one."""
     return typer.Argument(metavar="[NAME]", help=help, autocompletion=complete, show_default=False)
 
 
 def list_or_explain(
     name: str | None, form: str, overview: Callable[[], Table], explain: Callable[[str], None]
 ) -> None:
-    """Print the table of all names if none is given, and explain a given one."""
+    """Print the table of all names, or explain one if it is given."""
     if name is None:
         output(overview(), form, folded=False)
     elif form != "table":
@@ -104,7 +104,7 @@ def complete_rules(incomplete: str) -> list[str]:
 
 
 def may_differ() -> list[str]:
-    """Return what `--allow` of a comparison takes."""
+    """Return the values that `--allow` of a comparison accepts."""
     from recometer.comparing.alike import MAY_DIFFER
 
     return list(MAY_DIFFER)
@@ -184,7 +184,7 @@ Threads = Annotated[
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 
 
-# Options of commands that compare models
+# These are options of commands that compare models.
 ComparedWith = Annotated[
     str | None,
     typer.Option(
@@ -268,7 +268,7 @@ class DataOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """The models."""
+    """The models to evaluate."""
 
     run: Annotated[
         list[str] | None,

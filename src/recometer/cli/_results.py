@@ -1,4 +1,4 @@
-"""Read saved evaluations that arguments name."""
+"""Read the saved evaluations that arguments name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def paths_of(text: str) -> list[str]:
-    """Return the files in ``[NAME=]RESULT,RESULT``."""
+    """Return the files that ``[NAME=]RESULT,RESULT`` names."""
     return split_name(text, "RESULT")[1].split(",")
 
 
 def loaded(path: str) -> Evaluation:
-    """Return a saved evaluation, which may come through a pipe or standard input."""
+    """Load a saved evaluation, which may come from a file, a pipe or standard input."""
     with StandardInput(InputFormat.parquet) as streams:
         try:
             return load(streams.path(path))
@@ -41,7 +41,7 @@ def loaded(path: str) -> Evaluation:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
-    """Return the saved evaluations of each model, by its name: several if they are seeds.
+    """Return the saved evaluations of each model by name; several are runs with different seeds.
 
     A text is ``[NAME=]RESULT,RESULT``, where a result is a file, or a folder with a file for each
     model.
@@ -64,7 +64,7 @@ def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
     """Raise an error early if no report can be written to the path that an option names."""
-    from recometer.report.result import check_report, format_of  # most commands write none
+    from recometer.report.result import check_report, format_of  # not always needed
 
     with usage_of(option):
         format_of(path)
@@ -72,7 +72,7 @@ def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
 
 
 def _files(path: str) -> list[str]:
-    """Return a file, or the saved evaluations in a folder."""
+    """Return the path itself if it is a file, or the saved evaluations in the folder."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]
@@ -94,7 +94,7 @@ def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.D
 
 
 def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
-    """Return users, with ids like those of a result, and another column of ``[COLUMN=]FILE``.
+    """Return the users, with ids like those of a result, and another column of ``[COLUMN=]FILE``.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def check_flat(path: Path | None, inputs: Iterable[str]) -> None:
 
 
 def _is_flat(path: Path) -> bool:
-    """Return whether a file only contains values under flat names."""
+    """Return whether a file contains only values under flat names."""
     try:
         content = json.loads(path.read_bytes())
         return isinstance(content, dict) and all(FlatName.read(name) for name in content)

@@ -1,4 +1,4 @@
-"""Lines of plain text that fit the terminal."""
+"""Functions for lines of plain text that fit the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recometer.errors import visible
 from recometer.rendering import width_of_lines
 
 Note = Callable[[str], None]
-"""Prints a note to standard error."""
+"""A function that prints a note to standard error."""
 
 
 def note_unless(quiet: bool) -> Note:
@@ -40,5 +40,5 @@ def count(number: int, what: str) -> str:
 
 
 def in_words(columns: Mapping[str, str | None]) -> str:
-    """Return the columns that were found, by their meaning: ``"user 'user_id', item 'movie'"``."""
+    """Describe the columns found, by their meaning: ``"user 'user_id', item 'movie'"``."""
     return ", ".join(f"{option} {name!r}" for option, name in columns.items() if name)

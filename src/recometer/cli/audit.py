@@ -1,4 +1,4 @@
-"""``recometer audit``: leakage and other faults of a split into train and test."""
+"""``recometer audit``: looks for leakage and other faults in a split into train and test."""
 
 from __future__ import annotations
 

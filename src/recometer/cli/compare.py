@@ -23,11 +23,11 @@ from recometer.rendering import Shown, Table, output
 from recometer.stats.tests import TESTS
 
 EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCode.VERDICT}
-gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # their panel in the help
+gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
 
 class WithGates(Shown):
-    """The verdicts of gates, and the comparison below."""
+    """The verdicts of gates, shown above the comparison."""
 
     def __init__(self, comparison: Shown, report: GateReport) -> None:
         self.comparison = comparison
@@ -48,14 +48,14 @@ class WithGates(Shown):
         return self.report.data()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both as plain values (for JSON)."""
+        """Return the gates and the comparison as plain values (for JSON)."""
         return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
 
 
 def _chosen(
     known: Collection[str], help: str, default: str, option: Any = options.rule_option
 ) -> Any:
-    """Return an option that takes one of these names."""
+    """Return an option that takes one of the `known` names."""
     return option(
         parser=lambda text: known_name(text, known),
         metavar="NAME",
@@ -203,7 +203,7 @@ def check_gates(
     junit: Path | None,
     files: Files,
 ) -> None:
-    """Check that options of gates have what they need, and that --junit replaces no other file."""
+    """Check that options of gates are used correctly, and that --junit replaces no other file."""
     if gate and baseline is None:
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
     without_gate = {"--undecided": undecided is not None, "--junit": junit is not None}
@@ -247,12 +247,12 @@ def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> 
 def conclude(comparison: Shown, report: GateReport | None, form: str, junit: Path | None) -> None:
     """Print a comparison, with the verdicts of gates if there are any, which decide the exit code.
 
-    The gates are also written to a file if one is given.
+    The gates are also written to the file `junit`, unless it is None.
     """
     if report is None:
         output(comparison, form)
         return
-    if junit is not None:  # done before printing, because it may fail
+    if junit is not None:  # written before printing, because writing may fail
         write_junit(report, junit)
     output(WithGates(comparison, report), form)
     for row in report.rows:

@@ -1,4 +1,4 @@
-"""``recometer demo``: simple models on real data, or on the user's own."""
+"""``recometer demo``: evaluates simple models on real data, or on the user's own data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TITLES = {
     "svd": "truncated SVD",
     "ease": "EASE",
 }
-"""The names of the models in the demo, by their names in `recometer.baselines`."""
+"""The names of the models in the demo, keyed by their names in `recometer.baselines`."""
 
 Data = Annotated[
     Path | None,
@@ -95,7 +95,7 @@ def demo(
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
-    # Programs read the other formats, so keep everything else off standard output.
+    # Programs read the other formats, so print everything else to standard error.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         interactions = _shipped() if data is None else _read(str(data), columns)
         values = ""

@@ -1,4 +1,4 @@
-"""``recometer evaluate``: evaluates models in files on interactions in files."""
+"""``recometer evaluate``: evaluates models on test interactions, all read from files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def evaluate(
     named_protocol = protocol_of("--protocol", protocol, rules_by_name)
     metrics: AnyMetrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse_under(metrics, named_protocol)  # before reading any file
+        parsed = parse_under(metrics, named_protocol)  # report wrong names before reading any file
     resolve_threads(run.threads)
     check_flat(flat, files)
     of_folds: dict[str, list[Evaluation]] = {}

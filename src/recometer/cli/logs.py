@@ -1,4 +1,4 @@
-"""``recometer logs``: how good other policies would have been, from logged impressions."""
+"""``recometer logs``: estimates from logged impressions how good other policies would have been."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ MinEffective = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The columns of a log."""
+    """Options that name the columns of a log."""
 
     user: Annotated[str, options.column_option(help="Column of users.")] = "user_id"
     item: Annotated[str, options.column_option(help="Column of items.")] = "item_id"

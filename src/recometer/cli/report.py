@@ -22,7 +22,7 @@ from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 
-COMPUTED = "ndcg@10 recall@1..10 hit@10"  # metrics of models without results
+COMPUTED = "ndcg@10 recall@1..10 hit@10"  # computed for models without results
 # The options of data that an audit reads, in addition to test and train.
 AUDITED = {"test", "train", "format_in", "user", "item", "value", "separator"}
 
@@ -158,7 +158,7 @@ def _evaluate(
             sources[model.name] = source
             if model.name in evaluations:
                 continue
-            if saved:  # the metrics could differ
+            if saved:  # do not evaluate: the metrics might differ from the saved ones
                 raise typer.BadParameter(
                     f"there is no result of {model.name!r}, but of {saved}. Hint: models have the "
                     "names of their results, NAME=FILE.",

@@ -35,15 +35,15 @@ Read = Callable[[str], Any]
 class Part:
     """A way to choose users or interactions: its syntax on the command line, and its meaning.
 
-    `make` is called with the values, which `read` converts, and with the options, which have
-    readers of their own.
+    `make` is called with the values, which `read` converts, and with the options, each of which has
+    its own reader.
     """
 
     make: Callable[..., Any]
     usage: str
     meaning: str = ""
     read: Read = str
-    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # for OPTION=VALUE
+    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # readers, by OPTION
 
 
 def _number(text: str) -> int | float:
@@ -54,7 +54,7 @@ def _number(text: str) -> int | float:
 
 
 def _time(text: str) -> int | float | str:
-    """Return a number, or the string, which may be a date."""
+    """Return a number, or else the string itself, which may be a date."""
     try:
         return _number(text)
     except ValueError:
@@ -161,7 +161,7 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
 def make(option: str, part: Part, text: str, given: str | None) -> Any:
     """Make a part of a split from its values and options, separated by commas.
 
-    `text` is the value of the `option` in full, which errors name.
+    Errors quote `text`, the full value of the `option`.
     """
     values: list[Any] = []
     options: dict[str, Any] = {}
@@ -187,13 +187,13 @@ def make(option: str, part: Part, text: str, given: str | None) -> Any:
 
 
 def with_option(part: AnyPart, option: str) -> AnyPart:
-    """Return a part of a split that messages show as the option that made it."""
-    object.__setattr__(part, "option", option)  # parts are frozen dataclasses
+    """Return a part of a split that messages show as the option from which it was made."""
+    object.__setattr__(part, "option", option)  # needed because parts are frozen dataclasses
     return part
 
 
 def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
-    """Return a completion for the name of a part."""
+    """Return a function that completes the name of a part."""
     return lambda incomplete: [
         name + ("=" if part.usage.startswith(f"{name}=") else "")
         for name, part in parts.items()
@@ -206,7 +206,7 @@ def usages(parts: Iterable[Part]) -> str:
     return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
 
 
-# Help panels that only this command has
+# Only this command has these help panels.
 choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
 filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
@@ -421,7 +421,7 @@ def _made(
         return Folds(lambda: _saved(folds, folders), len(folders))
     _check_folders(out, [], files)
     splits.split(path, held_out, **settings).save(out)
-    return Split.load(out)  # Parquet files state their number of rows
+    return Split.load(out)  # this is fast, because Parquet files state their number of rows
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
@@ -444,7 +444,7 @@ def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]
 
 
 def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:
-    """Save fold by fold."""
+    """Save the folds one by one, and yield each saved split."""
     for fold, folder in zip(folds, folders, strict=True):
         fold.save(folder)
         yield fold

@@ -1,7 +1,7 @@
-"""Metrics: pure functions of the ranking, their names, and when they are undefined.
+"""Metrics: pure functions of the ranking, their names, and the cases in which they are undefined.
 
-Importing this package fills the registry, so every module of metrics must be imported here. To
-register your own metric, use the decorator `metric`; see docs/own_metric.md.
+Importing this package fills the registry, so every module that defines metrics must be imported
+here. To register your own metric, use the decorator `metric`; see docs/own_metric.md.
 """
 
 # Pages and commands list metrics in the order of these imports.

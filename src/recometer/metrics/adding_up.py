@@ -11,7 +11,7 @@ from recometer.arrays import Float64
 class Summed(NamedTuple):
     """Sums over users, for a metric with one value for all users at a cut-off."""
 
-    items: Float64 | None  # [n_items]; None if the metric has no sum per item
+    items: Float64 | None  # a sum for each item, [n_items]; None if the metric needs none
     totals: Float64
 
 

@@ -1,4 +1,4 @@
-"""Other libraries' definitions, as data: the recometer metric that each of their names means.
+"""Definitions of other libraries, as data: the recometer metric behind each of their names.
 
 The table is conventions.toml. A convention needs no code of its own: each of its names becomes a
 `Metric` with parameters, and may change rules of the `Protocol`.
@@ -33,11 +33,12 @@ from recometer.remembered import cached_property
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
 CUTOFF, NUMBER = "{k}", "{x}"
-# The cut-off in a name, before or after the brackets, or before XGBoost's "-".
+# Matches the cut-off in a name: before or after the brackets, or before the "-" at the end of an
+# XGBoost name.
 CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# These rules hold for a whole call. Sources read some of them, and rank only once for all metrics;
-# the others do not change values.
+# These rules apply to a whole call of `evaluate`, so a single name cannot change them. Sources read
+# some of them, and rank only once for all metrics; the others do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
@@ -57,14 +58,15 @@ class Entry:
     rules
         The rules of the convention that this name changes.
     says
-        A sentence on unexpected behaviour.
+        A sentence about unexpected behaviour.
     defect
         The metric that the library actually computes, if its documentation says otherwise; else
         empty. `metric` is the documented metric.
     defect_rules
         The rules of the convention that the defect changes.
     from_source
-        Whether this entry was taken from the library's source code, and no numbers were compared.
+        Whether this entry is based only on the library's source code, without a comparison of
+        numbers.
     """
 
     name: str
@@ -116,7 +118,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers changed by a library's defect that ``defects=True`` does not reproduce.
+    """Numbers that a library's defect changes and that ``defects=True`` does not reproduce.
 
     Attributes
     ----------
@@ -127,7 +129,7 @@ class Refused:
     says
         What the library does.
     way
-        A hint on another way to get the library's numbers.
+        A hint at another way to get the library's numbers.
     """
 
     metrics: Sequence[str]
@@ -138,7 +140,7 @@ class Refused:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Convention:
-    """The definitions of metrics in a version of a library.
+    """How one version of a library defines its metrics.
 
     Attributes
     ----------
@@ -179,8 +181,8 @@ class Convention:
     def parse(self, metrics: Metrics, protocol: Protocol | None = None) -> list[Metric]:
         """Read names of metrics, either the library's or recometer's.
 
-        One of recometer's names gets the parameters and rules of the first name in the table
-        for the same metric. Parameters in brackets override them one by one.
+        A recometer name gets the parameters and rules of the first entry in the table that means
+        the same metric. Parameters in brackets override them one by one.
 
         Parameters
         ----------
@@ -194,7 +196,7 @@ class Convention:
         Raises
         ------
         UnknownNameError
-            If neither the library nor recometer has a name.
+            If neither the library nor recometer knows a name.
         """
         protocol = self.protocol if protocol is None else protocol
         parsed: dict[Metric, None] = {}
@@ -224,7 +226,7 @@ class Convention:
         Parameters
         ----------
         metric
-            As `parse` returns it.
+            A metric that `parse` returned.
 
         Returns
         -------
@@ -247,7 +249,7 @@ class Convention:
         return self.refused if entry is not None and entry.head in self.refused.metrics else None
 
     def entry(self, name: str) -> tuple[Entry | None, Mapping[str, str | None]]:
-        """Find a name of the library, with its cut-off ``k`` and number ``x``.
+        """Find the entry of a library's name, and the cut-off ``k`` and number ``x`` in the name.
 
         Returns
         -------
@@ -297,7 +299,7 @@ class Convention:
         return metrics
 
     def _with_capitals(self, text: str) -> str:
-        """Return a name with the library's capitals, if only the capitals differ.
+        """Return the library's spelling of a name that differs from it only in capitals.
 
         Raises
         ------
@@ -389,7 +391,7 @@ class Convention:
 def conventions() -> list[Convention]:
     """Return all conventions, by name.
 
-    ``print`` describes how a convention differs from recometer, and
+    Printing a convention shows how it differs from recometer, and
     ``evaluate(..., protocol=name)`` computes metrics by its definitions.
 
     Examples
@@ -406,7 +408,7 @@ def conventions() -> list[Convention]:
 
 @functools.lru_cache(maxsize=128)
 def find(name: str) -> Convention | None:
-    """Return the convention with a name, or None."""
+    """Return the convention of this name, or None if there is none."""
     return _table().get(name)
 
 

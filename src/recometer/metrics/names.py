@@ -18,7 +18,8 @@ from recometer.ties import WHOLE
 # Outside the brackets of parameters and groups, names are separated by spaces, and by commas before
 # a letter.
 NAMES = re.compile(r"(?:[^\s(\[,]|,(?!\s*[^\W\d])|\([^)]*\)|\[[^\]]*\]|[(\[])+")
-# A parameter with several values, as in ndcg@10(gain=[0,1,3]) and ndcg@10(label_gain=0,1,3).
+# Matches a parameter with several values, as in ndcg@10(gain=[0,1,3]) and
+# ndcg@10(label_gain=0,1,3).
 TABLE_OF_GAINS = re.compile(r"=\s*[\[{]|,\s*[\d.]+\s*(,|$)")
 # A space may follow a comma between the cut-offs of one name.
 BETWEEN_CUTOFFS = re.compile(r"\[[^\]]*\]|(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(\[]|$))")
@@ -28,11 +29,11 @@ WITH_GROUP = re.compile(r"(.+)\[([^\[\]@][^\[\]]*)\]", re.DOTALL)
 MAX_CUTOFFS = 10_000
 """The largest number of cut-offs in a range."""
 MAX_OF_GROUPS = 1000
-"""The most metrics of groups of items that `of_groups` makes."""
-# Limits of the cache of parsed names: the number of names, and of cut-offs per name.
+"""The largest number of metrics of item groups that `of_groups` makes."""
+# The cache of parsed names holds at most this many names, each with at most this many cut-offs.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
-# From names to cut-offs; None means the whole ranking.
+# Maps names of metrics to cut-offs; None means the whole ranking.
 CutoffsOf = Mapping[str, SupportsIndex | str | Iterable[SupportsIndex | None] | None]
 Metrics = str | Metric | Iterable[str | Metric] | CutoffsOf
 
@@ -113,7 +114,7 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
 
 
 def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
-    """Write the name in a dict with each of its cut-offs."""
+    """Yield a key of the dict once per cut-off, as a name such as ``ndcg@5``."""
     if not isinstance(name, str):
         raise _not_a_name(name)
     if "@" in name or len(NAMES.findall(name)) != 1:
@@ -131,7 +132,7 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
 
 
 def _listed(name: str, cutoffs: object) -> list[int | None]:
-    """Return the cut-offs of a name in a dict."""
+    """Return the cut-offs that a dict gives for a name."""
     if isinstance(cutoffs, str):
         return [*parse_cutoffs(name, cutoffs)]
     if isinstance(cutoffs, Iterable) and getattr(cutoffs, "ndim", None) != 0:
@@ -176,7 +177,7 @@ def without_group(text: str) -> tuple[str, str]:
 
 
 def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
-    """Return metrics restricted to each group of items, and the group's share of the places.
+    """Return metrics restricted to each group of items, and each group's share of the places.
 
     Raises
     ------
@@ -210,14 +211,14 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
 
 
 def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
-    """Call `read` with a name without its group of items, and put the group into the result."""
+    """Call `read` with a name without its group of items, and add the group to each metric."""
     plain, group = without_group(text)
     metrics = read_once(read, plain, *more)
     return [_in_group(metric, group) for metric in metrics] if group else metrics
 
 
 def _in_group(metric: Metric, group: str) -> Metric:
-    """Return a metric restricted to a group of items, also in the name of a convention."""
+    """Return a metric restricted to a group of items, and add the group to its label, if any."""
     label = f"{metric.label}[{group}]" if metric.label else ""
     return dataclasses.replace(metric, group=group, label=label)
 
@@ -226,7 +227,7 @@ def read_once(read: Callable[..., Iterable[Metric]], *arguments: Hashable) -> tu
     """Return the result of `read` for some names, cached until the registered metrics change."""
     registered = list(METRICS.values())
     if _Cache.metrics != registered or len(_Cache.parsed) > MOST_NAMES:
-        # The order matters: it keeps other threads from using outdated entries.
+        # This order of assignments keeps other threads from using outdated entries.
         _Cache.parsed = {}
         _Cache.metrics = registered
     cache = _Cache.parsed

@@ -1,8 +1,9 @@
 """Metrics of predicted ratings over the rows of all users: the values that most papers report.
 
-Each function takes the predictions and, as float64 [n_users], how often each user counts. It
-returns NaN if the denominator is 0. Sums per user are cached, so that resampling with other weights
-costs only a pass over the users.
+In the formulas, p is the predicted and a the true rating of a row. Each function takes the
+predictions and, as float64 [n_users], how often each user counts. It returns NaN if the denominator
+is 0. Sums per user are cached, so that resampling with other weights costs only a pass over the
+users.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def log_loss(predictions: Predictions, weights: Float64) -> float:
 
 
 def rated_roc_auc(predictions: Predictions, weights: Float64) -> float:
-    """Return the share of correctly ordered pairs of a relevant and another row, of any users."""
+    """Return the share of (relevant, non-relevant) pairs, across users, in the right order."""
     return _share(*predictions.across(weights))
 
 

@@ -33,12 +33,12 @@ class Parameter:
         Whether `evaluate` takes the number from test (the largest gain) and puts it into the name,
         unless the name already sets it.
     examples
-        Numbers that tests use.
+        Numbers with which the tests try the parameter.
     for_conventions
         Whether it exists only to reproduce the numbers of other libraries. The pages about metrics
-        hide such parameters in a fold.
+        hide such parameters in a collapsed section.
     name, default
-        The decorator fills them in from the metric's function.
+        Filled in by the decorator, from the metric's function.
     """
 
     sentence: str
@@ -73,7 +73,7 @@ class Parameter:
         Raises
         ------
         InputError
-            If the parameter does not take the value. The message says which values it takes.
+            If the parameter does not accept the value. The message says which values it accepts.
         """
         if self.choices:
             if isinstance(value, str) and value in self.choices:

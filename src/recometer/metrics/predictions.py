@@ -24,9 +24,10 @@ class Predictions:
     Attributes
     ----------
     user : int64 [n_rows]
-        Ascending.
+        The user of each row, in ascending order.
     predicted, actual : float64 [n_rows]
-        Best predicted first within a user.
+        The predicted and the true rating of each row; within a user, the best predictions come
+        first.
     n_users : int
     relevant : bool [n_rows] or None
         Whether the true rating reaches the threshold. If there is no threshold, or it is -inf,
@@ -52,7 +53,7 @@ class Predictions:
         ranks, predicted, threshold = ratings.ranks, ratings.predicted, ratings.threshold
         user, actual = ranks.user, ranks.gain
         ranked = ranks.above >= 0
-        if not ranked.all():  # unranked rows are not candidates
+        if not ranked.all():  # only ranked rows are candidates
             user, predicted, actual = user[ranked], predicted[ranked], actual[ranked]
         if threshold is None:
             return cls(user, predicted, actual, ranks.n_users, actual >= DEFAULT)
@@ -68,7 +69,7 @@ class Predictions:
         )
 
     def of_users(self, chosen: Bool) -> Predictions:
-        """Return the rows of some users, without a threshold; user numbers stay the same.
+        """Return the rows of the chosen users, without a threshold; user numbers stay the same.
 
         If all users are chosen, return the predictions themselves.
         """
@@ -78,7 +79,7 @@ class Predictions:
         return Predictions(self.user[rows], *self._columns(rows), self.n_users, self._kinds(rows))
 
     def taken(self, users: Int64) -> Predictions:
-        """Return the rows of some users, numbered from 0 in the order of `users`; no threshold."""
+        """Return the rows of `users`, renumbered from 0 in their order, without a threshold."""
         indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
         user = ragged.users_of(indptr)
         return Predictions(user, *self._columns(rows), len(users), self._kinds(rows))
@@ -144,7 +145,7 @@ class Predictions:
 
     @cached_property
     def by_prediction(self) -> Int64:
-        """The numbers of all rows, best predicted first."""
+        """The numbers of the rows of all users, best predicted first."""
         return np.argsort(-self.predicted, kind="stable")
 
     @cached_property
@@ -154,15 +155,15 @@ class Predictions:
 
     @cached_property
     def having_pairs(self) -> tuple[Bool, Bool]:
-        """Masks of the users who have pairs in order, and who have other pairs; see `pairs`."""
+        """Masks of the users with correctly ordered pairs, and with other pairs; see `pairs`."""
         pairs, concordant = self.pairs
         return concordant > 0, pairs > concordant
 
     def across(self, weights: Float64) -> tuple[float, float]:
-        """Count the pairs of a relevant and another row across all users; see `ordered`.
+        """Count the pairs of a relevant and a non-relevant row across all users; see `ordered`.
 
-        `weights`, float64 [n_users], say how often each user counts. Returns the weighted number
-        of pairs in order, and of all pairs.
+        `weights`, float64 [n_users], say how often each user counts. Returns the weighted number of
+        correctly ordered pairs, and of all pairs.
         """
         order = self.by_prediction
         new = begins(self.predicted[order])
@@ -218,7 +219,7 @@ class Predictions:
         return np.ones(self.n_users, np.bool_)
 
     def hits(self, cutoffs: Int64) -> Float64:
-        """Count the rows within k that are relevant and recommended: [n_users, n_cutoffs]."""
+        """Count the relevant and recommended rows within each cut-off: [n_users, n_cutoffs]."""
         groups = self.ranked
         if groups is None:
             raise InternalError("These predictions have not been ranked.")
@@ -239,7 +240,7 @@ class Predictions:
 def ordered(
     owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
-    """Count the correctly ordered pairs of a relevant and another row, and all such pairs.
+    """Count the pairs of a relevant and a non-relevant row: those in the right order, and all.
 
     Ties count half.
 
@@ -248,7 +249,7 @@ def ordered(
     owner : int64 [n_rows]
         The owner of each row, ascending; both rows of a pair have the same owner.
     new : bool [n_rows]
-        Whether the prediction differs from the row before; the best predictions come first.
+        Whether the prediction differs from that of the row before; the best predictions come first.
     relevant, others : float64 [n_rows]
         How often each row counts as relevant, and as not relevant.
 
@@ -260,7 +261,7 @@ def ordered(
     group_owner = owner[new]
     hits, misses = (sum_by_user(group, weight, len(group_owner)) for weight in (relevant, others))
     n_hits, n_misses = (sum_by_user(group_owner, weight, n_owners) for weight in (hits, misses))
-    # Rows of the same owner in later groups that are not relevant.
+    # The non-relevant rows of the same owner in later groups.
     until = np.cumsum(misses)
     before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])
     later = n_misses[group_owner] - (until - before[group_owner])

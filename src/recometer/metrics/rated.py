@@ -1,7 +1,7 @@
 """Metrics of predicted ratings: their errors, and how well they order rows.
 
-For one user, `p` are the predicted and `a` the true ratings of its n rows. With a threshold t,
-a row is relevant if ``a >= t``, and recommended if ``p >= t``.
+For one user, `p` denotes the predicted ratings and `a` the true ratings of the n rows. With a
+threshold t, a row is relevant if ``a >= t``, and recommended if ``p >= t``.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     over_rows=rows.rated_roc_auc,
 )
 def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Fraction of pairs of a relevant and another row that are predicted in this order; in [0, 1].
+    """Fraction of (relevant, non-relevant) pairs of rows predicted in this order; in [0, 1].
 
     A pair with equal predictions counts half, whatever the rule for ties. In the value over all
     rows, the two rows of a pair may belong to different users, as in the pooled ROC-AUC of
@@ -204,7 +204,7 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the recommended rows in the first k that are relevant; in [0, 1].
 
-    The first k rows have the best predicted ratings. Tied rows count with their mean.
+    The first k rows have the best predicted ratings. Tied rows count as their mean.
 
     References
     ----------
@@ -224,7 +224,7 @@ def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the relevant rows that are recommended and in the first k; in [0, 1].
 
-    The first k rows have the best predicted ratings. Tied rows count with their mean.
+    The first k rows have the best predicted ratings. Tied rows count as their mean.
 
     References
     ----------

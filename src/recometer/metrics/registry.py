@@ -23,9 +23,10 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
-# function(groups, cutoffs, **parameters); `metric.record` sets the type of the first argument.
+# The signature of a metric's function is (groups, cutoffs, **parameters); `metric.record` decides
+# the type of the first argument.
 Function = Callable[..., Float64]
-# function(predictions, weights, **parameters); see `metric.over_rows`.
+# The signature of a function for `metric.over_rows` is (predictions, weights, **parameters).
 OverRows = Callable[..., float]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
@@ -73,7 +74,7 @@ SIDE_DATA: dict[SideData, tuple[str, str, str]] = {
         "--catalogue FILE --propensity COLUMN",
     ),
 }
-"""The side data that metrics read, and the arguments and options of `evaluate` for them."""
+"""The side data that metrics read: what they are, and the argument and option that supply them."""
 Without = Literal[
     "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
@@ -86,28 +87,31 @@ AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class metric:
-    """Declares a metric; as a decorator, it registers the function below it.
+    """The declaration of a metric; as a decorator, it registers the function below it.
 
-    The metric has the name of the function, which is ``function(groups, cutoffs, **parameters)``.
-    For the record ``"ratings"``, it is ``function(predictions, cutoffs)``. It computes the formula
-    for every user, as float64 [n_users, n_cutoffs]; a ratio with a denominator of 0 is 0. The
-    cut-offs are an int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Other code
+    The metric is named after the function, which is called as
+    ``function(groups, cutoffs, **parameters)``. For the record ``"ratings"``, the call is
+    ``function(predictions, cutoffs)``. The function computes the formula for every user, as float64
+    [n_users, n_cutoffs]; a ratio with a denominator of 0 is 0. The cut-offs are an int64 array, in
+    which `recometer.ties.WHOLE` means the whole ranking. Other code
     (`recometer.measuring.compute`) decides when the metric is undefined.
 
-    For the record ``"lists"``, it is ``function(data, cutoffs)``. A metric with one value for all
-    users also takes ``weights``, and returns float64 [n_cutoffs]; see `over_users`.
+    For the record ``"lists"``, the call is ``function(data, cutoffs)``. A metric with one value for
+    all users also takes ``weights``, and returns float64 [n_cutoffs]; see `over_users`.
 
     Attributes
     ----------
     formula, title, source
-        Strings: the formula, the full name of the metric (by default its name) and the literature.
+        The formula, the full name of the metric (by default its short name) and the literature, as
+        strings.
     other_names
         Synonyms that users may write for the name; see `canonical`.
     unclear_names
         Ambiguous names, which some people use for this metric and others for something else, each
         with the name to use instead. Ambiguous names are refused.
     parameters
-        Parameters by name. They are keyword-only arguments of the function, which has the defaults.
+        Parameters by name. They are keyword-only arguments of the function, which also sets their
+        defaults.
     when
         How the value of a parameter changes the attributes below:
         ``{"gain": {"binary": {"reads": "relevance"}}}``. Default values count as well. `side` and
@@ -115,10 +119,10 @@ class metric:
     lower, upper
         Bounds of the value.
     lower_of_gains
-        The lower bound if no value of test is below 0. None means `lower`.
+        The lower bound if no value in test is below 0. None means `lower`.
     upper_at
         The upper bound with a cut-off k: ``upper_at(k, binary, **parameters)``, where `binary` says
-        whether every value of test is 0 or 1. None means `upper`.
+        whether every value in test is 0 or 1. None means `upper`.
     higher_is_better
         Whether higher values are better.
     monotone
@@ -239,7 +243,7 @@ class MetricDefinition(metric):
     function: Function
 
     def with_parameters(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
-        """Return the definition with some parameters set."""
+        """Return the definition with the given parameters set."""
         values = {name: parameter.default for name, parameter in self.parameters.items()}
         changes: dict[str, Any] = {}
         for name, value in (values | dict(parameters)).items():
@@ -351,8 +355,8 @@ class Metric:
     UnknownNameError
         If there is no such metric, or no such parameter.
     InputError
-        If the cut-off is not a whole number of at least 1, is missing, or is not possible, if a
-        parameter does not take its value, or if the metric takes no group.
+        If the cut-off is missing, not allowed or not a whole number of at least 1, if a parameter
+        does not accept its value, or if the metric takes no group.
     """
 
     name: str
@@ -441,12 +445,12 @@ class Metric:
         return METRICS[self.name].with_parameters(self.parameters)
 
     def bounds(self, *, negative: bool, binary: bool) -> tuple[float, float]:
-        """Return the lowest and the highest possible value of a user; they may be infinite.
+        """Return the lowest and the highest possible value for one user; they may be infinite.
 
         Parameters
         ----------
         negative, binary
-            Whether any value of test may be below 0, and whether all of them are 0 or 1.
+            Whether any value in test may be below 0, and whether all of them are 0 or 1.
         """
         definition = self.definition
         low, high = definition.lower, definition.upper
@@ -462,7 +466,7 @@ class Metric:
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def at(self, cutoffs: Int64) -> Callable[[Any], Float64]:
-        """Return a function that computes the metric at some cut-offs from a record."""
+        """Return a function that computes the metric from a record, at the given cut-offs."""
         function, parameters = METRICS[self.name].function, dict(self.parameters)
         return lambda record: function(record, cutoffs, **parameters)
 
@@ -551,7 +555,7 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def parameters_from_test(metric: Metric) -> list[str]:
-    """Return the unset parameters of a metric, whose values come from test."""
+    """Return the parameters that are not set and whose values therefore come from test."""
     already_set, declared = dict(metric.parameters), METRICS[metric.name].parameters
     return [
         name
@@ -561,7 +565,7 @@ def parameters_from_test(metric: Metric) -> list[str]:
 
 
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
-    """Fill in the parameters that come from test, unless they are set."""
+    """Set the parameters that come from test and are not set yet to the largest gain."""
     settled = []
     for metric in metrics:
         missing = dict.fromkeys(parameters_from_test(metric), largest)

@@ -19,19 +19,19 @@ from recometer.arrays import Array, Float64, Int64, all_of, largest, slices
 from recometer.ties import Groups, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
-SMALLEST = 2**12  # the last number in the smallest table
+SMALLEST = 2**12  # the smallest table of logarithms ends with this number
 BLOCK = 2**14  # size of a block whose temporary arrays fit into the caches of a processor
-UPPER_HALF = np.int64(-(2**29))  # the first 24 of the 53 bits of a number
+UPPER_HALF = np.int64(-(2**29))  # a mask of the first 24 of the 53 significant bits of a number
 
 
 @functools.cache
 def log2_table(size: int) -> Float64:
     """Return log2 of 0 .. size, a power of two of at least `SMALLEST`; log2(0) is set to 0.
 
-    Logarithms are summed up: log2(n + 1) = log2(n) + log2(1 + 1/n), where the natural logarithm of
-    1 + 1/n is 2 atanh(1 / (2n + 1)). The sums restart at every power of two, whose logarithm is
-    exact, and they carry their rounding errors along. The logarithm of a number n below `SMALLEST`
-    is log2(n · 2^j) - j.
+    Each logarithm is the sum of the previous one and a small term: log2(n + 1) = log2(n) + log2(1 +
+    1/n), where the natural logarithm of 1 + 1/n is 2 atanh(1 / (2n + 1)). The sums restart at every
+    power of two, whose logarithm is exact, and they carry their rounding errors along. The
+    logarithm of a number n below `SMALLEST` is log2(n · 2^j) - j.
     """
     table = np.empty(size + 1)
     start = SMALLEST
@@ -58,7 +58,7 @@ def _octave(start: int) -> tuple[Float64, Float64]:
     sums = np.concatenate([[0.0], np.cumsum(high)])
     before, after = sums[:-1], sums[1:]
     added = after - before
-    lost = (before - (after - added)) + (high - added)  # exact (Knuth's two-sum)
+    lost = (before - (after - added)) + (high - added)  # the rounding error (Knuth's two-sum)
     return sums, np.concatenate([[0.0], np.cumsum(lost + low)])
 
 
@@ -69,7 +69,7 @@ def _steps(numbers: Int64) -> tuple[Float64, Float64]:
     first, second = _halves(z)
     z_low = ((1 - first * divisor) - second * divisor) / divisor
     high = FACTOR[0] * z
-    # First the rounding error of the product (Dekker's two-product), then further terms of the
+    # Add the rounding error of the product (Dekker's two-product), and then further terms of the
     # series.
     factor_high, factor_low = _halves(np.float64(FACTOR[0]))
     lost = (
@@ -90,7 +90,7 @@ def _halves(values: Array | np.float64) -> tuple[Float64, Float64]:
 def _rounded(whole: Float64 | np.float64, high: Float64, low: Float64) -> Float64:
     """Add log2(n / start) to the logarithm of `start`, rounding only once."""
     total = whole + high
-    lost = high - (total - whole)  # exact, because `whole` is larger than `high`
+    lost = high - (total - whole)  # the exact error, because `whole` is larger than `high`
     rounded: Float64 = total + (lost + low)
     return rounded
 
@@ -106,7 +106,7 @@ HARMONIC_TABLE = 2**16
 
 
 def shared(function: Shared) -> Shared:
-    """Cache the results of ``function(groups, ...)`` for all metrics that need them."""
+    """Cache the results of ``function(groups, ...)``, which several metrics may need."""
 
     @functools.wraps(function)
     def remembered(groups: Groups, *options: Any) -> Any:
@@ -124,7 +124,7 @@ def shared(function: Shared) -> Shared:
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
     """Call ``function(groups, cutoff)`` for each column: float64 [n_users, n_cutoffs]."""
-    values = np.empty((len(cutoffs), groups.n_users)).T  # each column is contiguous
+    values = np.empty((len(cutoffs), groups.n_users)).T  # makes each column contiguous
     for column, cutoff in enumerate(cutoffs.tolist()):
         values[:, column] = function(groups, cutoff)
     return values
@@ -136,7 +136,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     ``value(rows, places)`` returns the terms of groups, for their first `places` places. It is
     called only once for whole groups and once for split groups, regardless of the cut-offs.
     """
-    if groups.single:  # no cut-off splits a group
+    if groups.single:  # in this case, no cut-off splits a group
         rows, indptr, start = groups.first(largest(cutoffs))
         sums = np.empty((len(cutoffs), groups.n_users))
         terms = np.ascontiguousarray(value(rows, groups.size[rows]))
@@ -163,7 +163,7 @@ def _placed(groups: Groups) -> tuple[Int64, Int64]:
 
 
 def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the result of `totals`, by the kernel's `add` if every group is a single place."""
+    """Return what `totals` returns; if every group is a single place, use the kernel's `add`."""
     if not groups.single:
         return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
@@ -182,7 +182,7 @@ def single_within(groups: Groups, limits: Int64) -> Int64:
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gain / log2(rank + 1); all groups must be single places: [n_users, n_cutoffs]."""
     indptr, start = _placed(groups)
-    last = min(largest(cutoffs), largest(start) + 1)  # may need the logarithm of the next number
+    last = min(largest(cutoffs), largest(start) + 1)  # the next number may also be needed
     table = log2_table(table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.require(groups.gain, requirements=["ALIGNED"])
@@ -200,7 +200,7 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
-    """Count (expected) hits: each place of a tied group counts with the group's mean."""
+    """Count (expected) hits: each place of a tied group counts as the group's mean."""
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         return places * groups.relevant[rows] / groups.size[rows]
@@ -239,7 +239,7 @@ def discounts(start: Int64, places: Int64) -> Float64:
 
 
 def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
-    """Add up the gains of the first k places, each multiplied by a weight of its rank.
+    """Add up the gains of the first k places, each multiplied by a weight for its rank.
 
     This is ``sum over j <= k of gain(j) weight(j)``. For tied items, it is the exact mean over all
     orders: each place of a tied group has the group's mean gain. If the metric reads relevance, the
@@ -275,7 +275,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 
 def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
-    """Yield each step 0, 1, 2, ... with the rows that have it; `steps` must be descending."""
+    """Yield 0, 1, 2, ... with the rows that take more steps; `steps` must be descending."""
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):
         yield step, slice(0, n)
@@ -312,7 +312,7 @@ def running_sums(terms: Float64) -> tuple[Float64, Float64]:
     high = np.concatenate([[0.0], np.cumsum(terms)])
     before, after = high[:-1], high[1:]
     added = after - before
-    lost = (before - (after - added)) + (terms - added)  # exact (Knuth's two-sum)
+    lost = (before - (after - added)) + (terms - added)  # the rounding error (Knuth's two-sum)
     return high, np.concatenate([[0.0], np.cumsum(lost)])
 
 

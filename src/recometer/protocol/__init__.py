@@ -1,4 +1,4 @@
-"""The rules on which results depend: each is a field of `Protocol`."""
+"""The rules on which results depend; each rule is a field of `Protocol`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
 ]  # fmt: skip
 STEPS: tuple[Step, ...] = typing.get_args(Step)
-"""The steps of `recometer.explain`, in this order; ``"formula"`` changes the metric."""
+"""The steps of `recometer.explain`, in their order; the step ``"formula"`` changes the metric."""
 
 Value = TypeVar("Value")
 Class = TypeVar("Class", bound=type[Any])
@@ -39,18 +39,18 @@ Class = TypeVar("Class", bound=type[Any])
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """The numbers that a rule accepts, as a phrase and as a condition."""
+    """The numbers that a rule accepts, both as a phrase and as a condition."""
 
     text: str = "a number"
     fits: Callable[[float], bool] = math.isfinite
 
     def takes(self, value: object) -> bool:
-        """Return whether a value is one of these numbers."""
+        """Return whether a value is one of the accepted numbers."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         try:
             return self.fits(value)
-        except OverflowError:  # an integer too large for a float
+        except OverflowError:  # the integer is too large for a float
             return False
 
 
@@ -63,12 +63,12 @@ class Rule:
     default
         The value of the rule if it is not set.
     says
-        A sentence for each value that the rule takes. In the sentence of a `Number`, ``{}`` stands
-        for the number. If `says` is empty, the rule takes any value and has no sentence.
+        A sentence for each value that the rule accepts. In the sentence of a `Number`, ``{}``
+        stands for the number. If `says` is empty, the rule accepts any value and has no sentence.
     step
         The step of `recometer.explain` to which the rule belongs.
     no_step
-        Why the rule does not belong to a step.
+        The reason why the rule does not belong to a step.
     about
         A further explanation for the docstring.
     """
@@ -83,7 +83,7 @@ class Rule:
         if (self.step is None) != bool(self.no_step):
             raise TypeError("A rule must state a step of explain or, in no_step, why it has none.")
         if self.says:
-            self._entry(self.default)  # raises LookupError
+            self._entry(self.default)  # raises LookupError if the rule does not accept its default
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ class Rule:
 
     def _entry(self, value: object) -> Any:
         """Return the entry of `says` that matches a value; raise LookupError if none does."""
-        # Subclasses of str (of NumPy, or an enumeration) count as plain strings.
+        # Subclasses of str (from NumPy or an enumeration) count as plain strings.
         kind = str if isinstance(value, str) else type(value)
         if isinstance(value, str | int | float | None) and (kind, value) in self._values:
             return self._values[kind, value]
@@ -112,7 +112,7 @@ class Rule:
         raise LookupError(value)
 
     def check(self, name: str, value: object) -> None:
-        """Refuse a value that the rule does not take."""
+        """Raise an error for a value that the rule does not accept."""
         if value is self.default or (not self.says and isinstance(value, str)):
             return
         if not self.says:
@@ -594,7 +594,7 @@ class Protocol:
         return dataclasses.replace(self, **rules)
 
     def describe(self, other: Protocol | None = None) -> str:
-        """Return the name and the rules that differ from another protocol's.
+        """Return the name, and the rules that differ from those of another protocol.
 
         For example ``"recometer ties='item'"``.
 
@@ -611,11 +611,11 @@ class Protocol:
         return self.declared[rule].sentence(getattr(self, rule))
 
     def sentences(self, other: Protocol | None = None) -> list[str]:
-        """Return rules that differ from another protocol (by default recometer's) as sentences."""
+        """Return a sentence for each rule that differs from another protocol's (or recometer's)."""
         return [self.sentence(rule) for rule in self.differing(other)]
 
     def differing(self, other: Protocol | None = None) -> list[str]:
-        """Return the names of rules that differ from another protocol (by default recometer's)."""
+        """Return the names of rules that differ from another protocol (default: recometer's)."""
         other = type(self)() if other is None else other
         return [
             rule

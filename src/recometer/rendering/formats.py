@@ -22,20 +22,22 @@ from recometer.errors import InputError, UnknownNameError, did_you_mean, visible
 
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
-NARROWEST, NARROW = 30, 16  # minimum width of a broken column, and if all are broken
+NARROWEST, NARROW = 30, 16  # minimum width of a broken column; less if all are broken
 # Characters with a meaning in Markdown. Within words, "_" has no meaning.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
-ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}  # a backslash may escape
+# Characters with a meaning in HTML, and the backslash, which may escape the next character.
+ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 # Characters that sites may turn into a mention of a person, a reference to an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # a zero-width space, which `visible` always escapes
-# Characters that begin a formula, also in the full width of East Asian scripts.
+# Characters that begin a formula in a spreadsheet, and their full-width variants in East Asian
+# scripts.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-GAP = 2  # spaces between two columns
-HUGE = 1e12  # larger numbers have no decimals
+GAP = 2  # number of spaces between two columns
+HUGE = 1e12  # from this size on, numbers are shown without decimals
 MOST_LINES = 10_000  # maximum number of lines for which JSON is indented
-# Characters that TeX reads as a command, or shows as another one.
+# Characters that TeX reads as a command, or shows as another character.
 LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -49,7 +51,7 @@ LATEX = {
 }
 
 
-# Lines have the colour of the text, which is light in dark notebooks.
+# Lines take the colour of the text, which is light in dark notebooks.
 NOTEBOOK = (
     ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
     ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
@@ -118,7 +120,7 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
-    """Break a text into lines if there is a width; indent all but the first two spaces further."""
+    """Break a text into lines if there is a width; indent later lines by two more spaces."""
     if width is None:
         return text
     begin = text[: len(text) - len(text.lstrip())]
@@ -134,12 +136,12 @@ class Fitted(NamedTuple):
     ----------
     columns
     headers, rows
-        The texts of titles and cells.
+        The titles of the columns, and the texts of the cells of each row.
     best
         Cells to highlight, each as (row, column).
     above
-        A line to show above the table, with the columns in which all cells are equal. It may be
-        empty.
+        A line to show above the table, with the values of the columns in which all cells are equal.
+        It may be empty.
     """
 
     columns: Sequence[Column]
@@ -223,7 +225,7 @@ def _with_narrow_titles(of: Fitted) -> Fitted:
 
 
 def _alike(of: Fitted) -> list[int]:
-    """Return the text columns with only equal cells, except the first if no other is left."""
+    """Return the text columns whose cells are all equal, except the first if no other is left."""
     found = [
         at
         for at, one in enumerate(of.columns[:-1])
@@ -267,7 +269,7 @@ def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
 
 
 def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
-    """Break the widest cells until the table fits: at blanks, and within words if necessary.
+    """Break the widest cells until the table fits: at spaces, and within words if necessary.
 
     If that is not enough, narrow the first columns, which all parts repeat, even further.
     """
@@ -310,12 +312,12 @@ def _shrunk(
 
 
 def _in_lines(text: str, width: int, *, words: bool = False) -> str:
-    """Break a text at blanks, and if `words`, also within words that are too wide."""
+    """Break a text at spaces, and if `words`, also within words that are too wide."""
     return "\n".join(textwrap.wrap(text, width, break_long_words=words, break_on_hyphens=words))
 
 
 def in_markdown(text: str) -> str:
-    """Escape a string so that Markdown shows it literally: no table, tag, link, mention or line."""
+    """Escape a string so that Markdown shows it literally: no tables, tags, links or mentions."""
     line = ADDRESSES.sub(lambda one: one[0] + APART, visible(" ".join(text.split())))
     line = MARKDOWN.sub(lambda one: ENTITIES.get(one[0], "\\" + one[0]), line)
     line = NUMBERED.sub(r"\1\\\2", line)
@@ -369,7 +371,7 @@ def to_latex(shown: Shown) -> str:
 
 def to_html(shown: Shown) -> str:
     """Return tables in HTML with every text escaped."""
-    import html  # not needed in a terminal
+    import html  # imported on use, because terminals do not need it
 
     def paragraphs(lines: Iterable[str]) -> list[str]:
         return [f"<p>{html.escape(line)}</p>" for line in lines]
@@ -398,7 +400,7 @@ def to_notebook(shown: Shown) -> str:
 
 
 def to_json(shown: Shown) -> str:
-    """Return everything in JSON; undefined values are null."""
+    """Return a result in JSON; undefined values are null."""
     import json
 
     content = plain(shown.to_dict())
@@ -431,7 +433,7 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
 
 
 def to_spreadsheet(shown: Shown) -> str:
-    """Return rows in CSV that spreadsheet programs do not read as formulas, for example ids."""
+    """Return rows in CSV in which no string, such as an id, looks like a spreadsheet formula."""
     return to_csv(shown, _no_formula)
 
 
@@ -444,7 +446,7 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
     "csv": to_csv,
     "spreadsheet": to_spreadsheet,
 }
-"""Every way to show something, by its name on the command line."""
+"""The functions that show a result, keyed by the name of the format on the command line."""
 
 
 def render(shown: Shown, form: str) -> str:
@@ -455,7 +457,7 @@ def render(shown: Shown, form: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON: None if it is undefined, and a text if JSON lacks its type."""
+    """Return a value for JSON: None if it is undefined, and a string if JSON has no such type."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
@@ -489,12 +491,12 @@ def _no_formula(value: Any) -> str:
 
 
 def value_of(row: Any, name: str) -> Any:
-    """Return a value of a row, which is a mapping or an object with attributes."""
+    """Return a value of a row; the row is a mapping, or an object with attributes."""
     return row[name] if isinstance(row, Mapping) else getattr(row, name)
 
 
 def written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return a text, and write it if there is a path."""
+    """Return a text, and write it to the path if there is one."""
     if path is not None:
         write_text(path, text + "\n")
     return text
@@ -514,18 +516,19 @@ class Column:
     title
         The heading of the column.
     fields
-        Names of the values that it shows together, such as ``("low", "high")``. In CSV and JSON,
-        each has a column of its own. If empty, there is one value, named like the title.
+        Names of the values that the column shows together, such as ``("low", "high")``. In CSV and
+        JSON, each has its own column. If `fields` is empty, there is one value, named after the
+        title.
     show
-        Formats these values as a string.
+        A function that formats these values as a string.
     number
-        Whether it is aligned to the right.
+        Whether the column is aligned to the right.
     wraps
-        Whether a narrow terminal may break it into lines.
+        Whether cells may be broken into lines in a narrow terminal.
     hidden
-        Whether it appears only in CSV and JSON.
+        Whether the column appears only in CSV and JSON.
     spare
-        Whether it is left out first, with a note, if not all columns fit.
+        Whether the column is one of the first to be left out, with a note, if not all columns fit.
     """
 
     title: str
@@ -538,7 +541,7 @@ class Column:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the values that it shows."""
+        """The names of the values that the column shows."""
         return self.fields or (self.title,)
 
 
@@ -546,7 +549,7 @@ class Shown:
     """Base class of everything that can be shown as a table in all formats."""
 
     def table(self) -> Table:
-        """Return the table that people read."""
+        """Return the table to show to people."""
         raise NotImplementedError
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
@@ -590,7 +593,7 @@ class Shown:
         """Return CSV that is safe to open in a spreadsheet program; also write it to a path.
 
         An apostrophe is put before texts that such a program would read as formulas (they begin
-        with ``=``, ``+``, ``-`` or ``@``). Numbers are as in `to_csv`.
+        with ``=``, ``+``, ``-`` or ``@``). Numbers are written as in `to_csv`.
         """
         return written(to_spreadsheet(self), path)
 
@@ -613,7 +616,7 @@ class Table(Printed):
     ----------
     columns
     rows
-        Mappings, or objects with attributes, that have the values of the columns.
+        Mappings, or objects with attributes, that hold the values of the columns.
     notes
         Lines below the table.
     legend
@@ -642,7 +645,7 @@ class Table(Printed):
 
     @property
     def shown(self) -> list[Column]:
-        """The columns that are shown to people."""
+        """The columns that are not hidden."""
         return [column for column in self.columns if not column.hidden]
 
     @property

@@ -1,4 +1,4 @@
-"""Tables on standard output, in colours if that is a terminal."""
+"""Prints tables to standard output, in colours if it is a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
-    """Write something to standard output, with styled tables in a terminal.
+    """Write a result to standard output, with styled tables if it is a terminal.
 
     In plain text, each row is one line of any length, unless `folded`.
     """

@@ -1,7 +1,7 @@
 """Reports about a comparison or an evaluation.
 
 `build` makes the `ReportModel`, which is frozen and independent of formats. `page`, `markdown` and
-`charts` turn it into the formats.
+`charts` turn it into the various formats.
 """
 
 from recometer.report.result import Report

@@ -23,8 +23,8 @@ from recometer.report.sections import Content, charts_of
 from recometer.results.evaluation import EvaluationRecord
 from recometer.version import __version__
 
-DEPTH, LONGEST = 10, 50  # places shown of a list, and the maximum for scored pairs
-MOST_AUDITED = 5_000_000  # maximum number of rows of train that are audited without audit=True
+DEPTH, LONGEST = 10, 50  # places shown per list, and the maximum for scored pairs
+MOST_AUDITED = 5_000_000  # without audit=True, a larger train is not audited
 
 
 def build(
@@ -108,7 +108,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the passed audit, or audit train and test; a string says why there is no audit."""
+    """Return the passed audit, or audit train and test; a string is the reason for no audit."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):
@@ -158,7 +158,7 @@ def _subtitle(given: Inputs) -> str:
 
 
 def _notes(given: Inputs) -> list[str]:
-    """Return notes on the comparison, with the power only for the metrics that decide."""
+    """Return notes on the comparison; only the metrics that decide have notes on power."""
     comparison = given.comparison
     if comparison is None:
         return list(given.first.table().notes)

@@ -12,7 +12,7 @@ from recometer.errors import InputError
 from recometer.report.model import SAME, Chart, Field, Key
 from recometer.report.themes import LIGHT, config
 
-# The packages of the extra "report" are imported when they are needed.
+# Maps modules, which are imported on use, to the packages of the extra "report".
 PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 
@@ -21,7 +21,7 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 IMAGES = {".png": "png", ".svg": "svg"}
 IMAGE_WIDTH = 640
-ROW, CELL = 34, 44  # pixels of a row of marks, and of a row of a heat map
+ROW, CELL = 34, 44  # heights in pixels: of a row of marks, and of a row of a heat map
 SHAPES = [
     *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
     *("triangle-right", "triangle-left", "stroke", "arrow"),
@@ -33,7 +33,7 @@ WHO = {"domain": ["better off", "the same", "worse off"], "range": "diverging3"}
 
 
 SPECS: dict[str, Callable[[Chart], Spec]] = {}
-"""The functions that draw charts, by `Chart.kind`."""
+"""The functions that draw charts, keyed by `Chart.kind`."""
 
 
 def drawing(kind: str) -> Callable[[Callable[[Chart], Spec]], Callable[[Chart], Spec]]:
@@ -59,12 +59,12 @@ def spec_of(chart: Chart) -> Spec:
 
 
 def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = LIGHT) -> Spec:
-    """Return a specification with data, of a fixed width.
+    """Return a specification that contains the data and has a fixed width.
 
     Raises
     ------
     InputError
-        If the chart does not have these options.
+        If the chart has no such options.
     """
     spec = copy.deepcopy(spec_of(chart))
     rows = [dict(row) for row in chart.rows[_key(chart, options)]]
@@ -79,7 +79,7 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
 
 
 class Drawing(dict[str, Any]):
-    """A chart with its numbers, as a Vega-Lite specification that notebooks draw."""
+    """A chart and its numbers, as a Vega-Lite specification that notebooks draw."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         svg = str(need("vl_convert").vegalite_to_svg(dict(self)))
@@ -112,7 +112,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Fill in the colours of users who win or lose; Vega-Lite has no named range for them."""
+    """Fill in the colours of users who gain or lose; Vega-Lite has no named range for them."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)

@@ -15,11 +15,11 @@ from recometer.report.model import Facts, Standings
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
 
-SHORT = 16  # characters of a fingerprint that are shown
+SHORT = 16  # number of characters shown of a fingerprint
 
 
 def facts(given: Inputs, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
-    """Return the parts of the protocol that have rows."""
+    """Return the tables of the protocol that have rows."""
     parts = (
         _formulas(given.first),
         _rules(given.first),

@@ -16,7 +16,7 @@ from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
 MOST_NAMED = 6  # maximum number of metrics in a sentence
-BASELINE, CHANCE = 1, 2  # kinds of models that are listed after all others (0)
+BASELINE, CHANCE = 1, 2  # sort these models after all others, which get 0
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
@@ -98,7 +98,7 @@ def headline(
 
 
 def size_of(row: PairRow, what: str) -> str:
-    """Return a difference as a positive number of `what`, its share of the mean, and its ends."""
+    """Return a difference as text: its size in `what`, its share of the mean, and its interval."""
     share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
     return f"{abs(row.difference):.4f} {what}{share} {_ends(row)}"
 
@@ -138,7 +138,7 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
 
 
 def row_of(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
-    """Return two models on a metric, compared as in the comparison."""
+    """Compare two models on a metric, in the same way as the comparison."""
     known = given.comparison.rows if given.comparison is not None else ()
     for row in known:
         if (row.metric, row.model, row.other) == (metric, *pair):
@@ -149,7 +149,7 @@ def row_of(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
         models = given.model(pair[0]), given.model(pair[1])
         first, second = resolve_whole([metric], models, given.users, given.options)[metric]
         found = first.against(second).row()
-    return dataclasses.replace(found, primary=False)  # p is not adjusted
+    return dataclasses.replace(found, primary=False)  # because p is not adjusted
 
 
 def _user_pair(given: Inputs, metric: str, pair: tuple[str, str]) -> UserPair:

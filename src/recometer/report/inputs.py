@@ -19,7 +19,7 @@ from recometer.results.groups import quantiles, read_groups
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
-N_QUANTILES = 5  # number of groups by activity, and by popularity
+N_QUANTILES = 5  # number of groups of users by activity, and by popularity
 TITLES = {
     "activity": "the user's training items",
     "popularity": "popularity of the user's items",
@@ -32,7 +32,7 @@ class Groups:
 
     title: str
     names: tuple[str, ...]
-    codes: Int64  # of each user; `recometer.results.groups.LEFT_OUT` without a group
+    codes: Int64  # each user's group; `recometer.results.groups.LEFT_OUT` if there is none
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Inputs:
     models: tuple[Model, ...]
     users: Users
     comparison: Compared | None  # None for a single model
-    metrics: tuple[str, ...]  # the primary metric first
+    metrics: tuple[str, ...]  # the primary metric comes first
     options: Options  # only confidence, threads and paired are read
     groups: Groups | None  # None if there is no property to group the users by
 
@@ -67,7 +67,7 @@ class Inputs:
 def read_inputs(
     of: Compared | EvaluationRecord, name: str, groups: object, threads: int | None
 ) -> Inputs:
-    """Read a comparison, or an evaluation as one model of this name.
+    """Read a comparison, or an evaluation as a single model with this name.
 
     Raises
     ------

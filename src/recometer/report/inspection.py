@@ -20,7 +20,7 @@ from recometer.report.inputs import Inputs
 from recometer.report.lists import ListSource, named, places_of
 from recometer.report.model import Entry, InspectedUser, Inspector, UserLists
 
-MOST_HISTORY = 50  # maximum number of training items that are shown
+MOST_HISTORY = 50  # maximum number of training items shown per user
 MOST_MISSED = 30
 FEW_USERS = 40  # up to this number, all users are shown
 
@@ -133,7 +133,7 @@ def _choose(
 
 
 def _positions(given: Inputs, chosen: Any) -> list[int]:
-    """Return the positions of chosen users, whose ids may be given as texts."""
+    """Return the positions of chosen users; the ids may also be strings."""
     if isinstance(chosen, str | bytes | int) or not isinstance(chosen, Iterable):
         chosen = [chosen]
     wanted = list(chosen)
@@ -165,7 +165,7 @@ def _n_relevant(given: Inputs, position: int) -> int:
 
 
 def _lists(found: UserLists, items: _Items) -> UserLists:
-    """Return lists with numbers of items, and without missed items beyond `MOST_MISSED`."""
+    """Return lists in which items are numbers, and at most `MOST_MISSED` missed items."""
 
     def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
         return tuple(one._replace(item=items.number(one.item)) for one in entries)

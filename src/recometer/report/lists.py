@@ -1,4 +1,4 @@
-"""Load the models' lists; show some users' lists in full."""
+"""Load the models' lists, and collect some users' lists in full."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from recometer.report.model import Entry, UserLists
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 
-LOWEST = -1e300  # all scores are above this
+LOWEST = -1e300  # a number below all scores
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class ListSource:
     protocol: Protocol
     seed: int
     threads: int
-    own: bool  # whether the source contains the truth
+    own: bool  # whether the source contains its own labels
 
     def top(self, test: Interactions, k: int) -> TopLists:
-        """Return the first k places of the users of a test."""
+        """Return the first k places of the lists for the users of `test`."""
         return self.source.top(self.request(test), k)
 
     def request(self, test: Interactions, *, scores: bool = False) -> Request:
-        """Return the request for the users of a test."""
+        """Return the request for the users of `test`."""
         rules = settled(self.source, self.protocol, trained=self.train is not None)
         if scores:
             rules = dataclasses.replace(rules, score_above=LOWEST)
@@ -78,7 +78,7 @@ class ListSource:
         )
 
     def of_users(self, positions: Int64) -> Interactions:
-        """Return test with only the rows of the users at some positions."""
+        """Return test with only the rows of the users at the given positions."""
         if self.own:
             return self.test
         if self.test.user_ids is not None:
@@ -93,7 +93,7 @@ class ListSource:
 
 
 def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
-    """Return the sources of lists by model: the given ones, and those kept in results.
+    """Return the sources of lists by model: those that were passed, and those kept in results.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
 
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs kept in a model's evaluation, or given for the report."""
+    """Return the inputs that a model's evaluation keeps, or that were passed for the report."""
     kept = dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 
@@ -160,9 +160,9 @@ def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int
 
 
 def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, UserLists]:
-    """Return the first k places of some users' lists, and the relevant items missing there.
+    """Return the first k places of some users' lists, and the relevant items that they miss.
 
-    `users` has ids, or positions if there are no ids. The keys of the result are indices into
+    `users` contains ids, or positions if there are no ids. The keys of the result are indices into
     `users`; users who are not in test are left out.
     """
     positions = _positions(known.test, users)
@@ -215,7 +215,7 @@ def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interaction
 
 
 def _relevant(known: ListSource, test: Interactions) -> dict[int, set[Any]]:
-    """Return the relevant items of each user, or nothing if the ranks have labels."""
+    """Return the relevant items of each user, or an empty dict if the ranks contain the labels."""
     if known.own:
         return {}
     test = as_counted(test, (), known.protocol)

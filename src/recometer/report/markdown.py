@@ -1,4 +1,4 @@
-"""The report in Markdown, with all texts and tables and the first numbers of every chart."""
+"""The report in Markdown, with all texts and tables, and the first numbers of every chart."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from recometer.rendering import in_markdown as escape
 from recometer.report.model import Chart, Facts, Field, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
 
-MOST_ROWS = 40  # rows of numbers shown for a chart
-MOST_USERS = 6  # users shown from the inspector
+MOST_ROWS = 40  # maximum number of rows of numbers shown for a chart
+MOST_USERS = 6  # maximum number of users shown from the inspector
 
 
 def to_markdown(model: ReportModel) -> str:
@@ -55,7 +55,7 @@ def to_markdown(model: ReportModel) -> str:
 
 
 def shown(value: Any, field: Field) -> str:
-    """Return a number as text."""
+    """Return a value of a chart as text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     forms = {"number": "{:.4f}", "signed": "{:+.4f}", "count": "{:,}", "share": "{:.1%}"}

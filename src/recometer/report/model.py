@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from recometer.auditing import Audit
 from recometer.comparing.rows import PairRow, Standing
 
-Key = tuple[str, ...]  # one option per choice
+Key = tuple[str, ...]  # the selected option of each choice of a chart
 Row = Mapping[str, Any]
 
 SAME = "no difference from the best shown"  # a verdict in charts, also for the best model itself
@@ -39,11 +39,11 @@ class Chart:
     title: str
     text: str  # explains how to read it
     fields: tuple[Field, ...]  # the columns of its table of numbers
-    rows: Mapping[Key, tuple[Row, ...]]  # of each combination of options
-    labels: tuple[str, ...] = ()  # of the reader's choices; empty if the chart never changes
+    rows: Mapping[Key, tuple[Row, ...]]  # for each combination of options
+    labels: tuple[str, ...] = ()  # the labels of the reader's choices; empty if there are none
     lines: int = 0  # the number of rows of marks, which determines the height
-    models: tuple[str, ...] = ()  # in the order of their colours
-    section: str = ""  # of the page
+    models: tuple[str, ...] = ()  # the names of the models, in the order of their colours
+    section: str = ""  # the section of the page that shows it
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -59,19 +59,19 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True)
 class Headline:
-    """The beginning of the report."""
+    """The headline at the beginning of the report."""
 
     verdict: str  # the main sentence
     winner: str  # the best model on the primary metric
-    certain: bool | None  # whether it is significantly better than all others, if there are others
-    sentences: tuple[str, ...]  # on other metrics, users and limitations
+    certain: bool | None  # whether it beats all others significantly; None if there are no others
+    sentences: tuple[str, ...]  # further sentences, about other metrics, users and limitations
     difference: PairRow | None = None  # the main pair, whose difference and interval are drawn
     harmed: str = ""  # the id of the user who loses most, as text; empty if nobody loses
 
 
 @dataclasses.dataclass(frozen=True)
 class Standings:
-    """All models on one metric, best first."""
+    """The standings of all models on one metric, best first."""
 
     metric: str
     higher_is_better: bool
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
     """An item in the ranking of a user; `item` is a key of `Inspector.items`."""
 
     item: Any
-    rank: int | None  # None if it was not ranked
+    rank: int | None  # None if the item was not ranked
     score: float | None
     relevant: bool
     tied: bool
@@ -103,17 +103,17 @@ class UserLists:
 
 @dataclasses.dataclass(frozen=True)
 class InspectedUser:
-    """A user in the inspector."""
+    """A user who is shown in the inspector."""
 
     id: str
     title: str  # the title if items are recommended for items; empty otherwise
-    kinds: tuple[str, ...]  # why: "most improved", "most harmed", "random", "chosen"
-    change: float  # between the main pair on the primary metric; NaN if it is undefined
+    kinds: tuple[str, ...]  # reasons: "most improved", "most harmed", "random", "chosen"
+    change: float  # the difference between the main pair on the primary metric; NaN if undefined
     values: Mapping[str, Mapping[str, float]]  # by model and metric; NaN if undefined
-    history: tuple[int, ...]  # items in train, the latest first if there are times
-    n_history: int  # the number of all items in train
-    n_relevant: int  # the number of all relevant items
-    lists: Mapping[str, UserLists]  # by model, for the models with lists
+    history: tuple[int, ...]  # the user's training items, the latest first if there are times
+    n_history: int  # the number of all training items of the user
+    n_relevant: int  # the number of all relevant items of the user
+    lists: Mapping[str, UserLists]  # the user's list by model, for models with lists
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,21 +142,21 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class ReportModel:
-    """Everything that a report says."""
+    """The whole content of a report."""
 
     title: str
-    subtitle: str  # the test data and the metrics, in a line
-    models: tuple[str, ...]  # best first on the primary metric, as in all charts and tables
+    subtitle: str  # the test data and the metrics, in one line
+    models: tuple[str, ...]  # best first on the primary metric, also in charts and tables
     metrics: tuple[str, ...]  # the primary metric first
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
     call: str  # Python code that repeats the report
-    version: str  # of recometer
-    audit: Audit | str = ""  # or why there is none; empty if there is nothing to audit
+    version: str  # the version of recometer
+    audit: Audit | str = ""  # the audit, or why there is none; empty if there is nothing to audit
     inspector: Inspector | None = None
     protocol: tuple[Facts, ...] = ()
-    notes: tuple[str, ...] = ()  # on the comparison
+    notes: tuple[str, ...] = ()  # notes on the comparison
     missing: tuple[str, ...] = ()  # the parts that are not shown, and how to get them
     before: tuple[Facts, ...] = ()  # tables before the leaderboard
     after: tuple[Facts, ...] = ()  # tables after the leaderboard
@@ -170,5 +170,5 @@ class ReportModel:
         return [one.place(model) for one in self.standings]
 
     def chart(self, name: str) -> Chart | None:
-        """Return the chart of this name, or None."""
+        """Return the chart of this name, or None if there is none."""
         return next((chart for chart in self.charts if chart.name == name), None)

@@ -25,18 +25,18 @@ class MetricNumbers:
     """The numbers of all models on one metric; without rows if it has one value for all users."""
 
     standings: Standings
-    values: tuple[Row, ...] = ()  # users by model and bin
-    differences: tuple[Row, ...] = ()  # users by pair and bin
-    counts: tuple[Row, ...] = ()  # users who win, lose and stay the same, by pair
+    values: tuple[Row, ...] = ()  # numbers of users by model and bin
+    differences: tuple[Row, ...] = ()  # numbers of users by pair and bin
+    counts: tuple[Row, ...] = ()  # numbers of users who gain, lose and stay the same, by pair
     groups: Mapping[str, tuple[Row, ...]] = dataclasses.field(
         default_factory=dict
-    )  # by model or pair
+    )  # the means of the groups, by model or pair
 
 
 def all_numbers(
     given: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
-    """Return the numbers of every metric; `primary` has the standings on the first metric."""
+    """Return the numbers of every metric; `primary` contains the standings on the first metric."""
 
     def one(metric: str, ticker: Ticker) -> MetricNumbers:
         ticker.advance()
@@ -70,7 +70,7 @@ def _numbers(
 
 
 def standings_of(given: Inputs, metric: str) -> Standings:
-    """Return all models on a metric, best first."""
+    """Return the standings of all models on a metric, best first."""
     if given.comparison is not None:
         found = list(given.comparison.standings_of(metric))
         if given.is_whole(metric):
@@ -125,7 +125,7 @@ def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list
 
 
 def _binned(column: Float64, edges: Float64) -> Array:
-    """Count values in bins of equal width; values at an end are in the last bin there."""
+    """Count values in bins of equal width; a value at either end counts in the last bin there."""
     known = column[~np.isnan(column)]
     width = (edges[-1] - edges[0]) / (len(edges) - 1)
     places = np.clip(((known - edges[0]) / width).astype(np.int64), 0, len(edges) - 2)

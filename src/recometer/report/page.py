@@ -26,7 +26,7 @@ DIGITS = 6  # significant digits of numbers in charts
 
 
 def to_html(model: ReportModel) -> str:
-    """Return the page."""
+    """Return the report as an HTML page."""
     markup = charts.need("jinja2").utils.markupsafe.Markup
     style, script, library = _asset("report.css"), _asset("report.js"), vega()
     policy = (
@@ -50,7 +50,7 @@ def to_html(model: ReportModel) -> str:
 
 @functools.lru_cache(maxsize=1)
 def _template() -> Any:
-    """Return the template of the page, cached since compiling it takes longer than filling it."""
+    """Return the template of the page, cached because compiling it takes longer than filling it."""
     jinja = charts.need("jinja2")
     environment = jinja.Environment(
         loader=jinja.FunctionLoader(_asset),

@@ -32,7 +32,7 @@ class Report:
         Raises
         ------
         FileError
-            If the path cannot be written, or has a file that is not a report of recometer.
+            If the path cannot be written, or is an existing file that is not a report of recometer.
         MissingExtraError
             If the packages of the extra ``report`` are not installed.
         """
@@ -46,7 +46,7 @@ class Report:
 
     @property
     def charts(self) -> tuple[str, ...]:
-        """Return the names of its charts."""
+        """Return the names of the charts in this report."""
         return tuple(chart.name for chart in self.model.charts)
 
     def chart(self, name: str, *options: str) -> Any:
@@ -92,7 +92,7 @@ class Report:
 
 
 def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
-    """Make a report of some content, and write it if there is a path, which is checked before."""
+    """Make a report of some content; if there is a path, check it first, and write to it."""
     if path is None:
         return Report(content())
     form = format_of(path)
@@ -108,9 +108,9 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
     Raises
     ------
     FileError
-        If another file is there, or there is no such folder.
+        If another file exists there, or there is no such folder.
     MissingExtraError
-        If a package is missing that pages need.
+        If a package that pages need is missing.
     """
     writing.check(path, tuple(inputs))
     if format_of(path) == "html":

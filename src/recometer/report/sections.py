@@ -39,19 +39,19 @@ FEWEST_CUTOFFS = 3  # minimum number of cut-offs for a curve
 LESS = "worse than the best"
 
 N_POINTS = 60  # number of points of the popularity curve
-MOST_USERS = 20_000  # number of users whose lists are requested for this curve
+MOST_USERS = 20_000  # maximum number of users whose lists are read for the popularity curve
 TRAIN = "training data"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Content:
-    """The models, best first, and the numbers from which charts are made."""
+    """The models, best first, and the numbers for the charts."""
 
     given: Inputs
-    numbers: Mapping[str, MetricNumbers]  # by metric
-    pairs: Sequence[tuple[str, str]]  # the pairs whose users are shown
-    known: Mapping[str, ListSource]  # the lists of the models
-    depth: int  # the number of places of a list that are shown
+    numbers: Mapping[str, MetricNumbers]  # the numbers of each metric, by its name
+    pairs: Sequence[tuple[str, str]]  # the pairs of models whose users are shown
+    known: Mapping[str, ListSource]  # the sources of the models' lists, by model
+    depth: int  # the number of places shown of each list
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def charts_of(content: Content) -> tuple[Chart, ...]:
 
 @in_section("leaderboard")
 def leaderboard(content: Content) -> Iterable[Chart]:
-    """Return means with their intervals, with a row for each model."""
+    """Return a chart of means and their intervals, with a row for each model."""
     standings = [one.standings for one in content.numbers.values()]
     yield means(standings, content.given.options.confidence)
 
@@ -131,7 +131,7 @@ def _bars(standings: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def curves(content: Content) -> Iterable[Chart]:
-    """Return metrics against their cut-offs, for metrics with several cut-offs."""
+    """Return charts of metrics against their cut-offs, for metrics with several cut-offs."""
     given, numbers = content.given, content.numbers
     families: dict[str, dict[int, str]] = {}
     for name in given.metrics:
@@ -162,7 +162,7 @@ def curves(content: Content) -> Iterable[Chart]:
 
 @in_section("leaderboard")
 def trade_off(content: Content) -> Iterable[Chart]:
-    """Return accuracy against beyond-accuracy metrics, with the Pareto front."""
+    """Return a chart of accuracy against beyond-accuracy metrics, with the Pareto front."""
     given, numbers = content.given, content.numbers
     accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
     beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
@@ -239,7 +239,7 @@ def repeats(content: Content) -> Iterable[Chart]:
 
 @in_section("users")
 def differences(content: Content) -> Iterable[Chart]:
-    """Return the numbers of users who win and lose, and the distribution of differences."""
+    """Return charts of users who gain and lose, and of the distribution of differences."""
     numbers = content.numbers
     metrics = tuple(metric for metric, one in numbers.items() if one.counts)
     if not metrics:
@@ -274,7 +274,7 @@ def differences(content: Content) -> Iterable[Chart]:
 
 @in_section("users")
 def distributions(content: Content) -> Iterable[Chart]:
-    """Return the distributions of the users' values, with a row for each model in this order."""
+    """Return a chart of the distributions of users' values, with a row per model, best first."""
     numbers, order = content.numbers, content.order
     place = {model: at for at, model in enumerate(order)}
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
@@ -299,14 +299,14 @@ def distributions(content: Content) -> Iterable[Chart]:
         )
 
 
-Cells = tuple[Float64, Float64]  # relevant items and found items, [n_groups, n_bands]
+Cells = tuple[Float64, Float64]  # counts of relevant and found items, each [n_groups, n_bands]
 OF_ITEM = Field("popularity", "training users of the item")
 RELEVANT = Field("items", "relevant items", "count")
 
 
 @in_section("groups")
 def found(content: Content) -> Iterable[Chart]:
-    """Return the share of relevant items that each model finds, and differences of two models."""
+    """Return charts of the share of relevant items that each model finds, and of differences."""
     given, pairs = content.given, content.pairs
     groups = given.groups
     models = [model for model in given.models if not model.by_chance]
@@ -371,7 +371,7 @@ def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # There is a column per run and band.
+        # Each run and band has a column.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(
@@ -403,7 +403,7 @@ def _rows(
 
 @in_section("groups")
 def groups(content: Content) -> Iterable[Chart]:
-    """Return differences between two models, and the means of all models, by group of users."""
+    """Return charts of differences between two models, and of all means, by group of users."""
     given, numbers = content.given, content.numbers
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)
@@ -438,7 +438,7 @@ def groups(content: Content) -> Iterable[Chart]:
 
 @in_section("groups")
 def item_groups(content: Content) -> Iterable[Chart]:
-    """Return differences between two models, or the means of a single model, by group of items."""
+    """Return a chart of differences, or of the means of a single model, by group of items."""
     given, pairs = content.given, content.pairs
     rows: dict[tuple[str, ...], list[Row]] = {}
     for name in given.metrics:
@@ -505,7 +505,7 @@ def number(value: float) -> float | None:
 
 @in_section("groups")
 def popularity(content: Content) -> Iterable[Chart]:
-    """Return the share of the most popular items in the recommendations of each model."""
+    """Return a chart of the share of the most popular items in each model's recommendations."""
     given, known, order, k = content.given, content.known, content.order, content.depth
     train = next((one.train for one in known.values() if one.train is not None), None)
     if train is None or not len(train):
@@ -564,7 +564,7 @@ def _listed(
 
 
 def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
-    """Return the items' positions in train (or -1), and the number of items that train lacks."""
+    """Return the items' positions in train (or -1), and the number of items missing from train."""
     if item_ids is None or train.item_ids is None:
         codes = np.where(items < train.n_items, items, -1)
     else:

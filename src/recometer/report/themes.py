@@ -53,7 +53,7 @@ def config(theme: Mapping[str, Any]) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelLimit": 150,
         },
-        # Narrow pages label fewer ticks, so that labels never overlap.
+        # On narrow pages, fewer ticks have labels, so that labels never overlap.
         "axisX": {"labelOverlap": "parity", "labelSeparation": 8},
         "legend": {
             **words,

@@ -1,4 +1,4 @@
-"""Write reports to files: completely or not at all, and never over files of other kinds."""
+"""Write reports to files: completely or not at all, and never over other kinds of files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
     try:
         check_replaced([path], is_report, inputs)
     except FileError as error:
-        # Replace the original hint, which is about folders.
+        # The original hint is about folders, so replace it.
         hint = "choose another name, or remove the file."
         raise FileError(f"{error.reason} Hint: {hint}") from None
 

@@ -135,8 +135,8 @@ def subtopic_recall(
 ) -> Float64:
     """Share of the categories of the user's relevant items that the list covers; in [0, 1].
 
-    ``|categories of the first k items and of T| / |categories of T|``, where T are the user's
-    relevant items.
+    ``|categories in both the first k items and T| / |categories in T|``, where T is the set of the
+    user's relevant items.
 
     References
     ----------
@@ -235,7 +235,7 @@ def miscalibration(
     smoothing: float = 0.01,
     unit: str = "bits",
 ) -> Float64:
-    """How far the list's categories are from the categories of the user's history; 0 or more.
+    """How far the list's categories deviate from those of the user's history; 0 or more.
 
     ``KL(p || (1 - a) q + a p)`` in bits with a = 0.01, where p and q are the shares of the
     categories in the history and in the list. An item with n categories counts 1 / n for each. An
@@ -289,12 +289,13 @@ def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
         best = np.maximum.reduceat(gain, begin)
         is_best = available & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
         chosen = np.flatnonzero(is_best)
-        chosen = chosen[begins(user[chosen])]  # each user's first such row
+        chosen = chosen[begins(user[chosen])]  # each user's first row with the largest gain
         gains[user[chosen], step] = gain[chosen]
         available[chosen] = False
         was_chosen = np.zeros(len(rows), bool)
         was_chosen[chosen] = True
-        # A topic belongs to one user, and an item has it only once, so no index occurs twice.
+        # Each topic belongs to one user, and an item has a topic only once, so no index occurs
+        # twice.
         worth[topic[was_chosen[row]]] *= factor
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 

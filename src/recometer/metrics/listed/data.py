@@ -47,7 +47,7 @@ def needed(value: Kept | None) -> Kept:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Side(Table):
-    """Items that belong to the users of the lists: a ragged table in CSR layout.
+    """Items of the users who have lists: a ragged table in CSR layout.
 
     Attributes
     ----------
@@ -79,18 +79,18 @@ class ListData(Record):
     n_catalogue : int or None
         The number of items that could have been recommended.
     train : Side or None
-        The training items of the users of the lists.
+        The training items of the users who have lists.
     n_train_users, n_train_interactions : int or None
         Counts over the whole of train, including users without a list.
     item_users : int64 [n_items] or None
-        For each item, the number of users in the whole of train who have it.
+        For each item, the number of all training users who interacted with it.
     test : Side or None
-        The judged items of the users of the lists.
+        The judged items of the users who have lists.
     relevant : bool [test.indptr[-1]] or None
         Whether each judged item is relevant.
     baseline : TopLists or None
-        Other lists for the same users. Positions from ``lists.n_items`` on are items that only
-        these lists have.
+        Other lists for the same users. Positions from ``lists.n_items`` on are items that occur
+        only in these lists.
     categories : sparse bool [n_items, n_categories] or None
         The categories of each item (CSR).
     features : float64 [n_items, n_features] or sparse of that shape, or None
@@ -163,7 +163,8 @@ def sums_within(values: Array, cutoffs: Int64) -> Float64:
     n_users, width = values.shape
     if not width:
         return np.zeros((n_users, len(cutoffs)))
-    # Add up in sequence, so that a sum does not depend on the other cut-offs, to the last bit.
+    # Add up in sequence, so that each sum is the same to the last bit, whatever the other cut-offs
+    # are.
     running = np.cumsum(values, axis=1, dtype=np.float64)
     sums: Float64 = running[:, np.minimum(cutoffs, width) - 1]
     return sums
@@ -230,7 +231,7 @@ def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:
-    """Return the weights of places: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
+    """Return the weights of places: 1 (none), 1 / log2(j + 1) (log), or else patience^(j - 1)."""
     if kind == "none":
         return np.ones(width)
     return log_discount(width) if kind == "log" else powers(patience, width)
@@ -258,13 +259,13 @@ def log2(values: Array) -> Float64:
 
 
 def relevant_places(data: ListData) -> Bool:
-    """Return a mask of the places of lists that have a relevant item: bool [n_users, width]."""
+    """Return a mask of the places of lists that hold a relevant item: bool [n_users, width]."""
     test, relevant = needed(data.test), needed(data.relevant)
     return _places_with(data, test.user[relevant], test.items[relevant])
 
 
 def history_places(data: ListData) -> Bool:
-    """Return a mask of the places of lists with an item that the user has in train."""
+    """Return a mask of the places of lists that hold one of the user's training items."""
     train = needed(data.train)
     return _places_with(data, train.user, train.items)
 

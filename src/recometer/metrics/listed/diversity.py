@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Features = Float64 | scipy.sparse.csr_array
 
 
-# The most numbers in a batch of users, so that its arrays stay in the cache.
+# A batch of users has at most this many numbers, so that its arrays stay in the processor's cache.
 BATCH = 2**18
 
 
@@ -123,7 +123,7 @@ def ild(
     else:
         possible = np.broadcast_to(cutoffs * (cutoffs - 1) / 2, sums.shape)
         value = 1 - ratio(pairs - sums, possible)
-        value[n < 2] = 0  # even if `single` defines a value for such lists
+        value[n < 2] = 0  # lists without a pair get 0, whatever `single` says
     return 1 - value if similarity else value
 
 
@@ -156,9 +156,10 @@ def mean_over_pairs(
 
 
 def history_similarity(data: ListData) -> Float64:
-    """Return the mean cosine similarity of each listed item to the user's items in train.
+    """Return the mean cosine similarity of each listed item to the user's training items.
 
-    Returns float64 [n_users, width], 0 beyond the end of a list and for users without train.
+    Returns float64 [n_users, width], 0 beyond the end of a list and for users without training
+    items.
     """
     import scipy.sparse
 
@@ -266,8 +267,8 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
 def _batches(items: Int64, features: Features, binary: bool) -> Iterator[tuple[slice, Array]]:
     """Yield the features of the listed items, [n_batch, width, n_features], batch by batch.
 
-    For sparse features, only the columns that a user's items have are kept. With `binary`, nonzero
-    values are replaced by 1.
+    For sparse features, only the columns in which a listed item of the user is nonzero are kept.
+    With `binary`, nonzero values are replaced by 1.
     """
     n_users, width = items.shape
     if isinstance(features, np.ndarray):

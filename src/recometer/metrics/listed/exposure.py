@@ -40,18 +40,19 @@ def exposure_of_groups(
 ) -> GroupExposure:
     """Add up the exposure of the items of each group.
 
-    The exposure of an item is the sum of ``d(its place)`` over the lists that have it in the first
-    k places. An item in n groups counts 1 / n for each.
+    The exposure of an item is the sum of ``d(its place)`` over the lists that contain it in the
+    first k places. An item in n groups counts 1 / n for each.
 
     Parameters
     ----------
     data
         Its `categories` are the groups. With `test`, the groups' shares of the relevant items are
-        computed, too.
+        also computed.
     cutoff
-        k.
+        The cut-off k.
     discount, patience
-        d(j): ``"log"`` 1 / log2(j + 1), ``"geometric"`` patience^(j - 1), or ``"none"`` 1.
+        The weight d(j) of place j: 1 / log2(j + 1) for ``"log"``, patience^(j - 1) for
+        ``"geometric"``, and 1 for ``"none"``.
 
     References
     ----------
@@ -116,7 +117,7 @@ def rank_fairness(shares: Float64, target: Float64) -> Float64:
     ----------
     shares : float64 [n_users, n_groups]
     target : float64 [n_groups]
-        Both add up to 1.
+        The target and each user's shares add up to 1.
 
     Notes
     -----
@@ -126,8 +127,8 @@ def rank_fairness(shares: Float64, target: Float64) -> Float64:
     References
     ----------
     Sapiezynski et al. 2019, Quantifying the impact of user attention on fair group representation
-    in ranked lists. Ekstrand et al. 2023, Overview of the TREC 2022 fair ranking track: the
-    divergence.
+    in ranked lists. Ekstrand et al. 2023, Overview of the TREC 2022 fair ranking track (for the
+    divergence).
     """
     middle = (shares + target) / 2
     divergence = (_divergence(shares, middle) + _divergence(target, middle)) / 2
@@ -162,8 +163,9 @@ def expected_exposure(
     attention : sparse [n_users, n_items]
         The mean attention over all lists that a user is shown.
     data
-        Must have `test`. Items of `train` are not candidates. Listed items that the catalogue lacks
-        are not candidates either, unless they are in test.
+        The lists and their side data, which must include `test`. Items of `train` are not
+        candidates. Listed items that are not in the catalogue are not candidates either, unless
+        they are in test.
     worth : float64 [k]
         The attention for each place.
 

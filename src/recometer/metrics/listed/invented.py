@@ -1,4 +1,4 @@
-"""Invalid places of lists: items that do not exist, and items that the list already has."""
+"""Invalid places of lists: items that do not exist, and items that the list already contains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCE = "Jiang et al. 2025"
     order_free=True,
 )
 def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the listed items that the catalogue lacks; in [0, 1].
+    """Share of the listed items that are not in the catalogue; in [0, 1].
 
     A model that writes its recommendations as text, such as a language model, may invent items. A
     model that was fitted long ago may list items that are no longer sold. Such items are misses and
@@ -51,7 +51,7 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     order_free=True,
 )
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the places whose item the list already has; in [0, 1].
+    """Share of the places whose item the list already contains; in [0, 1].
 
     The places are those of the list as the model returned it, without the user's training items.
     By default, other metrics do not read repeated items: later items move up (see the rule
@@ -74,11 +74,11 @@ def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
     of_empty_lists=True,
 )
 def valid(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the first k places that have an item of the catalogue for the first time; in [0, 1].
+    """Share of the first k places that hold an item of the catalogue for the first time; in [0, 1].
 
-    A place is not valid if the list ends before it, if the catalogue lacks its item, or if the item
-    is also at an earlier place. The places are those of the list as the model returned it, without
-    the user's training items. An empty list has no valid place: its value is 0.
+    A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
+    item is also at an earlier place. The places are those of the list as the model returned it,
+    without the user's training items. An empty list has no valid place: its value is 0.
 
     References
     ----------

@@ -152,8 +152,8 @@ def novelty(
 ) -> Float64:
     """How surprising the listed items are to a random user, in bits; 0 or more.
 
-    ``mean of -log2 p(i)`` over the first k items, where ``p(i)`` is the share of the users of train
-    who have item i ("mean self-information", "mean inverse user frequency").
+    ``mean of -log2 p(i)`` over the first k items, where ``p(i)`` is the share of training users who
+    interacted with item i ("mean self-information", "mean inverse user frequency").
 
     References
     ----------
@@ -211,8 +211,10 @@ def epc(
 ) -> Float64:
     """Mean novelty of the relevant items that a user sees on the way down the list; in [0, 1].
 
-    ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum of d(j)`` over the
-    places of the list, where p(i) is the share of the users of train who have item i.
+    ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum of d(j)`` over the places
+    of the list, where i_j is the item at place j, d(j) the discount of the place, rel(j) 1 if the
+    item is relevant and 0 otherwise, and p(i) the share of training users who interacted with item
+    i.
 
     References
     ----------
@@ -284,7 +286,7 @@ def popularity(
     unseen: str = "zero",
     divisor: str = "list",
 ) -> Float64:
-    """How popular the listed items are: their mean number of users in train; 0 or more.
+    """How popular the listed items are: their mean number of training users; 0 or more.
 
     References
     ----------

@@ -224,8 +224,9 @@ def serendipity(
 ) -> Float64:
     """Share of the listed items that are relevant and unexpected; in [0, 1].
 
-    ``mean over j <= k of rel(j) (1 - e(j))``. By default, e(j) is 1 for an item that a primitive
-    recommender also lists, and 0 otherwise.
+    ``mean over j <= k of rel(j) (1 - e(j))``, where rel(j) is 1 if the item at place j is relevant
+    and 0 otherwise. By default, e(j) is 1 for an item that a primitive recommender also lists, and
+    0 otherwise.
 
     References
     ----------
@@ -236,7 +237,7 @@ def serendipity(
     counted = items >= 0 if any else relevant_places(data)
     hits = sums_within(counted, cutoffs)
     if expected == "baseline":
-        # Items that both lists have within k; an item counts at the larger of its two places.
+        # Items that both lists contain within k; an item counts at the larger of its two places.
         expectedness = sums_within(_new_in_common(data, counted), cutoffs)
     else:
         expectedness = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
@@ -264,7 +265,7 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """Count the items that both lists have in their first d places, but not in their first d - 1.
+    """Count the items that both lists contain in their first d places, but not in the first d - 1.
 
     Returns int64 [n_users, width of the wider lists]. `counted` is a mask of the places to count;
     by default, all places with an item.

@@ -1,4 +1,4 @@
-"""Repeat consumption: the share of hits that users already had in train."""
+"""Repeat consumption: the share of hits that are among the user's training items."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"
     without=("relevant", "hits"),
 )
 def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the hits that the user already has in train; in [0, 1].
+    """Share of the hits that are among the user's training items; in [0, 1].
 
     Use it with the rule ``seen="kept"``. By default, training items are neither listed nor
     relevant, and the share is 0.
@@ -48,7 +48,7 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
     without=("relevant", "hits"),
 )
 def new_hits(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the hits that the user does not have in train; in [0, 1].
+    """Share of the hits that are not among the user's training items; in [0, 1].
 
     It is 1 - `repeated_hits`. By default, training items are not ranked, and the share is 1.
 

@@ -79,7 +79,7 @@ def coverage(
     """Share of the catalogue that is recommended to at least one user; in [0, 1].
 
     ``|union of the first k items of all lists| / |catalogue|``. With ``denominator=train``, it can
-    exceed 1 if lists have items that train lacks.
+    exceed 1 if lists contain items that are not in train.
 
     References
     ----------
@@ -226,7 +226,7 @@ def entropy(
     """How evenly recommendations spread over the items, as Shannon entropy in bits.
 
     ``- sum of p log2 p``, where p is an item's share of the first k places of all lists. It is 0 if
-    all places have the same item, and at most the logarithm of the number of items.
+    all places hold the same item, and at most the logarithm of the number of items.
 
     References
     ----------
@@ -265,9 +265,9 @@ def personalization(
 ) -> Float64:
     """How much the lists of two users differ, on average over all pairs; in [0, 1].
 
-    ``1 - mean of |A and B| / k``. It is 0 if everybody gets the same items, and 1 if no item is
-    recommended twice. Users without a list are left out. A user who is drawn several times
-    (`weights`) is not paired with itself.
+    ``1 - mean of |A and B| / k``, where A and B are the first k items of two lists. It is 0 if
+    everybody gets the same items, and 1 if no item is recommended twice. Users without a list are
+    left out. A user who is drawn several times (`weights`) is not paired with their own copies.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Metrics with one value for all users: the sums over blocks of users, and the value of the sums.
+"""Metrics with one value for all users, which follows from sums over blocks of users.
 
 The sums of all users are the sums over the blocks, item by item. Blocks can be added in any order,
 on one machine or on many.
@@ -32,7 +32,7 @@ class ItemFacts(Protocol):
 
     @property
     def item_users(self) -> Int64 | None:
-        """The number of users of train who have each item."""
+        """The number of training users who interacted with each item."""
 
 
 def at_each(
@@ -175,7 +175,7 @@ def _gini(
     n = len(listed)
     if support != "listed":
         n = _size(facts, n, support == "padded")
-    # Items that no list has come first in the order, and add nothing.
+    # Items that are in no list come first in the order, and add nothing.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
     index = float(_or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum()))

@@ -67,10 +67,10 @@ from recometer.ties import WHOLE, Groups, sum_by_user
     },
 )
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
-    """Share of the first k places that have a relevant item: ``h(k) / k``, in [0, 1].
+    """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
     Without a cut-off, k is the number of known places, and min(k, R) is R. The value is linear in
-    hits, so each place of a tied group counts with the group's mean.
+    hits, so each place of a tied group counts as the group's mean.
 
     References
     ----------
@@ -97,7 +97,7 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
 def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Hits divided by the largest possible number of hits: ``h(k) / min(k, R)``, in [0, 1].
 
-    The value is linear in hits, so each place of a tied group counts with the group's mean.
+    The value is linear in hits, so each place of a tied group counts as the group's mean.
 
     References
     ----------
@@ -106,7 +106,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
-# The denominator can be negative if values of test can be.
+# The denominator can be negative if values in test can be negative.
 OF_ALL_GAINS: dict[str, Any] = {
     "reads": "gain",
     "lower": -np.inf,
@@ -160,7 +160,7 @@ def recall(
 ) -> Float64:
     """Share of the relevant items that are in the first k places: ``h(k) / R``, in [0, 1].
 
-    The value is linear in hits, so each place of a tied group counts with the group's mean.
+    The value is linear in hits, so each place of a tied group counts as the group's mean.
 
     References
     ----------
@@ -220,9 +220,9 @@ def f(
 ) -> Float64:
     """Weighted harmonic mean of precision and recall: ``(1+b²) h(k) / (b² R + k)``.
 
-    The value is in [0, 1]. It equals ``(1+b²) P Q / (b² P + Q)`` with the precision ``P = h(k)/k``
-    and the recall ``Q = h(k)/R``, and is 0 if both are 0. It is linear in hits, so each place of a
-    tied group counts with the group's mean.
+    The value is in [0, 1], and b is `beta`. It equals ``(1+b²) P Q / (b² P + Q)`` with the
+    precision ``P = h(k)/k`` and the recall ``Q = h(k)/R``, and is 0 if both are 0. It is linear in
+    hits, so each place of a tied group counts as the group's mean.
 
     References
     ----------
@@ -254,7 +254,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
 
     With tied items, the value is the probability of a hit, in [0, 1]: ``1 - C(n-r, s) / C(n, s)``
     for the first group with a relevant item, if r of its n items are relevant, and s of its places
-    are within k.
+    are within k. C(n, s) is a binomial coefficient.
 
     References
     ----------
@@ -273,7 +273,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     order_free=True,
 )
 def hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Count the relevant items in the first k places; tied items count with their mean."""
+    """Count the relevant items in the first k places; tied items count as their mean."""
     return hits_within(groups, cutoffs)
 
 
@@ -308,8 +308,9 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
     """Reciprocal of the first relevant item's rank, and 0 if that is beyond k; in [0, 1].
 
     With tied items, the value is the mean over the possible places of the first relevant item in
-    the first group that has any. For a group of n items, r of them relevant, after t other items,
-    this is the sum over i of ``C(n-i, r-1) / C(n, r) / (t+i)``.
+    the first group that contains any. For a group of n items, r of them relevant, after t other
+    items, this is the sum over the places i = 1 .. n of the group of
+    ``C(n-i, r-1) / C(n, r) / (t+i)``, where C(n, r) is a binomial coefficient.
 
     References
     ----------
@@ -434,7 +435,7 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Precision at the number of relevant items: ``h(R) / R``, in [0, 1].
 
     With a cut-off, it is ``h(min(k, R)) / R``. The value is linear in hits, so each place of a tied
-    group counts with the group's mean.
+    group counts as the group's mean.
 
     References
     ----------
@@ -486,7 +487,7 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
     return value
 
 
-SHORT = 32  # sums with at most this many terms are computed term by term
+SHORT = 32  # sums of at most this many terms are computed term by term
 NEVER = np.iinfo(np.int64).max
 
 
@@ -533,9 +534,11 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     This is 1 - C(size - relevant, places) / C(size, places) (hypergeometric). It is summed from
     positive terms, so that small probabilities are as accurate as large ones.
     """
-    # The formula is symmetric in relevant items and places, so iterate over the smaller number.
+    # The formula is symmetric in relevant items and places, so loop over the smaller of the two
+    # numbers.
     steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
-    # After i steps, less than exp(-others * i / size) is missing from 1: here 1e-18.
+    # After i steps, the total lacks less than exp(-others * i / size) of 1; the limit on steps
+    # makes this 1e-18.
     steps = np.minimum(steps, 42 * size // others + 1)
     order = np.argsort(-steps, kind="stable")
     size, steps, others = size[order], steps[order], others[order]
@@ -552,7 +555,8 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     I is the place of the first relevant item in the group. Summing over places takes `places`
     terms, or fewer if many of the n items are relevant: with r relevant items,
     P(I > i) <= exp(-r i / n). Alternatively, there is a recurrence in r. For a group after t other
-    items, and with q(r) = P(I > places),
+    items, with the harmonic numbers H and q(r) = P(I > places), the expected value S(r) follows
+    from
 
         S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))
         S(1) = (H(t + places) - H(t)) / n
@@ -561,9 +565,9 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     larger r: an error of the start value fades out, and no new errors appear. Upwards, it takes r
     steps. Of the methods that are accurate, the one with the fewest steps is used.
     """
-    last = size - relevant + 1  # the last place where the first relevant item can be
+    last = size - relevant + 1  # the last possible place of the first relevant item
     places = np.minimum(places, last)
-    # Beyond these places, less than 1e-18 is missing.
+    # All places beyond these add less than 1e-18.
     places_left = np.minimum(places, 42 * size // relevant + 1)
     top, (upwards, downwards) = size.copy(), np.full((2, len(size)), NEVER)
     long = np.flatnonzero((places_left > SHORT) | (relevant == 1))
@@ -594,7 +598,7 @@ def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Floa
     total = np.zeros(len(size))
     for step, active in step_by_step(places[order]):
         total[active] += probability[active] / (start[active] + step + 1)
-        # After the last place, no items are left; avoid a division by 0.
+        # After the last place, no items are left, so avoid a division by 0.
         left = np.maximum(size[active] - step - 1, 1)
         probability[active] *= (left - relevant[active] + 1) / left
     return _unsorted(total, order)

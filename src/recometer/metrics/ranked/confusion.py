@@ -34,7 +34,7 @@ UNBOUNDED = Parameter(
 def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     """Share of the non-relevant candidates that are in the first k places; in [0, 1].
 
-    The value is linear in hits, so each place of a tied group counts with the group's mean.
+    The value is linear in hits, so each place of a tied group counts as the group's mean.
 
     References
     ----------
@@ -59,7 +59,7 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
 def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """Share of the candidates that are on the right side of the cut-off.
 
-    The value is in [0, 1]. It is linear in hits, so each place of a tied group counts with the
+    The value is in [0, 1]. It is linear in hits, so each place of a tied group counts as the
     group's mean.
     """
     listed, relevant = _table(groups, cutoffs, unbounded)
@@ -87,7 +87,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """Correlation of "in the first k places" and "relevant" over the candidates; in [-1, 1].
 
     The value is 0 if all candidates, or none, are in the first k places, or if all or none are
-    relevant. It is linear in hits, so each place of a tied group counts with the group's mean.
+    relevant. It is linear in hits, so each place of a tied group counts as the group's mean.
 
     References
     ----------

@@ -1,4 +1,7 @@
-"""Metrics that weight hits by inverse propensity: how unlikely they were to be in test."""
+"""Metrics that weight hits by inverse propensity: how unlikely they were to be in test.
+
+The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ def ips_recall(
     """Recall in which a hit counts more if it was less likely to be observed; 0 or more.
 
     ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. The value is linear in the places, so
-    each place of a tied group counts with the group's mean.
+    each place of a tied group counts as the group's mean.
 
     References
     ----------
@@ -141,8 +144,9 @@ def with_propensities(
 ) -> Ranks:
     """Return ranks with the popularity and the propensity of each judged item.
 
-    Both arguments are indexed by the positions in `Ranks.item`. They are the number of users who
-    have the item in train, and the probability that it is observed (NaN if unknown).
+    Both arguments are indexed by the positions in `Ranks.item`. For each item, they give the number
+    of training users who interacted with it, and the probability that it is observed (NaN if
+    unknown).
     """
     popularity = item_propensity = None
     if item_users is not None:

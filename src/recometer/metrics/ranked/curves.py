@@ -1,4 +1,7 @@
-"""Areas under curves, which are metrics of the whole ranking."""
+"""Areas under curves, which are metrics of the whole ranking.
+
+The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
+"""
 
 from __future__ import annotations
 
@@ -232,7 +235,7 @@ def partial_auc(
 
 
 def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> Float64:
-    """Count the correctly ordered pairs of the first `hits` relevant items of some tied groups.
+    """Count the correctly ordered pairs of the first `hits` relevant items in the groups `rows`.
 
     Each of these items is paired with `behind` others, minus others of its group that precede it.
     """
@@ -242,7 +245,7 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     # From place `behind + hits` on, there are already enough hits, or no others are behind.
     last = np.minimum(size, behind + hits)
     row = np.repeat(np.arange(len(rows)), last - 1)
-    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # number of places before
+    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # earlier places in the group
     which, n_hits, chance = expand(size[row], relevant[row], place)
     at, before = row[which], place[which]
     unfinished = n_hits < hits[at]

@@ -315,7 +315,7 @@ def _divisor(start: Int64, discount: str) -> Float64:
 
 def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
     """Add up the discounts of `places` places after the first `start`."""
-    if discount != "original":  # for "graded", this holds for gains of 1
+    if discount != "original":  # with "graded", this is correct for gains of 1
         return discounts(start, places)
     # The discount is 1 at the first place, and then the standard discount of the place before.
     top = (start == 0).astype(np.int64)

@@ -9,10 +9,10 @@ from recometer.arrays import Float64
 
 Complex128 = npt.NDArray[np.complex128]
 
-STEP = 0.25  # step of both integrals; the error is at most about exp(-9.8 / STEP)
-END = 42.0  # end of both integrals; exp(-END) is less than a rounding error
+STEP = 0.25  # step width of both integrals; the error is at most about exp(-9.8 / STEP)
+END = 42.0  # both integrals end here, because exp(-END) is less than a rounding error
 FEW = 64  # up to this many distinct probabilities are used one by one
-NODES = 14  # nodes of the polynomials that replace many distinct probabilities
+NODES = 14  # number of nodes of the polynomials that replace many distinct probabilities
 ANGLES = np.arange(66)  # multiples of the angle at which generating functions are evaluated
 HALVINGS = 40
 
@@ -31,7 +31,7 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     Parameters
     ----------
     start, size, places
-        The number of places above the group, of its items, and of its places that count.
+        The number of places above the group, of items in the group, and of its places that count.
     content
         q of the judged items, in [0, 1]; q is 0 for the other items.
     """
@@ -42,7 +42,7 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     logit = np.arange(-END - np.log(places), END, STEP)
     c, complement = _logistic(logit), _logistic(-logit)
     if places == size:
-        unsatisfied = complement[:, np.newaxis] + c[:, np.newaxis] * (1 - q)  # 1 - c q
+        unsatisfied = complement[:, np.newaxis] + c[:, np.newaxis] * (1 - q)  # equals 1 - c q
         slope = np.exp(_log_of_product(c, q, unsatisfied) @ count) * ((q / unsatisfied) @ count)
     else:
         slope = _slope_of_sets(size, places, c, complement, q, count)
@@ -57,7 +57,7 @@ def _logistic(x: Float64) -> Float64:
 def _log_of_product(c: Float64, q: Float64, unsatisfied: Float64) -> Float64:
     """Return log(1 - c q): [n_c, n_q]."""
     product = c[:, np.newaxis] * q
-    with np.errstate(divide="ignore"):  # np.where does not use these entries
+    with np.errstate(divide="ignore"):  # np.where discards these entries
         result: Float64 = np.where(product < 0.5, np.log1p(-product), np.log(unsatisfied))
     return result
 
@@ -104,13 +104,13 @@ def _slope_of_sets(
 
     def over_sets(growth: Float64, variance: Float64, weighted: bool) -> Float64:
         angle, weight = _angles(np.sqrt(variance))
-        turn = 2j * np.sin(angle / 2) * np.exp(0.5j * angle)  # exp(i angle) - 1
+        turn = 2j * np.sin(angle / 2) * np.exp(0.5j * angle)  # equals exp(i angle) - 1
         more = np.expm1(growth)[:, np.newaxis]
         larger = more + (1 + more) * turn
         logarithm = size * _log1p(share * larger) - places * (growth[:, np.newaxis] + 1j * angle)
         sum_of_q: Complex128 | float = 1.0
         if weighted:
-            part = share * (1 + larger) / (1 + share * larger)  # z / (1 + z)
+            part = share * (1 + larger) / (1 + share * larger)  # equals z / (1 + z)
             sum_of_q = np.zeros(angle.shape, np.complex128)
             for probability, n in zip(q.tolist(), count.tolist(), strict=True):
                 product = part * (probability * c[:, np.newaxis])

@@ -1,4 +1,7 @@
-"""The mean of the precisions at 1, 2, ..., k, which some call average precision."""
+"""The mean of the precisions at 1, 2, ..., k, which some libraries call average precision.
+
+The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     """Mean of the precisions at 1, 2, ..., k; in [0, 1].
 
     A relevant item at rank i adds ``1/i + ... + 1/k`` to the sum of the precisions. The value is
-    linear in hits, so each place of a tied group counts with the group's mean. With
+    linear in hits, so each place of a tied group counts as the group's mean. With
     ``stop="last"``, this holds for each possible place of the last relevant item, and the value is
     the mean over these places.
 
@@ -75,7 +78,7 @@ def mean_recall(
 
     A relevant item at rank i adds ``(k - i + 1) / (k R)``. With ``over=relevant``, the value is the
     mean of the recalls at the relevant items, ``h(k) (h(k) + 1) / (2 R^2)``. With ``over=first``,
-    the denominator is ``2 R min(k, R)``. Tied items count with their mean.
+    the denominator is ``2 R min(k, R)``. Tied items count as their mean.
 
     References
     ----------
@@ -162,7 +165,7 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     for step, rows in step_by_step(places[order]):
         active = order[rows]
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
-        places_left = n - step  # places that may still have a relevant item
+        places_left = n - step  # number of places that may still hold a relevant item
         here = r / places_left
         # Each of the left - 1 other places has an equal share of the r - 1 other relevant items.
         others = (r - 1) / np.maximum(places_left - 1, 1)

@@ -1,4 +1,7 @@
-"""Metrics of the ranks of all relevant items."""
+"""Metrics of the ranks of all relevant items.
+
+The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     """Sum of the relevant items' reciprocal ranks within k, divided by the largest possible sum.
 
     ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. Each place of a tied
-    group counts with the share of relevant items in the group.
+    group counts as the share of relevant items in the group.
 
     References
     ----------
@@ -47,7 +50,7 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     needs_whole_ranking=True,
 )
 def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
-    """Mean rank of the relevant items, 1 or more; tied items count with their mean.
+    """Mean rank of the relevant items, 1 or more; tied items count as their mean.
 
     Items that could not be ranked come after the last candidate.
 
@@ -78,9 +81,9 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
     """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.
 
-    The mean of ``(rank - 1) / (n - 1)`` over the relevant items, in [0, 1]. Items that could not be
-    ranked count 1. Tied items count with their mean. Hu et al. weight items by gain and pool
-    all users.
+    The mean of ``(rank - 1) / (n - 1)`` over the relevant items, in [0, 1], where n is the number
+    of candidates. Items that could not be ranked count 1. Tied items count as their mean. Hu et al.
+    weight items by gain and pool all users.
 
     References
     ----------

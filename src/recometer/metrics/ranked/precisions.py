@@ -1,4 +1,8 @@
-"""Sums of the precisions at hits; tied items count with their mean."""
+"""Sums of the precisions at hits; tied items count as their mean.
+
+P(j) is the precision of the first j places. The module `recometer.metrics.ranked.binary` explains
+the other symbols.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,7 @@ def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
 
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
     """Return what the first places of tie groups add to the sum of P(j) rel(j)."""
-    others = (relevant - 1) / (size - 1)  # the relevant share of the tied items before
+    others = (relevant - 1) / (size - 1)  # share of hits among the tied items before a hit
     first = (before + 1 - others * (start + 1)) * harmonic(start, places)
     return relevant / size * (first + others * places)
 
@@ -84,10 +88,10 @@ def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Average over the possible numbers of hits in a split group, for users who have one."""
+    """Average over the possible numbers of hits in a split group, for users with such a group."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # The terms of the earlier groups.
+    # Compute the terms of the earlier groups.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
@@ -115,12 +119,12 @@ def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return the number of places that each list lacks to k: int64 [n_users, n_cutoffs]."""
+    """Return how many places each list is shorter than k: int64 [n_users, n_cutoffs]."""
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
 def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
-    """Find the groups that have the last place of their user's list.
+    """Find the groups that contain the last place of their user's list.
 
     Returns these groups, the probability of a hit at the last place and, given this hit, the
     (expected) number of hits in the whole list.

@@ -1,4 +1,7 @@
-"""Metrics that model a user who goes down the list and stops somewhere."""
+"""Metrics that model a user who goes down the list and stops somewhere.
+
+The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ from recometer.metrics.sums import (
 from recometer.ragged import take
 from recometer.ties import Groups, two_to, two_to_less_one
 
-NEGLIGIBLE = 2.0**-60  # relative to a value; far less than its rounding error
-LOOK = 64  # places between two checks of the remainder
-ROW_FREE = 100  # number of rows that cost as much as an empty step
-MOST_WORK = 10**6  # maximum number of rows for a tied group; an integral costs as much
+NEGLIGIBLE = 2.0**-60  # smaller terms, relative to the value, are ignored
+LOOK = 64  # number of places between two checks of whether the remainder is negligible
+ROW_FREE = 100  # a step without rows takes as long as this many rows
+MOST_WORK = 10**6  # a tied group with more rows is computed as an integral, which is then faster
 
 
 @metric(
@@ -64,8 +67,8 @@ def rbp(
 ) -> Float64:
     """Probability that a user who goes on with probability p stops at a hit; in [0, 1].
 
-    ``(1 - p) * sum over j <= k of rel(j) p^(j-1)``. Each place of a tied group counts with the
-    share of relevant items in the group, or with its mean gain.
+    ``(1 - p) * sum over j <= k of rel(j) p^(j-1)``. Each place of a tied group counts as the
+    share of relevant items in the group, or as its mean gain.
 
     References
     ----------
@@ -87,12 +90,12 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
         largest[with_gain] = groups.ideal_gain[groups.ideal_indptr[with_gain]]
     of_member = np.repeat(largest[groups.user], groups.relevant)
     gain = np.clip(groups.member_gain, 0, of_member)
-    with np.errstate(invalid="ignore"):  # NaN or infinite gain: the user's value will be undefined
+    with np.errstate(invalid="ignore"):  # NaN and infinite gains make the value undefined
         return means_of_members(groups, ratio(gain, of_member))
 
 
 def _chances(p: float, start: Int64, places: Int64) -> Float64:
-    """Return the probability that the user stops at one of some places."""
+    """Return the probability that the user stops at one of a range of places."""
     # From place `end` on, the terms are too small for float64.
     end = min(int(740 / -math.log(p)) + 2, largest(start + places))
     table = _chance_table(p, 1 << end.bit_length())
@@ -144,7 +147,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     chosen = np.arange(len(groups.size))[rows]
     relevant = groups.relevant[chosen]
     indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
-    with np.errstate(invalid="ignore"):  # NaN or infinite gain: the user's value will be undefined
+    with np.errstate(invalid="ignore"):  # NaN and infinite gains make the value undefined
         gain = np.clip(groups.member_gain[members], 0, max_gain)
         # Compute (2^gain - 1) / 2^max_gain without overflow.
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
@@ -265,7 +268,7 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
     """
     total = np.append(0.0, np.cumsum(content))
     mean = (total[first + relevant] - total[first]) / relevant
-    with np.errstate(all="ignore"):  # for means of 0, 1 or NaN
+    with np.errstate(all="ignore"):  # means of 0, 1 or NaN would cause warnings
         enough = np.log(NEGLIGIBLE * mean * relevant / size) / np.log1p(-mean)
     few = enough < relevant
     # The first item always matters, even if it is certain to satisfy.

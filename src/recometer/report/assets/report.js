@@ -4,7 +4,7 @@
   const root = document.documentElement;
   const byId = (id) => document.getElementById(id);
 
-  // Texts are only ever set as texts: what comes from data is never read as HTML.
+  // Strings are only ever set as text, so the browser never parses data as HTML.
   const make = (tag, text, name) => {
     const one = document.createElement(tag);
     if (text !== undefined) one.textContent = text;
@@ -22,7 +22,7 @@
   const show = (value, kind) =>
     value === null || value === undefined ? "" : written[kind](value);
 
-  // Light and dark.
+  // Switch between the light and the dark theme.
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const setTheme = (name) => {
     root.dataset.theme = name;
@@ -30,7 +30,7 @@
     figures.forEach((figure) => { if (figure.drawn) draw(figure); });
   };
 
-  // Charts.
+  // Draw the charts.
   const figures = [...document.querySelectorAll("[data-chart]")].map((element) => ({
     element,
     chart: data.charts[element.dataset.chart],
@@ -62,7 +62,7 @@
       tooltip: { disableDefaultStyle: true },
     });
     figure.view = view;
-    // Charts are described as a whole, and have their numbers in tables.
+    // Screen readers get the description of the chart and the table of its numbers instead.
     figure.drawing.querySelector("svg").setAttribute("aria-hidden", "true");
     figure.element.dataset.state = "drawn";
   };
@@ -98,7 +98,7 @@
       if (details.open) tabulate(figure);
     }));
   });
-  // What is not yet looked at is drawn when there is time, so that it can be printed.
+  // Charts that are not visible yet are drawn when the browser is idle, so that they can be printed.
   const later = window.requestIdleCallback || ((then) => window.setTimeout(then, 200));
   const drawNext = () => {
     const next = figures.find((figure) => !figure.drawn);
@@ -113,7 +113,7 @@
   dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
   setTheme(dark.matches ? "dark" : "light");
 
-  // Tables that are sorted by their headings.
+  // Sort tables by the column whose heading is clicked.
   const valueOf = (row, at) => {
     const cell = row.cells[at];
     const number = Number.parseFloat(cell.dataset.value ?? cell.textContent);
@@ -138,7 +138,7 @@
     });
   });
 
-  // Lists of single users.
+  // Show the lists of single users.
   const inspector = data.inspector;
   if (!inspector) return;
   const MOST_VALUES = 6;
