@@ -64,7 +64,7 @@ Metrics = Annotated[
         f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
     ),
 ]
-SHARE = 0.25  # of each user's interactions, which are held out for the test
+SHARE = 0.25  # the share of each user's interactions that is held out for the test
 
 
 def demo(

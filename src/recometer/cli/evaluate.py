@@ -76,7 +76,7 @@ def evaluate(
     out: Out = None,
     flat: Flat = None,
 ) -> None:
-    """Evaluate models in files on interactions in files.
+    """Evaluate models on interactions; both are read from files.
 
     Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Options
     of models, --metrics and --rule may be repeated. docs/command-line.md says more.

@@ -100,7 +100,7 @@ def logs(
     """Estimate from a log with propensities how good other policies would have been.
 
     The first table says whether the log can answer: effective users, largest weights, and the mean
-    weight, which should be 1. The policy that wrote the log is called logged. With --gate
+    weight, which should be 1. The logging policy is called logged. With --gate
     'snips >= -1%', the command fails if a policy is worse than the baseline by more than that.
     """
     check_gates(gate, baseline, undecided, junit, files)

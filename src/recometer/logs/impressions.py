@@ -225,7 +225,7 @@ class Impressions:
             )
         if not policies or LOGGED in policies or not all(isinstance(p, str) for p in policies):
             raise InputError(
-                f"Policies need names other than {LOGGED!r}, the policy that wrote the log, found "
+                f"Policies need names other than {LOGGED!r}, the logging policy, found "
                 f'{brief(list(policies))}. Hint: {{"new": ...}}.'
             )
         has_slates, cascade = self._slates_of_users is not None, slates == "cascade"

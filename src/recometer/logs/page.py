@@ -30,7 +30,7 @@ def content(values: Any, gates: GateReport | None = None) -> ReportModel:
         title="Values and intervals",
         text=f"Point: reward per {values.sums.unit}; line: its {values.confidence:.0%} interval. "
         "Filled points are the best policy and those without a shown difference from it. "
-        f"{LOGGED} is the policy that wrote the log.",
+        f"{LOGGED} is the logging policy.",
         labels=("Estimator",),
     )
     table, weights = values.values_table(), values.weights_table()

@@ -17,7 +17,7 @@ from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
 
 SUM_OF_PROBABILITIES = 1e-3  # how far a sum may be from 1, since columns may be rounded
-LOGGED = "logged"  # the policy that wrote the log
+LOGGED = "logged"  # the logging policy
 TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
 CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 

@@ -89,7 +89,7 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
 
 
 def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> tuple[Int64, Float64, Float64]:
-    """Return how many of the first k places list an item for the first time, exist, and repeat.
+    """Count the first k places that hold a new item, that exist at all, and that repeat an item.
 
     `repeats` are the repeats that count as places.
     """
@@ -99,7 +99,7 @@ def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> tuple[Int64, Floa
 
 
 def _among_listed(items: Bool, lists: TopLists, listed: Int64) -> Float64:
-    """Count the first listed items that are in a mask of items."""
+    """Count the first `listed` items of each list that are in a mask of items."""
     running = np.zeros((len(lists.items), lists.depth + 1))
     np.cumsum(of_listed(items, lists.items), axis=1, out=running[:, 1:])
     return np.take_along_axis(running, listed, axis=1)

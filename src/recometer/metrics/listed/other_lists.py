@@ -173,7 +173,7 @@ def unexpectedness(
             "How expected an item is.",
             choices={
                 "baseline": "1 if it is among the first k items of the baseline's list, else 0",
-                "popularity": "the share of the users of train who have it",
+                "popularity": "the share of training users who have the item",
                 "rank": "1 - e(j) is r(place) - r(rank by popularity), but at least 0, where r(j) "
                 "= (n + 1 - j) / n; equally popular items have the same rank, and r(rank) is 0 "
                 "for items that train lacks",
