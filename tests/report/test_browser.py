@@ -185,7 +185,8 @@ def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "scheme"), [("report", "light"), ("alone", "dark"), ("policies", "light")]
+    ("name", "scheme"),
+    [("report", "light"), ("report_of_one_model", "dark"), ("policies", "light")],
 )
 def test_axe_finds_nothing_serious(
     chromium: Any, request: pytest.FixtureRequest, name: str, scheme: str
