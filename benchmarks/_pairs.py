@@ -1,4 +1,4 @@
-"""Time another library and recometer in alternation, as they do the same work.
+"""Time another library and recometer in alternation, both doing the same work.
 
 Both sides get the same objects in the same process, and one thread. The result is the median ratio
 of adjacent runs in processor time (time.process_time), which other users of the machine hardly

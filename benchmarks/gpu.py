@@ -113,7 +113,7 @@ class Device:
 
 
 def measure(size: Size, device: Device) -> dict[str, Any]:
-    """Return all measurements, by the names above."""
+    """Return all measurements, keyed by the names above."""
     torch.set_float32_matmul_precision("highest")
     rng, generator = np.random.default_rng(0), torch.Generator(device.where).manual_seed(0)
 

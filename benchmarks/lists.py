@@ -96,7 +96,7 @@ CASES = (
 
 
 def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]:
-    """Return the calls of other libraries by name, each with the kind of data that it accepts."""
+    """Return the calls of other libraries, keyed by name, each with the kind of data it accepts."""
     lists, test = data.frames(strings=case.strings or "strings" in case.name)
     if case.dicts:
         dicts = _lists.trec_dicts(lists, test)

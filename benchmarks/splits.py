@@ -79,7 +79,7 @@ def interactions(n: int, *, distinct: bool = True, seed: int = 0) -> pl.DataFram
 
 
 def ours(data: pl.DataFrame, threads: int) -> dict[str, Call]:
-    """Return recometer's calls by case."""
+    """Return recometer's calls, keyed by case."""
 
     def call(what: Any, **options: Any) -> Call:
         return lambda: split(data, what, threads=threads, **options)

@@ -46,7 +46,8 @@
 namespace recometer {
 namespace {
 
-/// Counts candidates scored by factors; the `Out` of score_by_factors.
+/// Counts candidates whose scores are computed from factors. Used as the `Out` argument of
+/// score_by_factors.
 /// @tparam D a descent of descent.hpp
 /// @tparam K keys of keys.hpp
 template <class S, class D, class K>
@@ -123,7 +124,8 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     return counts.finish();
 }
 
-/// Counts candidates with given scores; the `Out` of read_scores.
+/// Counts candidates whose scores are passed in, not computed from factors. Used as the `Out`
+/// argument of read_scores.
 template <class S>
 class ScoreCounts {
  public:

@@ -27,7 +27,7 @@ struct Lists {
 struct RankLists {
     Lists lists;
     std::size_t n_users;
-    std::size_t n_items;  ///< greater than every item
+    std::size_t n_items;  ///< an upper bound: every item is below it
     Ragged excluded;
     Ragged judged;        ///< the judged items; negative items are in no list
     bool input_order;     ///< whether ties are broken by input order instead of by item
@@ -70,8 +70,8 @@ template <class Value>
 void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
                 Value* grouped);
 
-/// Write rows to the given places in their lists. If several threads write to the same place, some
-/// other place remains unwritten.
+/// Write each row to its place in its list. If two rows of a list have the same place, another
+/// place stays unwritten, which the caller can detect. Several threads may write at the same time.
 /// @param places [n]: the place of each row in its list, counted from `first`
 /// @param indptr [n_lists + 1]: list l has the places indptr[l] to indptr[l + 1] - 1
 /// @returns whether every place lies within its list; if not, only some rows were written

@@ -20,11 +20,12 @@ struct Popularity {
     std::int64_t* counts;  ///< [n_items]: the number of rows of each item
     std::int64_t* sums;    ///< [n_users]: counts, summed over the rows of each user
     std::int8_t* band;     ///< [n_items]: the band of each item
-    std::int64_t* ranges;  ///< [n_bands, 2]: the smallest and the largest count of each band, or 0
+    std::int64_t* ranges;  ///< [n_bands, 2]: the smallest and the largest count of each band; both
+                           ///< 0 for an empty band. The smallest of the last band is always 0
 };
 
 /// Count the rows of each item, and assign bands.
-/// @param users their positions in `rows`
+/// @param users the positions of the users in `rows`
 /// @throws std::invalid_argument if an item is not below n_items
 void count_items(const Ragged& rows, std::size_t n_rows, const TableUsers& users,
                  const Popularity& popularity);

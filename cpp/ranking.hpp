@@ -70,8 +70,8 @@ template <class Real>
 struct Judged {
     Ragged table;
     const Real* scores;             ///< the score of each judged item
-    const std::int64_t* order;      ///< per user: its judged items by (score, item); at the offsets
-                                    ///< of `table`, minus the first of them
+    const std::int64_t* order;      ///< each user's judged items, sorted by (score, item), at the
+                                    ///< offsets of `table`, less its first offset
     const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; other
                                     ///< items are not ranked and keep their counts
     std::int64_t* above;            ///< number of candidates with a higher score
@@ -81,7 +81,7 @@ struct Judged {
 
 /// Score the listed items: acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
 /// @param users [n_users][n_factors], contiguous
-/// @param scores output, at the offsets of `listed`
+/// @param scores output: the score of each listed item, at the offsets of `listed`
 template <class Real>
 struct ScoreItems {
     const Real* users;
@@ -109,7 +109,8 @@ struct FactorScores {
                              ///< change their results
 };
 
-/// Given scores: a block of users x all items. -inf marks an item that is not a candidate.
+/// Scores that are passed in, for a block of users and all items. -inf marks an item that is not a
+/// candidate.
 template <class Real>
 struct GivenScores {
     const Real* scores;  ///< [n_users][n_items]

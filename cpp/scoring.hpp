@@ -105,7 +105,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     }
 }
 
-/// Read given scores, user by user.
+/// Read scores that are passed in, not computed from factors, user by user.
 ///
 /// @tparam Out receives the scores. It provides `begin(user)`, `put(user, scores, from)` and
 ///     `end(user)`

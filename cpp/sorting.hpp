@@ -74,7 +74,7 @@ class ExcludedPlaces {
 /// Sort each user's judged items best first, by (above, before). Unranked items (above -1) come
 /// last.
 /// @param before null if there are no ties
-/// @param order output at the same offsets: positions in the table
+/// @param order output, at the offsets of `indptr`: the positions of the sorted items in the table
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order);
 

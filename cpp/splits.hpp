@@ -19,10 +19,10 @@ struct InteractionRows {
     const std::uint32_t* items;
     const std::uint64_t* user_draws;
     const std::uint64_t* item_draws;  ///< [n_items]: a different draw for each item
-    std::size_t n_items;              ///< greater than every item
-    const std::int64_t* times;        ///< may be null
+    std::size_t n_items;              ///< an upper bound: every item is below it
+    const std::int64_t* times;        ///< [n]: the time of each row; may be null
     bool float_times;                 ///< whether `times` holds the bits of doubles
-    const double* values;             ///< may be null
+    const double* values;             ///< [n]: the value of each row; may be null
 };
 
 /// Users [first, first + n), and the number of rows per user.

@@ -28,15 +28,15 @@ inline Range rows_of(const Ragged& table, const TableUsers& users, std::size_t u
 }
 
 /// For each row of a table, find the row of another table with the same user and item.
-/// @param rows items in any order; negative items are not found
+/// @param rows the rows to find; items may be in any order, and negative items are not found
 /// @param users the positions in `other` of the users of `rows`
-/// @param found output, per row: the row of `other`, or -1
+/// @param found output: for each row of `rows`, the row of `other`, or -1 if there is none
 void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
                std::int64_t* found);
 
 /// Whether each user's items are strictly ascending and between 0 and n_items - 1.
 /// @param indptr [>= last + 1]: the offsets of the table, ascending
-/// @param first, last the users [first, last)
+/// @param first, last the range of users to check: [first, last)
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
                  std::size_t first, std::size_t last);

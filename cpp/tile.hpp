@@ -221,7 +221,7 @@ const typename S::Real* score_chunk(const typename S::Real* panel, const typenam
     return panel;
 }
 
-/// Copy the given scores of the items [from, to) to a chunk, padded with NaN.
+/// Copy a user's scores of the items [from, to) to a chunk, padded with NaN.
 /// @param columns see GivenScores
 template <class S>
 void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,

@@ -111,7 +111,8 @@ class Shelves {
     Buffer<Entry<Real>> entries_;
 };
 
-/// Puts candidates scored by factors on shelves; the `Out` of score_by_factors.
+/// Puts candidates on shelves. Their scores are computed from factors. Used as the `Out` argument
+/// of score_by_factors.
 template <class S>
 class FactorShelves {
  public:
@@ -145,7 +146,8 @@ void top_factors(const TopFactors<typename S::Real>& p) {
     shelves.finish();
 }
 
-/// Puts candidates with given scores on shelves; the `Out` of read_scores.
+/// Puts candidates on shelves. Their scores are passed in, not computed from factors. Used as the
+/// `Out` argument of read_scores.
 template <class S>
 class ScoreShelves : public Shelves<S> {
  public:

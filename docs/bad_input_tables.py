@@ -31,12 +31,12 @@ def write(path: Path) -> None:
 
 
 def code(text: str) -> str:
-    """Return a text as code in a cell of a table."""
+    """Return a string as code in a cell of a table."""
     return f"`{text.replace('|', chr(92) + '|')}`"
 
 
 def plain(text: str) -> str:
-    """Return a text in a cell of a table, unchanged."""
+    """Escape a string so that a cell of a table shows it unchanged."""
     for letter in "\\|*_<>`":
         text = text.replace(letter, f"\\{letter}")
     return text

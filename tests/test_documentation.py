@@ -90,7 +90,7 @@ def test_architecture_picture_is_up_to_date():
     assert {path for path in paths if not (PACKAGE / path).exists()} == set()
 
 
-def test_architecture_page_names_the_contents_of_the_package():
+def test_architecture_page_lists_the_contents_of_the_package():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     named_paths = {path.rstrip("/") for row in rows for path in re.findall(r"`(.*?)`", row)}

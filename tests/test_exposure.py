@@ -53,7 +53,7 @@ def test_item_in_several_groups_counts_for_each():
     assert result["catalogue"].to_list() == [0.3, 0.5, 0.2]
 
 
-def test_exposure_of_an_evaluation_equals_that_of_its_source():
+def test_exposure_of_an_evaluation_matches_its_source():
     source = rm.Lists(LISTS)
     result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
     assert rm.exposure(result, GROUPS, TEST, k=3).equals(rm.exposure(source, GROUPS, TEST, k=3))

@@ -172,12 +172,12 @@ def test_by_items_pools_folds():
     assert list(result.mean()) == [f"{m}@5[{g}]" for m in ("recall", "share") for g in NEW_OLD]
 
 
-def test_groups_apply_under_the_names_of_a_convention():
+def test_metrics_named_as_in_a_convention_can_be_evaluated_by_group():
     result = example(protocol="pyg", metrics="LinkPredNDCG@5").by_items(GROUP)
     assert "LinkPredNDCG@5[new]" in result.mean()
 
 
-def test_explanation_of_a_group_names_the_group():
+def test_explanation_of_a_group_states_its_name():
     result = example(metrics="ndcg@5").by_items(GROUP)
     explanation = rm.explain(result, "ndcg@5[new]", protocol="pyg")
     assert "[new]" in explanation.right.metric

@@ -28,7 +28,7 @@ def table(groups: Groups) -> list[tuple[float, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def test_expected_keeps_tied_items_together():
+def test_rule_expected_keeps_tied_items_together():
     ranks = rank(SCORES, GAINS)
     assert table(resolve(ranks, "expected", "relevance")) == [(1, 5, 2, 0, 2 / 5), (6, 1, 1, 2, 1)]
     assert table(resolve(ranks, "expected", "gain")) == [(1, 5, 2, 0, 4 / 5), (6, 1, 1, 2, 2)]
@@ -109,7 +109,7 @@ def test_higher_ids_come_first_among_ties_within_the_cutoff():
         ("shifted", [7, 1, 2**1.5 - 1]),
     ],
 )
-def test_groups_contain_exactly_the_items_with_worth(by, worth):
+def test_groups_contain_exactly_the_items_with_nonzero_worth(by, worth):
     ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=0)
     groups = resolve(ranks, by=by, relevant_from=0)
     has_worth, all_worths = worth_of(ranks, by, 0)
@@ -118,7 +118,7 @@ def test_groups_contain_exactly_the_items_with_worth(by, worth):
     assert groups.hits_before.tolist() == list(range(len(worth)))
 
 
-def test_repeated_list_item_counts_once_in_the_ideal():
+def test_repeated_list_item_counts_once_in_the_ideal_order():
     ranks = rank([5, 4, 3, 2], [3, 2, 3, -1], unranked=[False, True, False, False])
     expected = resolve(ranks, by="gain")
     repeated = resolve(dataclasses.replace(ranks, repeated=ranks.above == 1), by="gain")
@@ -138,7 +138,7 @@ def test_powers_beyond_the_range_are_infinite(power):
     assert two_to(np.array(power, np.float64)).tolist() == expected
 
 
-def test_unranked_items_are_only_in_the_ideal():
+def test_unranked_items_appear_only_in_the_ideal_order():
     ranks = rank([3, 2, 1], [1, 4, 2], unranked=[False, True, False])
     groups = resolve(ranks, by="gain")
     assert table(groups) == [(0, 1, 1, 0, 1), (1, 1, 1, 1, 2)]
@@ -146,7 +146,7 @@ def test_unranked_items_are_only_in_the_ideal():
     assert resolve(ranks).n_relevant.tolist() == [3]
 
 
-def test_ideal_contains_the_positive_gains_of_each_user_best_first():
+def test_ideal_order_contains_the_positive_gains_of_each_user_best_first():
     gains = [[1, 3, 2, NAN], [NAN, -1, 0, NAN], [5, NAN, 7, 0], [1, NAN, NAN, NAN]]
     groups = resolve(rank(np.zeros((4, 4)), gains), by="gain")
     assert groups.ideal_indptr.tolist() == [0, 3, 3, 5, 6]

@@ -60,7 +60,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     metrics
         The metrics, in the order of the request.
     protocol
-        The rules that the numbers depend on.
+        The rules that determined the values.
     seed
         The seed of everything that is random.
     counts
@@ -326,7 +326,7 @@ def evaluate(
         as well: ``"MRR@10"`` is rr@10. Under a convention, you can also use the names of its
         library, such as ``"LinkPredMAP@10"``.
     protocol
-        The rules that the numbers depend on; pass ``other.protocol`` to repeat an evaluation.
+        The rules that determine the values; pass ``other.protocol`` to repeat an evaluation.
         The name of a convention, such as ``"trec_eval"``, selects the rules and metric names of
         another library; see `recometer.conventions`.
     catalogue

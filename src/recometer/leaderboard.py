@@ -39,7 +39,7 @@ class Leaderboard(Tracked, Printed):
     Attributes
     ----------
     results : mapping of str to Evaluation
-        The evaluation of each model, by its name.
+        The evaluation of each model, keyed by its name.
     seconds : mapping of str to mapping of str to float
         For each model, the seconds that each step took; each step becomes a column. May be empty.
     with_users : bool

@@ -43,7 +43,7 @@ def per_row_of(field: str) -> dict[str, str]:
 
 
 def per_user(absent: int) -> dict[str, Any]:
-    """Return the metadata of a column with an entry per user; `absent` is that of missing users."""
+    """Return the metadata of a column with an entry per user; missing users get `absent`."""
     return {"per": "user", "absent": absent}
 
 

@@ -66,8 +66,8 @@ class Tracked:
     ) -> None:
         """Log the values of `flat` as metrics of an MLflow run, and the result as an artifact.
 
-        Undefined values are logged as NaN. Tags such as ``recometer.protocol`` record what the
-        numbers depend on.
+        Undefined values are logged as NaN. Tags such as ``recometer.protocol`` record what
+        determined the values.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Tracked:
         raise NotImplementedError
 
     def _tags(self) -> dict[str, str]:
-        """Return tags with the protocol and other facts that the numbers depend on."""
+        """Return tags with the protocol and other facts that determined the values."""
         return {}
 
     def _save_artifacts(self, folder: str, prefix: str) -> None:

@@ -46,7 +46,7 @@ def check_changed_scores(change: Any) -> rm.Preflight:
     return rm.check(rm.Scores(scores, **IDS), TEST, train=TRAIN)
 
 
-def test_a_good_model_has_no_problem() -> None:
+def test_check_finds_no_problem_in_a_good_model() -> None:
     report = rm.check(good_model(), TEST, train=TRAIN)
     assert report.passed
     assert {name: report[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
@@ -62,14 +62,14 @@ def test_a_good_model_has_no_problem() -> None:
     assert repr(report) == "<Preflight: no problem>"
 
 
-def test_chance_level_equals_that_of_evaluate() -> None:
+def test_chance_level_matches_evaluate() -> None:
     result = rm.evaluate(good_model(), TEST, train=TRAIN, metrics="ndcg@3", chance=True)
     statistics = rm.check(good_model(), TEST, train=TRAIN, k=3)["no_better_than_chance"].statistics
     (row,) = result.summary()
     assert (statistics["mean"], statistics["chance"]) == (row.mean, row.chance)
 
 
-def test_scores_that_change_between_calls_are_a_problem() -> None:
+def test_scores_that_change_between_calls_are_reported_as_a_problem() -> None:
     calls = itertools.count()
     unstable = rm.Scores(
         lambda rows: np.random.default_rng(next(calls)).normal(size=(len(rows), N_ITEMS)), **IDS
@@ -130,7 +130,9 @@ class Shortened(rm.Factors):
 
 
 @pytest.mark.parametrize(("source", "user"), [(Contradicting, 2), (Shortened, 4)])
-def test_lists_that_contradict_ranks_are_a_problem(source: type[rm.Factors], user: int) -> None:
+def test_lists_that_contradict_ranks_are_reported_as_a_problem(
+    source: type[rm.Factors], user: int
+) -> None:
     report = rm.check(source(*FACTORS, **IDS), TEST, train=TRAIN)
     assert [finding.name for finding in report.findings if finding.level == "problem"] == [
         "rank_differs_from_list"

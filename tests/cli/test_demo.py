@@ -97,7 +97,7 @@ def test_demo_prints_a_leaderboard(shipped: Result) -> None:
     assert max(map(len, shipped.stdout.splitlines())) <= 100
 
 
-def test_demo_prints_the_values_of_evaluate(shipped: Result) -> None:
+def test_demo_prints_the_same_values_as_evaluate(shipped: Result) -> None:
     parts = split(datasets.msweb(), Fraction(0.25), min_test=0, seed=0)
     train, test = parts.train, parts.test
     source = baselines.most_popular(train)

@@ -440,7 +440,7 @@ LISTS = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 rec
 
 
 @pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
-def test_lists_give_the_values_of_their_model(folder, path: str) -> None:
+def test_lists_of_a_model_give_the_same_values_as_its_factors(folder, path: str) -> None:
     actual = means(evaluate(*LISTS, "--run", path, *MF, "--format", "json"))
     assert list(actual) == [path.partition(".")[0], "mf"]
     assert actual[path.partition(".")[0]] == pytest.approx(actual["mf"], abs=1e-12)
@@ -600,13 +600,13 @@ def test_error_about_missing_side_data_names_the_option(
     assert message in " ".join(result.stderr.replace("│", " ").split())
 
 
-def test_counts_of_several_models_name_the_model(folder) -> None:
+def test_counts_of_several_models_mention_the_model(folder) -> None:
     result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
     assert "test users that the source does not know: 1 (fewer)" in result.stdout
     assert "protocol: recometer relevant_from=2.0\n" in result.stdout
 
 
-def test_warnings_name_the_model(folder) -> None:
+def test_warnings_mention_the_model(folder) -> None:
     result = evaluate(*LISTS[:4], "-m", "recall@20", "--run", "als.parquet", *MF, "--quiet")
     assert result.stderr.startswith("Warning: als: recall@20: the cut-off lies beyond every list")
     assert len(result.stderr.splitlines()) == 1

@@ -49,7 +49,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("file", ["log.parquet", "log.csv"])
-def test_printed_table_equals_that_of_python(file: str) -> None:
+def test_printed_table_matches_python(file: str) -> None:
     result = logs(file, *POLICIES)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{values().compare()}\n"
@@ -91,7 +91,7 @@ def test_json_contains_all_values() -> None:
     assert len(content["comparison"]["rows"]) == 4
 
 
-def test_report_equals_that_of_python() -> None:
+def test_report_matches_python() -> None:
     gate = ("--baseline", "logged", "--gate", "snips >= 0%", "--report", "report.md")
     assert logs("log.parquet", *POLICIES, *gate).exit_code == 1
     versus = values().compare(baseline="logged")

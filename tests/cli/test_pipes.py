@@ -79,7 +79,7 @@ def expected() -> str:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
-def test_shell_pipes_give_the_output_of_files(expected: str) -> None:
+def test_shell_pipes_give_the_same_output_as_files(expected: str) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *METRICS, *CSV]
     command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
     result = subprocess.run(
@@ -101,7 +101,7 @@ def test_shell_pipes_give_the_output_of_files(expected: str) -> None:
         (None, "run.csv", "-"),
     ],
 )
-def test_pipes_give_the_output_of_files(
+def test_pipes_give_the_same_output_as_files(
     test: str | None, run: str | None, stdin: str | None, expected: str
 ) -> None:
     with contextlib.ExitStack() as opened:

@@ -49,7 +49,7 @@ def comparison(results: dict[str, rm.Evaluation]) -> rm.Comparison:
     return rm.compare(results, baseline="pop")
 
 
-def test_row_has_the_statistics_of_the_users_values(
+def test_row_matches_statistics_computed_from_the_values_of_users(
     results: dict[str, rm.Evaluation], comparison: rm.Comparison
 ) -> None:
     row = comparison.row("ndcg@5", "als")
@@ -455,7 +455,7 @@ def test_comparisons_that_cannot_be_significant_have_a_note() -> None:
     assert "nothing here can be resolved" in text
 
 
-def test_power_names_only_possible_differences() -> None:
+def test_power_mentions_only_possible_differences() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
     assert "Power: too few of the 2 users differ to say which difference in rr" in text
@@ -792,7 +792,7 @@ def test_comparisons_with_chance_as_the_baseline_are_adjusted(
         rm.compare(results_with_chance, baseline="chance", chance=True, metrics="coverage@5")
 
 
-def test_error_names_metrics_without_chance(
+def test_error_lists_metrics_without_chance(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The page then does not need Vega's JavaScript.
@@ -852,7 +852,7 @@ def test_five_models_by_six_metrics_fit_a_screen(n_users, width, baseline) -> No
     assert len(pairs) == (10 if baseline is None else 4)
 
 
-def test_print_shows_primary_metrics_in_full_and_others_in_a_line() -> None:
+def test_print_shows_primary_metrics_in_full_and_others_on_one_line() -> None:
     metrics = "ndcg@5 hit@5 ndcg@1..20 recall@1..20 coverage@5"
     models = {f"m{seed}": evaluate(0.1 * seed, seed, metrics) for seed in range(6)}
     comparison = rm.compare(models, metrics=metrics, primary="hit@5")

@@ -313,7 +313,7 @@ def test_repr_and_print_describe_a_convention() -> None:
     assert "NDCG[@k] = ndcg" in str(convention)
 
 
-def test_librarys_metric_names_are_suggested_in_any_case() -> None:
+def test_metric_names_of_libraries_are_suggested_in_any_case() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
         evaluate(metrics="reciprankk", protocol="lenskit")
 

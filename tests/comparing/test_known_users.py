@@ -110,7 +110,7 @@ def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() ->
     assert known_users.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
 
 
-def test_models_that_know_equally_many_but_different_users() -> None:
+def test_users_unknown_to_each_model_are_counted_separately() -> None:
     all_users = OLD + NEW
     results = {"a": evaluate(lists(all_users[1:])), "b": evaluate(lists(all_users[:-1], "i4"))}
     known_users = rm.compare(results).known_users

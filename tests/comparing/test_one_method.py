@@ -124,7 +124,7 @@ def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: fl
 
 
 def test_p_of_hits_counts_one_more_loss() -> None:
-    """For hits, p is that of a sign test with one more loss, for the user that the bound adds."""
+    """For hits, p equals that of a sign test with one more loss: the user that the bound adds."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
@@ -162,7 +162,7 @@ def test_method_depends_on_how_many_users_differ(
     assert (note in " ".join(row.notes)) if note else (row.notes == ())
 
 
-def test_few_differing_users_without_a_range_decide_no_gate() -> None:
+def test_few_differing_users_without_a_range_leave_gates_undecided() -> None:
     comparison, row = compare_with_differences(*[-0.3] * 12, ties=100, metric="rmse")
     assert row.interval.method == row.test.test == "randomisation"
     assert "12 users differ: too few to exclude a rare large loss." in " ".join(row.notes)
@@ -234,7 +234,7 @@ def test_equal_seeds_show_no_difference(n_seeds: int) -> None:
     assert comparison.gate("rr >= 0").verdict == UNDECIDED
 
 
-def test_seeds_of_a_single_user_have_neither_interval() -> None:
+def test_seeds_of_a_single_user_give_no_intervals() -> None:
     models = {"new": [evaluation({"rr": [value]}) for value in (0.5, 1.0)]}
     comparison = rm.compare(models | {"old": evaluation({"rr": [0.25]})}, baseline="old")
     (row,) = comparison.rows

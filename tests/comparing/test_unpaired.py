@@ -41,7 +41,7 @@ def printed_text(result: object) -> str:
     return " ".join(str(result).split())
 
 
-def test_row_has_the_numbers_of_welchs_test() -> None:
+def test_row_agrees_with_welchs_test() -> None:
     row = compared(ONE, TWO).row("rr", "new")
     expected = scipy.stats.ttest_ind(ONE, TWO, equal_var=False)
     assert row.p_value == pytest.approx(expected.pvalue, rel=1e-10)
@@ -58,7 +58,7 @@ def test_groups_need_no_ids() -> None:
     assert comparison.users.n == 210
 
 
-def test_ratio_of_sums_has_the_error_of_the_delta_method() -> None:
+def test_error_of_a_ratio_of_sums_follows_the_delta_method() -> None:
     """The variance of r = Σ wx / Σ w is (Var(wx) - 2 r Cov(wx, w) + r² Var(w)) / (n · mean(w)²)."""
     weights = RANDOM.integers(1, 9, 120), RANDOM.integers(1, 9, 90)
     squares, ratios = [], []
@@ -213,7 +213,7 @@ def test_segments_are_compared_but_single_users_are_not() -> None:
         comparison.changes("rr", "new")
 
 
-def test_few_users_with_another_value_decide_no_gate() -> None:
+def test_few_users_with_another_value_leave_gates_undecided() -> None:
     first, second = np.zeros(200), np.zeros(200)
     first[:25] = 1
     comparison = compared(first, second, ratio="1:1")

@@ -147,7 +147,7 @@ def test_parameters_and_defaults_equal_those_of_recometrics(ours):
         {"precision": False, "average_precision": False, "ndcg": False, "roc_auc": True},
     ],
 )
-def test_data_frame_equals_that_of_recometrics(example, options):
+def test_data_frame_matches_recometrics(example, options):
     theirs = recometrics.calc_reco_metrics(*example, nthreads=1, **options)
     pd.testing.assert_frame_equal(
         calc_reco_metrics(*example, nthreads=1, **options), theirs, rtol=1e-12
@@ -160,7 +160,7 @@ def test_data_frame_equals_that_of_recometrics(example, options):
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-def test_dict_equals_that_of_recometrics(example, cumulative):
+def test_dict_matches_recometrics(example, cumulative):
     options = {"k": 1, "all_metrics": True, "as_df": False, "cumulative": cumulative}
     theirs = recometrics.calc_reco_metrics(*example, nthreads=1, **options)
     assert_equal(calc_reco_metrics(*example, nthreads=1, **options), theirs, np.float64)
@@ -259,7 +259,7 @@ def test_inputs_are_not_modified(example):
         (request_only(), "No metric was requested. Hint"),
     ],
 )
-def test_value_errors_are_those_of_recometrics(example, change, message):
+def test_arguments_refused_by_recometrics_raise_input_errors(example, change, message):
     options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
     with pytest.raises(ValueError):
         recometrics.calc_reco_metrics(**options)
@@ -315,7 +315,7 @@ R_NAMES = [
 
 
 @pytest.mark.parametrize("cumulative", [False, True])
-def test_columns_can_have_the_names_of_the_r_package(cumulative):
+def test_columns_can_be_named_as_in_the_r_package(cumulative):
     rng = np.random.default_rng(0)
     data = (
         None,

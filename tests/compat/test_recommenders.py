@@ -55,7 +55,7 @@ def test_binary_ratings_give_auc_and_log_loss() -> None:
 
 
 def test_constant_true_ratings_give_0_or_1() -> None:
-    """The values are those of scikit-learn, which Recommenders calls."""
+    """Recommenders returns the values of scikit-learn, which it calls."""
     true = TRUE.assign(rating=3.0)
     assert recommenders.rsquared(true, PREDICTED) == 0.0
     assert recommenders.exp_var(true, PREDICTED) == 0.0

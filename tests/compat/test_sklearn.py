@@ -44,7 +44,7 @@ def test_values_equal_those_of_scikit_learn() -> None:
     )
 
 
-def test_rows_without_gains_have_the_values_of_scikit_learn() -> None:
+def test_rows_without_gains_score_the_same_as_in_scikit_learn() -> None:
     no_gains = np.zeros((2, 3))
     assert ndcg_score(no_gains, SCORES[:2, :3]) == 0.0
     assert label_ranking_average_precision_score(no_gains, SCORES[:2, :3]) == 1.0

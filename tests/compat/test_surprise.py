@@ -33,7 +33,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_functions_return_and_print_the_values_of_surprise(
+def test_functions_return_and_print_the_same_values_as_surprise(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     value, words = PRINTED[name]

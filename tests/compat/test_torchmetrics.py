@@ -40,7 +40,7 @@ OF_ONE_QUERY = {
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-def test_classes_return_the_values_of_torchmetrics(name: str) -> None:
+def test_values_of_classes_match_torchmetrics(name: str) -> None:
     metric = getattr(torchmetrics, f"Retrieval{name}")(top_k=2)
     for batch in (slice(0, 4), slice(4, None)):
         metric.update(PREDS[batch], TARGET[batch], indexes=INDEXES[batch])
@@ -55,7 +55,7 @@ def of_one_query(name: str, preds: Any, target: Any, **options: Any) -> float:
 
 
 @pytest.mark.parametrize("name", OF_ONE_QUERY)
-def test_single_queries_have_the_values_of_torchmetrics(name: str) -> None:
+def test_values_of_single_queries_match_torchmetrics(name: str) -> None:
     value = of_one_query(name, PREDS[:4], TARGET[:4], top_k=3)
     assert value == pytest.approx(OF_ONE_QUERY[name], abs=1e-6)
 

@@ -50,7 +50,7 @@ def test_cells_with_several_items_are_split_only_by_separator(cell) -> None:
         assert {7, 46, 93} <= {*data.item_ids.tolist()}
 
 
-def test_separator_splits_texts_and_empty_cells() -> None:
+def test_separator_splits_strings_and_empty_cells() -> None:
     lists = rm.Lists(frame("a;b b;07", None), separator=";")
     result = rm.evaluate(lists, {1: ["b b"]}, metrics="rr")
     assert result["rr"].tolist() == [0.5]

@@ -176,7 +176,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 
 
 @given(st.one_of(st.lists(st.integers()), st.lists(st.integers(0, 99)), st.lists(texts)))
-def test_encode_numbers_ids_in_their_order(ids):
+def test_encode_assigns_codes_in_the_order_of_the_ids(ids):
     codes, distinct = encode(ids, "ids")
     assert distinct.tolist() == sorted(set(ids))
     assert distinct[codes].tolist() == ids
@@ -235,7 +235,7 @@ def test_many_strings_are_read_from_pandas(dtype):
         assert dict(zip(interactions.user_ids.tolist(), items_of_users, strict=True)) == expected
 
 
-def test_kind_names_the_type_of_the_ids():
+def test_kind_returns_the_type_of_the_ids():
     values = {"int": 2**70, "str": "a", "UUID": uuid.UUID(int=1), "bool": True, "float": 0.5}
     for name, value in values.items():
         assert kind(as_ids([value], "ids")) == name

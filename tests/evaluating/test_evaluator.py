@@ -290,7 +290,7 @@ def test_rejected_source_does_not_change_later_results():
         assert equal_results(evaluator(source), expected)
 
 
-def test_evaluator_raises_the_errors_of_evaluate():
+def test_evaluator_raises_the_same_errors_as_evaluate():
     data = Data()
     test = to_dict(data.test)
     bad = rm.Scores(np.full((N_USERS, N_ITEMS), np.nan), user_ids=USERS, item_ids=ITEMS)
@@ -352,7 +352,7 @@ def test_ids_of_earlier_models_do_not_accumulate():
     assert max(sizes[3:]) < 1.2 * sizes[2]
 
 
-def test_evaluator_has_the_parameters_of_evaluate():
+def test_evaluator_takes_the_same_parameters_as_evaluate():
     ours, theirs = (
         dict(inspect.signature(function).parameters) for function in (rm.Evaluator, rm.evaluate)
     )

@@ -68,7 +68,7 @@ def forms(lists, folder):
     yield rm.Lists(np.array(padded), user_ids=list(lists), item_ids=ITEMS)
 
 
-def test_every_form_of_lists_has_the_same_values(tmp_path):
+def test_every_form_of_lists_gives_the_same_values(tmp_path):
     for source in forms(EXAMPLE, tmp_path):
         check(evaluate(source), EXAMPLE)
 

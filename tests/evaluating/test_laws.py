@@ -146,7 +146,7 @@ def test_expected_value_lies_between_pessimistic_and_optimistic(problem):
     graded=st.booleans(),
     last=st.integers(2, 8) | st.none(),
 )
-def test_users_with_and_without_ties_have_the_same_values_alone(ties, seed, graded, last):
+def test_users_with_or_without_ties_get_the_same_values_alone_as_together(ties, seed, graded, last):
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)

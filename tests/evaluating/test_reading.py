@@ -1,4 +1,4 @@
-"""A printed result says how the values in test were read."""
+"""A printed result states how the values in test were read."""
 
 import numpy as np
 import polars as pl

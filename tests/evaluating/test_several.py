@@ -20,7 +20,7 @@ SOURCES = {
 }
 
 
-def test_models_have_the_same_values_as_if_evaluated_separately(
+def test_models_evaluated_together_get_the_same_values_as_separately(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     options = {"metrics": "ndcg@5 recall@5 coverage@5", "ties": "random", "catalogue": 20}
@@ -74,7 +74,7 @@ def test_several_models_can_be_evaluated_on_splits_and_folds() -> None:
     assert [len(result.folds) for result in on_folds.values()] == [2, 2]
 
 
-def test_warnings_name_the_model() -> None:
+def test_warnings_mention_the_model() -> None:
     lists = rm.Lists({"a": ["x"], "b": ["y"]}), rm.Lists({"a": ["x"]})
     models = dict(zip(("good", "lacking"), lists, strict=True))
     test = {"a": ["x"], "b": ["x"]}

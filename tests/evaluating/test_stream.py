@@ -252,8 +252,8 @@ def test_streamed_lists_match_a_single_call(
     rules=st.sampled_from(RULES[:3] + RULES[5:7]),
     flat=st.booleans(),
 )
-def test_labelled_candidates_have_the_values_of_pairs(case, ties, rules, flat):
-    """Padded rows of labelled candidates, in batches or flat, have the same results as `Pairs`."""
+def test_streamed_labelled_candidates_match_pairs(case, ties, rules, flat):
+    """Padded rows of labelled candidates, in batches or flat, give the same results as `Pairs`."""
     relevance = np.where(np.isnan(case.test), 0.0, case.test)
     relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
     relevance[:, -1] = -1  # padding

@@ -276,7 +276,8 @@ def _evidently(record: Record) -> Ask | None:
 def _recommenders(record: Record) -> Ask | None:
     name, _, threshold = record["impl"].partition("(by_threshold, threshold=")
     if threshold:
-        # Recommenders cuts lists at the threshold.
+        # With relevancy_method="by_threshold", the Recommenders library keeps the top `threshold`
+        # items.
         source = f"{record['source']} cut {threshold.rstrip(')')}"
         return Ask("recommenders", _at(name, record), source, "alone")
     name = record["impl"].replace("{'discfun_type': 'log2'}", "")

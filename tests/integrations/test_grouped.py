@@ -106,5 +106,5 @@ def test_tables_of_gains_are_accepted_if_they_have_no_effect():
     ForLightGBM("ndcg@3", protocol="recometer")(SCORE, lightgbm_data(label_gain=[0, 1, 5, 50]))
 
 
-def test_repr_names_the_metrics_and_the_convention():
+def test_repr_shows_the_metrics_and_the_convention():
     assert repr(ForLightGBM("rr ndcg@5")) == "<RankingMetrics 'rr ndcg@5', lightgbm>"

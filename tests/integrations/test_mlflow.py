@@ -123,8 +123,9 @@ def test_comparison_and_leaderboard_are_logged(mlflow, store, result):
 def test_every_metric_has_a_valid_mlflow_name(mlflow, store):
     names = "ndcg@2 rbp(p=0.95) f@2(beta=0.5,empty=undefined) rr@2(all) dcg(gain=exponential)"
     result_of_all_metrics = rm.evaluate(rm.Pairs(ROWS), metrics=names)
+    # MLflow rejects recometer's own names, such as ndcg@2.
     with pytest.raises(mlflow.exceptions.MlflowException, match="Invalid"):
-        mlflow.log_metrics(result_of_all_metrics.mean())  # metrics are logged by these names
+        mlflow.log_metrics(result_of_all_metrics.mean())
     with mlflow.start_run(nested=True) as run:
         result_of_all_metrics.log_mlflow(artifact=False)
     assert store.get_run(run.info.run_id).data.metrics.keys() == result_of_all_metrics.flat().keys()
@@ -269,7 +270,7 @@ def test_lists_and_numbers_cannot_be_mixed(mlflow, store):
             )
 
 
-def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp_path):
+def test_results_saved_by_mlflow_contain_the_same_values(mlflow, store, result, tmp_path):
     with mlflow.start_run():
         mlflow_result = mlflow.models.evaluate(
             data=ROWS,

@@ -113,7 +113,7 @@ def test_model_card_shows_the_metrics(model, texts, evaluator_class):
     assert "ndcg_at_5" in str(model.model_card_data.eval_results_dict)
 
 
-def test_mismatched_texts_are_rejected(texts, evaluator_class):
+def test_mismatched_queries_and_documents_are_rejected(texts, evaluator_class):
     queries, corpus, relevant = texts
     with pytest.raises(rm.InputError, match="'q', which is not a query"):
         evaluator_class(queries, corpus, {"q": ["d1"]})

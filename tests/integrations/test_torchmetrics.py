@@ -176,7 +176,7 @@ PROCESS = """
 """
 
 
-def test_two_processes_give_the_values_of_one(case, torchmetrics, tmp_path):
+def test_two_processes_give_the_same_values_as_one(case, torchmetrics, tmp_path):
     scores, _, _ = case
     rng = np.random.default_rng(3)
     kind = rng.random(scores.shape)

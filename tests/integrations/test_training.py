@@ -106,7 +106,7 @@ class Names:
         self.callback = Watch()
 
 
-def test_lightning_logs_the_values_of_evaluate(
+def test_lightning_logs_the_same_values_as_evaluate(
     lightning, torch, trainer, module, loader, evaluator, tmp_path
 ):
     from recometer.integrations.lightning import RecometerCallback

@@ -89,7 +89,7 @@ def test_lightgbm_cross_validates_with_recometers_metric(lightgbm):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
-def test_lightgbm_ranker_reports_the_values_of_evaluate(lightgbm, weight):
+def test_lightgbm_ranker_reports_the_same_values_as_evaluate(lightgbm, weight):
     rows = None if weight is None else np.repeat(weight, SIZES)
     model = lightgbm.LGBMRanker(n_estimators=4, n_jobs=1, verbose=-1)
     model.fit(
@@ -134,7 +134,7 @@ def test_values_match_xgboost(xgboost, weight):
     assert len(set(recorded["valid"]["rr@5"])) > 1
 
 
-def test_xgboost_ranker_reports_the_values_of_evaluate(xgboost):
+def test_xgboost_ranker_reports_the_same_values_as_evaluate(xgboost):
     metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
     model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
     fit_options = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}

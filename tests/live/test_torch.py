@@ -67,7 +67,7 @@ def test_tensors_on_the_cpu_are_ranked_like_arrays(torch, case, dtype):
 
 @pytest.mark.parametrize("ties", ["expected", "item", "item_desc", "random"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_factors_on_a_device_give_the_values_of_the_cpu(
+def test_factors_on_a_device_give_the_same_values_as_on_the_cpu(
     torch, device, case, monkeypatch, ties, dtype
 ):
     users, items, test, train = case
@@ -105,7 +105,7 @@ def assert_same_ranks(left, right):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatch, data):
-    """Scores that are small integers, which are exact and often tied, give the ranks of the CPU."""
+    """Integer scores, which are exact and often tied, get the same ranks as on the CPU."""
     sizes = [st.integers(1, 70), st.integers(1, 270), st.integers(0, 40)]
     n_users, n_items, n_factors = (data.draw(size) for size in sizes)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
@@ -216,7 +216,7 @@ def test_read_only_arrays_can_be_combined_with_tensors_on_a_device(torch, device
     assert_same_values(rm.evaluate(on_device, test, train=train, metrics=ALL), expected)
 
 
-def test_candidates_on_a_device_give_the_values_of_the_cpu(torch, device, case):
+def test_candidates_on_a_device_give_the_same_values_as_on_the_cpu(torch, device, case):
     users, items, test, train = case
     is_candidate = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5
     masked = np.where(np.arange(N_ITEMS) % 7, 0.0, -np.inf) + users @ items.T
@@ -271,7 +271,9 @@ def test_ids_may_be_in_any_order_on_a_device(torch, device, case):
 
 
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-def test_nan_and_infinite_scores_give_the_values_of_the_cpu(torch, device, case, nan_scores):
+def test_nan_and_infinite_scores_give_the_same_values_as_on_the_cpu(
+    torch, device, case, nan_scores
+):
     users, items, test, train = case
     options = {"train": train, "metrics": ALL, "nan_scores": nan_scores}
     scores = users @ items.T
@@ -289,7 +291,9 @@ def test_nan_and_infinite_scores_give_the_values_of_the_cpu(torch, device, case,
 
 @pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-def test_nan_and_infinite_factors_give_the_values_of_the_cpu(torch, device, case, nan_scores):
+def test_nan_and_infinite_factors_give_the_same_values_as_on_the_cpu(
+    torch, device, case, nan_scores
+):
     users, items, test, train = case
     users, items = users.copy(), items.copy()
     users[0], users[1], users[2, 0] = np.nan, 3e38, -np.inf
@@ -493,7 +497,7 @@ def test_lists_from_nan_and_infinite_scores_match_the_cpu(torch, device, case, n
 
 @pytest.mark.parametrize("metrics", ["ndcg@3 recall@3", ALL, "coverage@3 ndcg@3"])
 @pytest.mark.parametrize("ties", ["expected", "random"])
-def test_stream_on_a_device_gives_the_values_of_evaluate(torch, device, case, metrics, ties):
+def test_stream_on_a_device_gives_the_same_values_as_evaluate(torch, device, case, metrics, ties):
     users, items, test, train = case
     scores = users @ items.T
     evaluator = rm.Evaluator(test, train=train, metrics=metrics, ties=ties)

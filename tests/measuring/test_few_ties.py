@@ -19,7 +19,7 @@ OF_SCORES = [rule for rule in get_args(TieRule) if rule not in ("input", "as_ran
 
 
 @pytest.mark.parametrize("ties", OF_SCORES)
-def test_few_users_with_ties_have_the_same_values_among_many_without(ties: TieRule) -> None:
+def test_values_of_users_with_ties_do_not_depend_on_users_without_ties(ties: TieRule) -> None:
     generator = np.random.default_rng(0)
     scores = generator.permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     gains = np.where(generator.random((40, 8)) < 0.4, generator.integers(1, 4, (40, 8)), 0)

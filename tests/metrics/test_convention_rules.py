@@ -716,7 +716,7 @@ def test_recometrics_ignores_min_pos_test() -> None:
 
 
 @pytest.mark.parametrize("name", [item.name for item in conventions()])
-def test_recometers_names_take_the_parameters_of_the_library(name: str) -> None:
+def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) -> None:
     """Under a convention, ndcg@3 stands for the library's first metric with that name."""
     convention = find(name)
     assert convention is not None
@@ -730,7 +730,7 @@ def test_recometers_names_take_the_parameters_of_the_library(name: str) -> None:
         assert (metric.name, dict(metric.parameters)) == (own_name, dict(expected.parameters))
 
 
-def test_recometers_names_take_the_rules_of_the_library() -> None:
+def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
     """Even under recometer's name, only an item's first occurrence counts, as in the library."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
@@ -777,7 +777,7 @@ def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
         ("LinkPredMRR@2", {}, " It exists under protocol='pyg', as rr@2."),
     ],
 )
-def test_error_names_the_convention_that_has_the_name(
+def test_unknown_metric_error_suggests_the_convention_that_defines_it(
     requested: str, rules: dict[str, Any], attribution: str
 ) -> None:
     with pytest.raises(UnknownNameError) as caught:

@@ -156,7 +156,7 @@ def correctly_rounded(number: int) -> float:
         return float(natural_logarithm(number) / LOG_OF_2)
 
 
-def test_logarithms_are_right_to_the_last_bit() -> None:
+def test_logarithms_are_correct_to_the_last_bit() -> None:
     size = 2**20
     # Some libraries round the logarithms of these numbers, or of those near powers of two,
     # incorrectly.
@@ -242,7 +242,7 @@ def test_ideal_order_of_thousands_of_items_scores_exactly_1() -> None:
 
 
 @pytest.mark.parametrize("power", [12, 13])
-def test_discounts_near_a_power_of_two_are_right(power: int) -> None:
+def test_discounts_near_a_power_of_two_are_correct(power: int) -> None:
     """The tables of logarithms end near these powers of two."""
     for above in range(2**power - 4, 2**power + 3):
         ranks = ranks_of(np.array([above]), np.array([0]), above + 9)

@@ -52,7 +52,7 @@ def test_every_name_refers_to_one_registered_metric():
                 canonical(unclear_name)
 
 
-def test_other_names_lead_to_the_declared_name():
+def test_alternative_names_resolve_to_the_declared_name():
     assert Metric("MRR", 10) == Metric("rr", 10)
     assert Metric("MRR", 10).name == "rr"
 
@@ -202,7 +202,7 @@ def test_invalid_parameters_are_refused(text, message):
 
 
 @pytest.mark.parametrize("value", [None, True, [2.0], "two", "٢"])
-def test_a_parameter_that_is_not_a_number_is_refused(value):
+def test_non_numeric_parameter_is_refused(value):
     with pytest.raises(InputError, match="'f' does not take beta="):
         Metric("f", 10, {"beta": value})
 
@@ -367,7 +367,7 @@ def test_invalid_cutoffs_of_metric_objects_are_refused(cutoff):
 
 
 @pytest.mark.parametrize("value", [None, 5, [5], [None, "ap"], [b"ap"], {5: 5}])
-def test_names_must_be_text(value):
+def test_names_must_be_strings(value):
     with pytest.raises(InputTypeError, match=r"must be a string, but .*Hint: write 'ndcg@10"):
         parse(value)
 

@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "src" / "recometer"
 
 SOURCE = '''
-"""A text < another."""
+"""One string < another."""
 
 import math
 
@@ -139,7 +139,7 @@ def test_drawn_mutants_depend_only_on_the_seed_and_the_module() -> None:
     assert {path for path, *_ in first_14} == {"metrics/cutoffs.py", "metrics/listed/exposure.py"}
 
 
-def test_tests_and_modules_of_all_areas_exist() -> None:
+def test_nearest_toml_lists_only_existing_tests_and_modules() -> None:
     areas = tomllib.loads((HERE / "nearest.toml").read_text("utf-8"))
     modules = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
     wrong = []

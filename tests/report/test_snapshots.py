@@ -89,7 +89,7 @@ def test_chart_of_item_groups_matches_its_snapshot(monkeypatch: pytest.MonkeyPat
 
 
 def check(path: Path, content: str, doc: str | None) -> None:
-    """Compare a text with a snapshot, or update it."""
+    """Compare a string with a snapshot, or update the snapshot."""
     if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(content, encoding="utf-8", newline="\n")

@@ -297,7 +297,8 @@ def test_arrays_of_the_result_are_read_only() -> None:
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
-        # Rules can give values beyond a bound of the metric, which the interval then ignores.
+        # Some rules allow values outside a bound of the metric. That bound then does not limit
+        # the interval.
         ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
     ],

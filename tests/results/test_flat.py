@@ -87,7 +87,7 @@ def test_any_flat_name_can_be_parsed(metric, statistic, model, other_model):
 
 
 @pytest.mark.parametrize("text", ["a_at", "a_x5f", "a_low", "a_", "a@", "5", "a_of", "a_p", ""])
-def test_separators_and_texts_cannot_be_confused(text):
+def test_separators_and_strings_cannot_be_confused(text):
     for statistic in STATISTICS:
         for flat_name in (FlatName(text, statistic), FlatName("rr", statistic, text, text)):
             assert FlatName.read(str(flat_name)) == flat_name

@@ -36,7 +36,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
-    """Return the convention and the three columns of each row of the tables."""
+    """Return the convention of each table row, and the text of its three cells."""
     rows = []
     convention = ""
     for line in text.splitlines():

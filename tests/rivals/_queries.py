@@ -35,7 +35,7 @@ class Queries:
 
 
 def queries() -> list[Queries]:
-    """Make cases."""
+    """Return `N_CASES` random cases."""
     return [_case(number) for number in range(N_CASES)]
 
 

@@ -134,7 +134,7 @@ def test_repeated_item_counts_at_its_first_place(ties: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
-def test_every_repeat_has_the_popularity_of_its_item() -> None:
+def test_every_repeat_is_weighted_by_the_popularity_of_its_item() -> None:
     lists = rm.Lists({"ann": ["film", "film", "song"]})
     test = {"ann": ["film"]}
     train = {"ann": ["book"], "bob": ["film"], "eve": ["film", "song"]}

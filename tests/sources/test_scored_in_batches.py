@@ -49,7 +49,7 @@ def test_sparse_scores_obey_the_laws_of_sources():
     )
 
 
-def test_sparse_scores_give_the_values_of_the_dense_matrix():
+def test_sparse_scores_give_the_same_values_as_a_dense_matrix():
     rng = np.random.default_rng(0)
     scores = np.where(rng.random((30, 40)) < 0.3, rng.integers(0, 9, (30, 40)), -np.inf)
     test, train = rng.random((30, 40)) < 0.1, rng.random((30, 40)) < 0.1

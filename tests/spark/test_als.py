@@ -48,7 +48,7 @@ def test_als_model_is_evaluated_on_the_cluster(trained):
     assert_same(result, expected)
 
 
-def test_lists_of_mllib_have_the_metrics_of_mllib(trained, spark, request):
+def test_metrics_of_mllib_lists_match_mllib(trained, spark, request):
     _, test, model = trained
     lists = model.recommendForAllUsers(10)
     options = {"protocol": "pyspark", "metrics": METRICS}

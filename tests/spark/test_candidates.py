@@ -38,7 +38,7 @@ def scored(users, items, rng):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_candidates_of_factors_are_those_of_one_machine(table):
+def test_sampled_candidates_of_factors_match_those_on_one_machine(table):
     users, items, test, train, rng = data(ids=int, seed=7)
     of_users, of_items = factors(rng, "float32", users, items)
     kind = "id bigint, features array<float>"

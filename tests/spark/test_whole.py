@@ -42,7 +42,7 @@ def assert_same_whole(result, expected):
 
 @pytest.mark.parametrize("ids", [str, int])
 @pytest.mark.parametrize("together", [False, True], ids=["by item", "lists"])
-def test_lists_of_several_partitions_have_the_values_of_one_machine(
+def test_lists_of_several_partitions_give_the_same_values_as_on_one_machine(
     table, ids, together, monkeypatch
 ):
     monkeypatch.setattr(means, "RESAMPLES", FEW_RESAMPLES)
@@ -83,7 +83,7 @@ def test_lists_of_several_partitions_have_the_values_of_one_machine(
     result.unpersist()
 
 
-def test_listed_items_missing_from_the_catalogue_give_the_values_of_one_machine(table):
+def test_items_missing_from_the_catalogue_give_the_same_values_as_on_one_machine(table):
     users, items, test, _, rng = data(ids=str)
     rows = {
         "user": [user for user in users for _ in range(6)],
@@ -100,7 +100,7 @@ def test_listed_items_missing_from_the_catalogue_give_the_values_of_one_machine(
     assert result.counts[name] == expected.counts[name] > len(users)
 
 
-def test_factors_have_the_values_of_one_machine_under_other_rules(table):
+def test_factors_give_the_same_values_on_spark_as_on_one_machine_under_other_rules(table):
     users, items, test, train, rng = data(ids=int)
     source, local = both_factors(table, rng, "float32", users, items, slice(-4))
     schema = schema_of(int)

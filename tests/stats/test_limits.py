@@ -139,7 +139,7 @@ def test_two_values_are_enough_for_a_bootstrap() -> None:
         assert np.isnan(interval([0.2], kind).low)
 
 
-def test_one_user_excludes_no_difference() -> None:
+def test_single_user_cannot_exclude_any_difference() -> None:
     result = compare([0.7], [0.2])
     assert tuple(result.interval) == (-np.inf, np.inf)
     assert result.interval.n == 1

@@ -60,7 +60,7 @@ def test_gaffkes_ends_are_quantiles_of_dirichlet_means(n: int) -> None:
 
 
 @pytest.mark.parametrize("confidence", [1e-6, 0.05, 0.2, 0.5, 0.999, 1 - 1e-9])
-def test_gaffkes_ends_have_the_right_tails_at_any_confidence(confidence: float) -> None:
+def test_tails_beyond_gaffkes_ends_are_correct_at_any_confidence(confidence: float) -> None:
     values = np.random.default_rng(1).random(6)
     low, high = interval(values, bounds=UNIT, confidence=confidence)
     above = 1 - share_below(np.append(values, 1.0), high)
@@ -87,7 +87,7 @@ def test_approximation_is_close_where_the_exact_form_is_known() -> None:
     np.testing.assert_allclose(tuple(result), tuple(exact), rtol=1e-3)
 
 
-def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
+def test_bound_for_constants_is_exact_as_in_the_rule_of_three() -> None:
     result = interval(np.zeros(100), bounds=UNIT)
     assert (result.low, result.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 100)))
     between = interval(np.full(100, 0.25), bounds=UNIT)
@@ -166,7 +166,7 @@ def test_weighted_mean_matches_scipys_bootstrap_of_a_ratio() -> None:
         np.testing.assert_allclose(tuple(equal_weights), tuple(interval(some_values, bounds=UNIT)))
 
 
-def test_an_interval_of_groups_equals_that_of_their_values() -> None:
+def test_interval_of_groups_equals_the_interval_of_their_values() -> None:
     assert interval(group(sparse(40))) == interval(sparse(40))
     assert interval(group(sparse(40)), bounds=UNIT) == interval(sparse(40), bounds=UNIT)
 
@@ -248,7 +248,7 @@ def test_interval_without_users_has_a_note(kind, values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["t", "bca", "percentile"])
-def test_one_user_has_an_interval_only_by_gaffke(kind) -> None:
+def test_single_user_has_an_interval_only_with_gaffkes_method(kind) -> None:
     result = interval([np.nan, 0.5], kind)
     assert np.isnan(result.low)
     assert "One user has a value" in result.note
@@ -264,7 +264,7 @@ def test_interval_without_width_has_a_note(kind) -> None:
 
 
 @pytest.mark.parametrize("bounds", [None, (-np.inf, 1.0), (0.0, np.inf), (1.0, 1.0), (1.0, 0.0)])
-def test_default_interval_without_a_range_is_the_bootstraps(bounds) -> None:
+def test_default_interval_without_a_range_uses_the_bootstrap(bounds) -> None:
     result = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert result.method == "bca"
     assert "has no known range" in result.note
@@ -355,7 +355,7 @@ def test_group_without_values_is_empty() -> None:
     assert np.isnan(grouped.estimate)
 
 
-def test_a_note_names_a_value_beyond_the_range() -> None:
+def test_note_states_a_value_outside_the_range() -> None:
     values = [0.0, 0.5, 1.5, 0.2]
     with pytest.raises(InputError, match=r"value 1\.5 lies outside the range from 0 to 1"):
         interval(values, "gaffke", bounds=UNIT)
@@ -437,7 +437,11 @@ def test_gaffkes_interval_has_a_note_only_for_constant_values() -> None:
 
 @pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
 def test_gaffkes_ends_are_accurate_far_in_the_tails(tail: float) -> None:
-    """A weighted mean of all values x and 1 exceeds c > x with the chance Π (1 - c) / (1 - x)."""
+    """The tail of a mean with random weights has a closed form.
+
+    If c is above all values x, the weighted mean of the values and 1 exceeds c with the probability
+    Π (1 - c) / (1 - x).
+    """
     low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
     assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)
     assert low == pytest.approx(1 - high)

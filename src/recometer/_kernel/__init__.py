@@ -25,7 +25,7 @@ Counting = types.ModuleType | _native.Background
 
 
 def instruction_set() -> str:
-    """Return the instruction set: the best, or the one that RECOMETER_INSTRUCTION_SET names.
+    """Return the best instruction set, or the set that RECOMETER_INSTRUCTION_SET names.
 
     Raises
     ------

@@ -44,7 +44,7 @@ class Some(NamedTuple):
 class OfBlock(TypedDict):
     """The facts about a block of users; facts about several blocks are added key by key."""
 
-    found: dict[str, Some]  # by the names of the findings
+    found: dict[str, Some]  # keyed by the name of the finding
     counts: dict[str, int]
 
 
@@ -55,7 +55,7 @@ class Facts:
     Attributes
     ----------
     found
-        The rows, users or items that each check found, by the name of the check.
+        The rows, users or items that each check found, keyed by the name of the check.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``), of users (``"tested"``,
         ``"users_trained"``) and of items (``"items_tested"``). If there are times, also the number

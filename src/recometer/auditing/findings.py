@@ -45,7 +45,7 @@ class Finding:
     sentence
         The meaning of the finding for the result.
     statistics
-        Further numbers about the finding, by name.
+        Further numbers about the finding, keyed by name.
     """
 
     name: str = ""

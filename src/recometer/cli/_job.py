@@ -262,7 +262,7 @@ def _locked(split: Path | None) -> contextlib.AbstractContextManager[None]:
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:
-    """Return the rules that are set by options, by name."""
+    """Return the rules that are set by options, keyed by name."""
     users = None if options.complete is None else "test" if options.complete else "known"
     own = {"ties": options.ties, "relevant_from": options.relevant_from, "users": users}
     rules: dict[str, Any] = {name: rule for name, rule in own.items() if rule is not None}

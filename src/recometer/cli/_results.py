@@ -43,8 +43,8 @@ def loaded(path: str) -> Evaluation:
 def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
     """Return the saved evaluations of each model by name; several are runs with different seeds.
 
-    A text is ``[NAME=]RESULT,RESULT``, where a result is a file, or a folder with a file for each
-    model.
+    A string has the form ``[NAME=]RESULT,RESULT``, where a result is a file, or a folder with a
+    file for each model.
     """
     paths: dict[str, list[str]] = {}
     for text in texts:

@@ -24,7 +24,7 @@ def rules(
     ] = None,
     form: options.Form = "table",
 ) -> None:
-    """List the rules that numbers depend on, or explain one: --rule NAME=VALUE changes it."""
+    """List the rules that determine metrics, or explain one: --rule NAME=VALUE changes it."""
     options.list_or_explain(name, form, _overview, _explain)
 
 

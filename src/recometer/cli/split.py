@@ -43,7 +43,8 @@ class Part:
     usage: str
     meaning: str = ""
     read: Read = str
-    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # readers, by OPTION
+    # The readers of the options, keyed by OPTION.
+    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)
 
 
 def _number(text: str) -> int | float:

@@ -241,7 +241,7 @@ class Compared(Printed):
         return known_metric(metric, self.metrics, self.models[0].first)
 
     def model(self, name: str) -> Model:
-        """Return a model by its name."""
+        """Return the model with this name."""
         names = [model.name for model in self.models]
         if name not in names:
             raise UnknownNameError(f"There is no model {name!r}. {did_you_mean(str(name), names)}")

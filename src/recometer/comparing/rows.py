@@ -29,7 +29,7 @@ class PairRow(Difference):
     Attributes
     ----------
     metric, model, other
-        The metric and the models. Differences are those of `model` minus `other`.
+        The metric and the models. Differences are `model` minus `other`.
     higher_is_better
         Whether higher values of the metric are better.
     for_all_users

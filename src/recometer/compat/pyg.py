@@ -292,7 +292,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
                 metric.update(pred_index_mat, edge_label_index, edge_label_weight)
 
     def compute(self) -> dict[str, Any]:
-        """Return the metrics of all batches, by name."""
+        """Return the metrics of all batches, keyed by name."""
         return {name: metric.compute() for name, metric in self.items()}
 
     def reset(self) -> None:

@@ -132,8 +132,9 @@ class Qrels(_Queries):
 class Run(_Queries):
     """The retrieved documents with their scores; the highest score is best.
 
-    The parameters are those of `Qrels`. After `evaluate`, `scores` holds the values of all queries
-    for each metric, and `mean_scores` and `std_scores` hold their means and standard deviations.
+    The parameters are the same as for `Qrels`. After `evaluate`, `scores` holds the values of all
+    queries for each metric, and `mean_scores` and `std_scores` hold their means and standard
+    deviations.
     """
 
     _from_file, _kind = staticmethod(read_run), "a run"

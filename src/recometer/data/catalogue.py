@@ -232,7 +232,7 @@ class Catalogue:
         return ", ".join(parts)
 
     def arrays(self) -> Mapping[str, object]:
-        """Return the arrays that metrics depend on, by name."""
+        """Return the arrays that metrics depend on, keyed by name."""
         found: dict[str, object] = {
             "items": np.asarray(self.n_items) if self.item_ids is None else self.item_ids,
             "propensity": self.propensity,

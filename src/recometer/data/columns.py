@@ -218,7 +218,7 @@ def find_columns(
     user, item, value, time : str or None or False
         The requested column. None selects the only column with a common name, such as ``user_id``,
         ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). Names that usually
-        mean something else are used only if there is no better name: a session is taken as the user
+        mean something else are used only if there is no better name: a session serves as the user
         if no column is named after users, and a score as the value if there is no label or rating.
         ``value=False`` and ``time=False`` mean no column, whatever the names. `user` may also be
         two names: ``["user", "session"]``.

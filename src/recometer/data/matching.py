@@ -64,7 +64,7 @@ class SourceIndex:
 
     @property
     def ids(self) -> dict[str, Array | None]:
-        """The ids of users and items, by their names in `Facts.arrays`."""
+        """The ids of users and items, keyed by their names in `Facts.arrays`."""
         return {"user_ids": self.user_ids, "item_ids": self.item_ids}
 
     @classmethod

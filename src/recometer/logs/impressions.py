@@ -216,7 +216,7 @@ class Impressions:
 
         Sums of several blocks of a log add up: ``(first + second).values()`` is what `evaluate`
         returns for the whole log. Users may be in several blocks, but a slate must be in only one.
-        The parameters are those of `evaluate`.
+        The parameters are the same as for `evaluate`.
         """
         if not isinstance(policies, Mapping):
             raise InputTypeError(

@@ -25,10 +25,11 @@ CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 class Policy(NamedTuple):
     """A policy on the impressions of a log: float64 [n] each, or None if it is not known."""
 
-    probability: Float64  # of the logged item
-    predicted: Float64 | None = None  # the reward of the logged item
-    value: Float64 | None = None  # the expected prediction under the policy
-    unsupported: Float64 | None = None  # of items that the logged policy never shows there
+    probability: Float64  # the probability of the logged item
+    predicted: Float64 | None = None  # the predicted reward of the logged item
+    value: Float64 | None = None  # the expected predicted reward under the policy
+    # The total probability of items that the logging policy never shows in an impression.
+    unsupported: Float64 | None = None
 
 
 class Log(NamedTuple):
@@ -170,7 +171,7 @@ def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
 
 
 def numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
-    """Return a column of n finite numbers; a text names it in the table."""
+    """Return a column of n finite numbers; a string is its name in the table."""
     if isinstance(column, str):
         check_column("column", column, table.names)
         values = table.numbers(column, what)

@@ -67,7 +67,7 @@ class Weights:
     mean, interval
         The mean weight, which is 1 (less `unsupported`) if the propensities are right.
     unsupported
-        The share of the policy's probability on items that the logged policy never shows; NaN
+        The share of the policy's probability on items that the logging policy never shows; NaN
         unless all logging probabilities are given.
     """
 
@@ -104,10 +104,10 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserSums:
-    """What a block of impressions adds to all estimates: sums of each user. They add up with +."""
+    """The sums over each user's impressions from which estimates follow; add blocks with +."""
 
     user_ids: Array
-    positions: Float64  # in slates; a single 0 without slates
+    positions: Float64  # the positions of items in slates; a single 0 without slates
     # float64 [n_positions, n_users] by policy and term: "weight", the terms of `estimators`, and
     # "unsupported" probabilities. The policy "logged" has the numbers of "rows" and "units"
     # (slates, or rows without slates) and the "reward".
@@ -117,7 +117,7 @@ class UserSums:
     reward_ends: tuple[float, float]
     estimators: tuple[str, ...]
     clip: float | None
-    unit: str  # that a value is per: "slate" or "impression"
+    unit: str  # estimates are values per unit: "slate" or "impression"
 
     @property
     def n_users(self) -> int:
@@ -177,7 +177,7 @@ class UserSums:
         confidence: float = 0.95,
         reward_range: tuple[float, float] | None = None,
     ) -> PolicyValues:
-        """Return the estimates; the parameters are those of `Impressions.evaluate`."""
+        """Return the estimates; for the parameters, see `Impressions.evaluate`."""
         check_confidence(confidence)
         check_number("min_effective", min_effective)
         if self.n_users < 2:
@@ -479,8 +479,8 @@ class PolicyValues(Printed):
     def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
         """Check bounds for the difference to the baseline: ``"snips >= -1%"``, ``"dr >= 0"``.
 
-        Parameters, verdicts and errors are those of `recometer.Comparison.gate`; the metrics are
-        estimators.
+        Parameters, verdicts and errors are the same as for `recometer.Comparison.gate`; the metrics
+        are estimators.
         """
         from recometer.comparing.gates import check_gates
 
@@ -495,8 +495,8 @@ class PolicyValues(Printed):
     ) -> Report:
         """Make a report: whether the log can answer, values, differences, and what `gate` returned.
 
-        Values that are not compared yet are compared with the log. The path and errors are those of
-        `recometer.Comparison.report`.
+        Values that are not compared yet are compared with the log. The path and errors are the
+        same as for `recometer.Comparison.report`.
         """
         from recometer.logs.page import content
         from recometer.report.result import made

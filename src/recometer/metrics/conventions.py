@@ -389,7 +389,7 @@ class Convention:
 
 
 def conventions() -> list[Convention]:
-    """Return all conventions, by name.
+    """Return all conventions, keyed by name.
 
     Printing a convention shows how it differs from recometer, and
     ``evaluate(..., protocol=name)`` computes metrics by its definitions.

@@ -101,7 +101,7 @@ class Parameter:
         return f"{self.name}={_text(value)}"
 
     def describe(self) -> str:
-        """Return its name, its possible values, and its default, as text."""
+        """Return the parameter's name, its possible values and its default as a string."""
         if self.is_flag:
             return self.name
         default = "" if self.default is None else f", default {_text(self.default)}"

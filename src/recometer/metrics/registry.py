@@ -290,7 +290,7 @@ class MetricDefinition(metric):
 
 
 METRICS: dict[str, MetricDefinition] = {}
-"""Every metric, by name."""
+"""Every metric, keyed by name."""
 
 
 def listed_hint() -> str:
@@ -300,7 +300,10 @@ def listed_hint() -> str:
 
 
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
-    """Return the metrics that read a record, by name; ``side=False`` drops those with side data."""
+    """Return the metrics that read a record, keyed by name.
+
+    ``side=False`` leaves out the metrics that need side data.
+    """
     return {
         name: definition
         for name, definition in METRICS.items()
@@ -427,7 +430,7 @@ class Metric:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """The meaning of each parameter, by its text in the name: ``{"beta=2": "..."}``."""
+        """The meaning of each parameter, keyed by its text in the name: ``{"beta=2": "..."}``."""
         declared = METRICS[self.name].parameters
         sentences = {
             declared[name].write(value): declared[name].choices.get(

@@ -19,7 +19,7 @@ from recometer.arrays import Array, Float64, Int64, all_of, largest, slices
 from recometer.ties import Groups, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
-SMALLEST = 2**12  # the smallest table of logarithms ends with this number
+SMALLEST = 2**12  # the smallest table of logarithms goes up to the logarithm of this number
 BLOCK = 2**14  # size of a block whose temporary arrays fit into the caches of a processor
 UPPER_HALF = np.int64(-(2**29))  # a mask of the first 24 of the 53 significant bits of a number
 

@@ -1,4 +1,4 @@
-"""The rules on which results depend; each rule is a field of `Protocol`."""
+"""The rules that determine the values of metrics; each rule is a field of `Protocol`."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ SHARE = Number("a number between 0 and 1", lambda number: 0 < number < 1)
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """The rules on which a number depends. Every result contains the rules of its computation.
+    """The rules that determine the value of a metric. Every result contains its rules.
 
     Raises
     ------

@@ -120,7 +120,7 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
-    """Break a text into lines if there is a width; indent later lines by two more spaces."""
+    """Break a string into lines if there is a width; indent later lines by two more spaces."""
     if width is None:
         return text
     begin = text[: len(text) - len(text.lstrip())]
@@ -204,7 +204,7 @@ def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[st
 
 
 def _indented(of: Fitted) -> Fitted:
-    """Put the first column above the second one if several rows share its text."""
+    """Put the first column above the second one if several rows have the same first cell."""
     firsts = [row[0] for row in of.rows]
     if len(set(firsts)) == len(firsts) or of.best or any(one.number for one in of.columns[:2]):
         return of
@@ -260,7 +260,7 @@ def _fits(of: Fitted, width: int, narrow: int) -> bool:
 
 
 def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
-    """Break the texts of the last column into lines."""
+    """Break the cells of the last column into lines."""
     if width is None:
         return of
     *before, _ = _widths(of)
@@ -312,7 +312,7 @@ def _shrunk(
 
 
 def _in_lines(text: str, width: int, *, words: bool = False) -> str:
-    """Break a text at spaces, and if `words`, also within words that are too wide."""
+    """Break a string at spaces, and if `words`, also within words that are too wide."""
     return "\n".join(textwrap.wrap(text, width, break_long_words=words, break_on_hyphens=words))
 
 
@@ -370,7 +370,7 @@ def to_latex(shown: Shown) -> str:
 
 
 def to_html(shown: Shown) -> str:
-    """Return tables in HTML with every text escaped."""
+    """Return tables in HTML with every string escaped."""
     import html  # imported on use, because terminals do not need it
 
     def paragraphs(lines: Iterable[str]) -> list[str]:
@@ -496,7 +496,7 @@ def value_of(row: Any, name: str) -> Any:
 
 
 def written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return a text, and write it to the path if there is one."""
+    """Return a string, and write it to the path if there is one."""
     if path is not None:
         write_text(path, text + "\n")
     return text
@@ -574,7 +574,7 @@ class Shown:
         return written(to_latex(self), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return an HTML table with every text escaped; also write it to a path if given."""
+        """Return an HTML table with every string escaped; also write it to a path if given."""
         return written(to_html(self), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -659,7 +659,7 @@ class Table(Printed):
         return [visible(column.title) for column in self.shown]
 
     def cells(self) -> list[list[str]]:
-        """Return the texts in the shown columns of all rows."""
+        """Return the cells of the shown columns of all rows, as strings."""
         return [
             [
                 visible(column.show(*(value_of(row, name) for name in column.names)))
@@ -677,7 +677,7 @@ class Table(Printed):
         return [{name: plain(value_of(row, name)) for name in self.fields()} for row in self.rows]
 
     def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:
-        """Return the escaped texts of all rows, with the best cells marked."""
+        """Return the escaped cells of all rows, with the best ones marked."""
         return [
             [
                 mark(escape(cell)) if (row, column) in self.best else escape(cell)

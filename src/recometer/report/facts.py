@@ -185,7 +185,7 @@ def call_of(given: Inputs) -> str:
 
 
 def _written(metrics: Iterable[str]) -> str:
-    """Return the names of metrics as one text, shortened if the meaning stays the same."""
+    """Return the names of metrics as one string, shortened if the meaning stays the same."""
     names = list(metrics)
     shortened = " ".join(compact(names))
     with contextlib.suppress(RecometerError):

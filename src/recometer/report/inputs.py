@@ -60,7 +60,7 @@ class Inputs:
         return metric in self.first.together
 
     def model(self, name: str) -> Model:
-        """Return a model by its name."""
+        """Return the model with this name."""
         return next(model for model in self.models if model.name == name)
 
 

@@ -22,7 +22,7 @@ from recometer.report.model import Entry, InspectedUser, Inspector, UserLists
 
 MOST_HISTORY = 50  # maximum number of training items shown per user
 MOST_MISSED = 30
-FEW_USERS = 40  # up to this number, all users are shown
+FEW_USERS = 40  # if there are at most this many users, all are shown
 
 Kinds = dict[int, list[str]]
 
@@ -213,7 +213,7 @@ class _Items:
         return self._numbers[item]
 
     def title(self, item: Any) -> str:
-        """Return the title of an item, or an empty text."""
+        """Return the title of an item, or an empty string."""
         catalogue = self._catalogue
         if catalogue is None or catalogue.titles is None:
             return ""

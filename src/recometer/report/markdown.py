@@ -1,4 +1,4 @@
-"""The report in Markdown, with all texts and tables, and the first numbers of every chart."""
+"""The report in Markdown, with all text and tables, and the first numbers of every chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReportModel: the content of a report as numbers and texts, independent of formats."""
+"""ReportModel: the content of a report as numbers and strings, independent of formats."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Choice(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A chart: its numbers, and the texts around it."""
+    """A chart: its numbers, its title and the text around it."""
 
-    name: str  # its name in files and calls, such as "leaderboard"
-    kind: str  # how it is drawn: a key of `charts.SPECS`
+    name: str  # the name of the chart in files and calls, such as "leaderboard"
+    kind: str  # how the chart is drawn: a key of `charts.SPECS`
     title: str
-    text: str  # explains how to read it
+    text: str  # how to read the chart
     fields: tuple[Field, ...]  # the columns of its table of numbers
     rows: Mapping[Key, tuple[Row, ...]]  # for each combination of options
     labels: tuple[str, ...] = ()  # the labels of the reader's choices; empty if there are none
@@ -109,11 +109,11 @@ class InspectedUser:
     title: str  # the title if items are recommended for items; empty otherwise
     kinds: tuple[str, ...]  # reasons: "most improved", "most harmed", "random", "chosen"
     change: float  # the difference between the main pair on the primary metric; NaN if undefined
-    values: Mapping[str, Mapping[str, float]]  # by model and metric; NaN if undefined
+    values: Mapping[str, Mapping[str, float]]  # keyed by model and metric; NaN if undefined
     history: tuple[int, ...]  # the user's training items, the latest first if there are times
     n_history: int  # the number of all training items of the user
     n_relevant: int  # the number of all relevant items of the user
-    lists: Mapping[str, UserLists]  # the user's list by model, for models with lists
+    lists: Mapping[str, UserLists]  # the user's lists, keyed by model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Inspector:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """A table: a title, and rows of texts under headings."""
+    """A table: a title, headings, and rows of strings."""
 
     title: str
     headings: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The charts of a report: their numbers and texts.
+"""The charts of a report: their numbers and their text.
 
 A new chart needs a function with the decorator `in_section`. Unless it is drawn like another chart,
 it also needs a function with the decorator `charts.drawing`.
@@ -48,9 +48,9 @@ class Content:
     """The models, best first, and the numbers for the charts."""
 
     given: Inputs
-    numbers: Mapping[str, MetricNumbers]  # the numbers of each metric, by its name
+    numbers: Mapping[str, MetricNumbers]  # the numbers of each metric, keyed by name
     pairs: Sequence[tuple[str, str]]  # the pairs of models whose users are shown
-    known: Mapping[str, ListSource]  # the sources of the models' lists, by model
+    known: Mapping[str, ListSource]  # the sources of the models' lists, keyed by model
     depth: int  # the number of places shown of each list
 
     @property

@@ -438,7 +438,7 @@ class EvaluationRecord(rendering.Printed):
         return Averaging(**{**fields, "metrics": {str(one): one for one in self.metrics}})
 
     def known_metric(self, metric: str | Metric) -> Metric:
-        """Return one of the requested metrics, by its name."""
+        """Return the requested metric with this name."""
         return self._averaging.metrics[self._known(metric)]
 
     def counted_values(self, metric: str | Metric) -> Float64:

@@ -125,7 +125,7 @@ class FlatName:
 def named(
     values: Iterable[tuple[FlatName, float | int]], path: str | os.PathLike[str] | None
 ) -> dict[str, float | int]:
-    """Return values by their flat names; with a path, also write them to a JSON file."""
+    """Return values, keyed by their flat names; with a path, also write them to a JSON file."""
     found = {
         str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)
         for name, value in values
@@ -144,10 +144,10 @@ def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> No
 
 
 def _written(text: str) -> str:
-    """Write a text with only the characters that flat names allow."""
+    """Rewrite a string with only the characters that flat names allow."""
     short = _escaped(text.removesuffix(")"), literal="_")
     # If the short form would be read as something else, spell out every sign. Also try the short
-    # form with the ending "_low", which may complete a word at the end of the text.
+    # form with the ending "_low", which may complete a word at the end of the string.
     if all(
         _parts(f"{short}{end}") == ([("", text)], statistic)
         for end, statistic in (("", "mean"), ("_low", "low"))
@@ -173,7 +173,7 @@ def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
 
 
 def _parts(name: str) -> tuple[list[tuple[str, str]], Statistic]:
-    """Return the parts of a name as pairs (word before the text, text), and the statistic."""
+    """Return the parts of a name as pairs (word before a string, string), and the statistic."""
     parts = [("", "")]
     statistic: Statistic = "mean"
     end, opened = 0, False

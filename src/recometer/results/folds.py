@@ -109,7 +109,7 @@ def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up numbers by name; a fold need not have all names."""
+    """Add up the numbers with the same name; a fold need not have all names."""
     total: dict[str, Any] = {}
     for one in numbers:
         for name, number in one.items():

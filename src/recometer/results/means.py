@@ -169,7 +169,7 @@ def together_of(
 def means_with(
     averaging: Averaging, together: Mapping[str, float], names: Iterable[str], weights: Weights
 ) -> dict[str, float]:
-    """Return means by name; `together` has the values of metrics with one value for all users."""
+    """Return means, keyed by name; `together` holds the values of metrics over all users."""
     return {
         name: together[name] if name in together else averaging.mean(name, weights)
         for name in names
@@ -242,9 +242,9 @@ def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
     """Clip an interval to the metric's bounds, except for a bound that some user's value exceeds.
 
-    The true mean is within the bounds, so clipping does not change the coverage. (Some rules lead
-    to values beyond a bound: items that count more than once, a number instead of undefined
-    values, corrections for sampled candidates.)
+    The true mean is within the bounds, so clipping does not change the coverage. (Some rules allow
+    values outside the bounds: counting an item more than once, or replacing undefined values with a
+    number.)
     """
     lower, upper = bounds
     least = -np.inf if (values < lower).any() else lower

@@ -213,7 +213,7 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
 
 
 def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
-    """Replace some texts by the group of a pattern, if they match it."""
+    """Replace the strings marked in `which` by the group of a pattern, if they match it."""
     if not which.any():
         return texts
     part = texts.str.extract(pattern)

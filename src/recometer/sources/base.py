@@ -183,7 +183,7 @@ class Facts:
     Attributes
     ----------
     arrays
-        The arrays (or None) that its rankings depend on, by name, for their fingerprints.
+        The arrays (or None) that its rankings depend on, keyed by name, for fingerprints.
         ``"user_ids"`` and ``"item_ids"`` are the ids of its users and items; without them, users
         and items are positions.
     truth

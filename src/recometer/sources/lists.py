@@ -233,8 +233,8 @@ class Lists(Source):
         ----------
         answers
             A dict ``{user: text}``, a data frame of any library with a column of users and one of
-            answers, or the path of a Parquet, CSV or TSV file. Instead of a text, an answer can be
-            a list of titles.
+            answers, or the path of a Parquet, CSV or TSV file. Instead of a string, an answer can
+            be a list of titles.
         catalogue
             A `Catalogue` with ids and titles, or anything that one can be made from.
         user, answer

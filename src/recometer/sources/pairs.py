@@ -505,7 +505,7 @@ class Judged(NamedTuple):
 class Entries:
     """The rows of the test users, sorted by user and item."""
 
-    user: Int64  # test users
+    user: Int64  # the test user of each row
     item: Int64  # positions among the sorted item ids
     n_items: int
     judged: Bool  # whether the pair is in test but not in train
@@ -654,7 +654,7 @@ class PairRows:
 
 
 def from_frame(data: Any, **given: object) -> PairRows:
-    """Read a data frame; `given` are the options of `recometer.Pairs`, by name."""
+    """Read a data frame; `given` maps names of options of `recometer.Pairs` to values."""
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "

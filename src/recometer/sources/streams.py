@@ -486,7 +486,8 @@ class StreamedLists(OfTest):
         self._counts_others, self._holds_positions = counts_others, can_hold_positions(request)
         # Ranks and lists of a single batch with all users, until another batch is ranked.
         self._complete: tuple[Ranks | None, TopLists | None] | None = None
-        self._facts: tuple[int, Facts] | None = None  # facts about this many lists
+        # The number of lists that the facts describe, and the facts.
+        self._facts: tuple[int, Facts] | None = None
         # `_n_ignored` and `_n_repeats` count users and repeats in lists that were not ranked.
         self._n_lists = self._n_ignored = self._n_repeats = 0
         self._widest = 0
@@ -1100,7 +1101,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 # An array in packed form: its numbers (only one number if all are equal), its shape and its dtype.
 # These are plain types, so that a pickled state does not refer to classes of recometer.
 Packed = tuple[Array, tuple[int, ...], str]
-NESTED = {"ranks": Ranks}  # classes of records inside a record, by the name of the field
+NESTED = {"ranks": Ranks}  # classes of records inside a record, keyed by field name
 # Records are packed when they have this many users, or when this many records have arrived.
 USERS_AT_ONCE = 2**12
 RECORDS_AT_ONCE = 64

@@ -97,9 +97,9 @@ def evaluate(
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
 
-    Arguments, metrics and conventions are those of `recometer.evaluate`, and every user's values
-    are the same to the last bit. For up to several million users, ``recometer.evaluate`` with
-    ``frame.toArrow()`` is faster on the same cores.
+    Arguments, metrics and conventions are the same as for `recometer.evaluate`, and every user's
+    values are identical to the last bit. For up to several million users, ``recometer.evaluate``
+    with ``frame.toArrow()`` is faster on the same cores.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """All tables with rows of users, by name."""
+        """All tables with rows of users, keyed by name."""
         return {**self.sides, **{name: output.table for name, output in self.outputs.items()}}
 
     @property

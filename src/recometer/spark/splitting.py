@@ -157,8 +157,8 @@ def folds(
     """Split a DataFrame several times, for cross-validation or for successive time windows.
 
     In each fold, every row is in the same part as with `recometer.split.folds`. Either `what`
-    (`KFold` or `Windows`) or `who` (`UserFolds`) makes the folds. All other options are those of
-    `split`.
+    (`KFold` or `Windows`) or `who` (`UserFolds`) makes the folds. All other options are the
+    same as for `split`.
 
     Examples
     --------

@@ -44,7 +44,7 @@ VERSION = 1  # version of the format; readers understand their own version and a
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
 FILES = tuple(f"{name}.parquet" for name in (*PARTS, "users", "all_users", "all_items"))
-COMPLETE = ".recometer-new"  # a folder inside, for a complete split that will replace it
+COMPLETE = ".recometer-new"  # subfolder with a complete split that will replace the saved one
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:

@@ -324,7 +324,7 @@ class _Work:
         return {**counts, "left_out": self.container.table.n - sum(counts.values())}
 
     def _taken(self, parts: UInt8) -> dict[str, Any]:
-        """Divide the data, and return the parts by their names in `Split`."""
+        """Divide the data, and return the parts, keyed by their names in `Split`."""
         if self.rows is not None:
             of_rows, parts = parts, np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
             parts[self.rows] = of_rows

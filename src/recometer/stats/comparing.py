@@ -76,7 +76,7 @@ def most_changed(
 # (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
 LEAST_LEVEL = 1e-12  # the lowest significance level at which intervals are computed
-FEW_USERS = 50  # up to this number, users cannot show whether their differences are symmetric
+FEW_USERS = 50  # so few users cannot show whether their differences are symmetric
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

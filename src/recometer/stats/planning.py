@@ -90,16 +90,17 @@ def power(
 ) -> Power:
     """Return the power of a paired comparison, from the variation of the observed differences.
 
-    The power is that of the paired t test. The power of the randomisation test is close to it:
-    within 5 percentage points for at least 50 users if at least 30 differ, even for skewed
-    differences, and within 7 if a dozen differ (`benchmarks/stats.py`). If differences are
-    multiples of a unit, as for hit, their sums move in steps, and the exact test rejects less
-    often, by up to 20 percentage points if few users differ. This is taken into account.
+    The power is computed for the paired t test. With at least 50 users, the randomisation test has
+    almost the same power: within 5 percentage points if at least 30 users have a nonzero difference
+    (even for skewed differences), and within 7 if about a dozen do (`benchmarks/stats.py`). If all
+    differences are multiples of a unit, as for hit, their sums change in steps, and the exact test
+    rejects less often: by up to 20 percentage points if few users have a nonzero difference. The
+    computed power allows for this.
 
     The number of users needed grows with the variance of the differences, but the variance s² of
-    only a few users is a rough estimate. The range of this number follows from the 95 % interval of
-    the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))), with the kurtosis k of the
-    differences. Bonett, "Approximate confidence interval for standard deviation of nonnormal
+    only a few users is a rough estimate. The range of this number of users follows from the 95 %
+    interval of the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))), where k is the kurtosis
+    of the differences. Bonett, "Approximate confidence interval for standard deviation of nonnormal
     distributions", Computational Statistics & Data Analysis 50, 2006.
 
     Parameters

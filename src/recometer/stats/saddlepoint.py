@@ -163,7 +163,8 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
         return float(2.0**-n)
 
     tilted = Tilted.to(total, multiples, times)
-    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2  # of the sum of sizes with a plus
+    # `deviation` is the standard deviation of the sum of the sizes with a plus sign.
+    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
     length = int(min(most + 1, window))
     if length * len(multiples) > MOST_WORK:

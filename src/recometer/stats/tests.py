@@ -30,7 +30,7 @@ from recometer.stats.saddlepoint import (
 Test = str
 """A name in `TESTS`."""
 
-MANY_USERS = 3_000  # above this number, `wilcoxon` and `sign` add a note
+MANY_USERS = 3_000  # above this number of users, `wilcoxon` and `sign` add a note
 EXACT_WILCOXON_UP_TO = 50  # maximum number of differing users for which Wilcoxon's p is exact
 SAME = 1e-12  # sizes that differ by less than this share of the largest size count as equal
 ENUMERATED_UP_TO = 30  # maximum number of differing users, for two halves with 2^15 sums each
@@ -67,10 +67,10 @@ class TestResult:
     n
         The number of users (or clusters of rows) compared.
     n_differ
-        The number of those that differ.
+        The number of users (or clusters) with a nonzero difference.
     smallest_p
-        The lower bound of p if this number of users differs, whatever their values; 0 if there is
-        no such bound.
+        The smallest possible p if `n_differ` users have a nonzero difference, whatever the
+        differences are; 0 if there is no lower bound.
     note
         A remark for the reader, or an empty string.
     """
@@ -174,7 +174,7 @@ class PairedTest:
 
 
 TESTS: dict[Test, PairedTest] = {}
-"""All tests by name."""
+"""All tests, keyed by name."""
 
 
 def paired(

@@ -165,7 +165,7 @@ def test_average_precision_and_ndcg_match_compensated_sums(start, size):
 
 @pytest.mark.parametrize("start", [0, 9, 65_500, 65_535, 65_536, 10**6, 10**9, 10**15])
 @pytest.mark.parametrize("size", [2, 3, 50, 100_000])
-def test_one_relevant_item_has_the_mean_of_the_reciprocal_ranks(start, size):
+def test_rr_and_ap_of_one_tied_relevant_item_are_the_mean_reciprocal_rank(start, size):
     expected = math.fsum(1 / j for j in range(start + 1, start + size + 1)) / size
     assert computed("rr", start, size, 1, [WHOLE]) == pytest.approx([expected], rel=1e-14)
     assert computed("ap", start, size, 1, [WHOLE]) == pytest.approx([expected], rel=1e-14)

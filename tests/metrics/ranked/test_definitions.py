@@ -156,7 +156,7 @@ def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
 
 @examples(2)
 @given(cases(max_users=2, max_items=4), metrics())
-def test_other_tie_rules_have_the_value_of_some_order(case, metric):
+def test_value_under_each_other_tie_rule_occurs_in_some_order(case, metric):
     values = {
         rule: compute(RankedUsers(case.ranks(), 4), [metric], AS_TIES.replace(ties=rule))[0][
             str(metric)

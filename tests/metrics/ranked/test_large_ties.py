@@ -80,7 +80,7 @@ def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
         assert value(name, scores, gains) == pytest.approx(expected, rel=2e-12), cutoff
 
 
-def test_huge_tie_of_items_with_equal_gains_has_the_value_of_any_order():
+def test_value_of_a_huge_tie_of_equal_gains_equals_that_of_any_order():
     """All orders have the same value, since each place satisfies 1/8 of the remaining users."""
     n = 50_000
     actual = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
@@ -98,6 +98,6 @@ def test_huge_tie_of_items_with_equal_gains_has_the_value_of_any_order():
     ],
 )
 @pytest.mark.parametrize("size", [3, 3_000])
-def test_err_is_right_if_satisfaction_is_certain_or_impossible(name, expected, size):
+def test_err_is_correct_if_satisfaction_is_certain_or_impossible(name, expected, size):
     gains = np.append(np.nan, np.full(size, 60.0))
     assert value(name, np.append(2.0, np.ones(size)), gains) == pytest.approx(expected)

@@ -278,7 +278,7 @@ def one_group(start: int, size: int, gains: list[float]):
 
 @pytest.mark.parametrize("start", [0, 3, 5_000])
 @pytest.mark.parametrize("size", [2, 50, 1_000])
-def test_one_item_in_a_large_group_has_the_mean_over_its_places(start, size):
+def test_value_of_one_item_in_a_large_tie_is_the_mean_over_its_places(start, size):
     """The item is equally likely at every place, so the value is the mean over these places."""
     ranks = one_group(start, size, [2.0])
     places = range(start + 1, start + size + 1)
@@ -308,7 +308,7 @@ def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
     assert value("ap@4(denominator=hits)", ranks) == pytest.approx(expected)
 
 
-def test_large_group_of_only_relevant_items_has_the_value_of_any_order():
+def test_value_of_a_large_relevant_group_equals_that_of_any_order():
     """All orders of the group have the same value."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)

@@ -37,7 +37,7 @@ def test_expected_value_is_the_mean_over_all_orders(case):
 
 
 @given(rating_cases(max_users=2, max_items=4))
-def test_other_tie_rules_have_the_value_of_some_order(case):
+def test_value_under_each_other_tie_rule_occurs_in_some_order(case):
     rules = ("optimistic", "pessimistic", "random", "item", "item_desc")
     computed_values = {ties: computed(case, ties) for ties in rules}
     for user in range(case.n_users):

@@ -138,7 +138,7 @@ def test_names_and_order_of_rows_do_not_matter(frame, random):
 
 
 @given(frames())
-def test_perfect_predictions_have_the_best_values(frame):
+def test_perfect_predictions_get_the_best_possible_values(frame):
     result = evaluate_ratings(frame.with_columns(score="rating"), ERRORS)
     for name in ERRORS:
         perfect = 0 if RATINGS[name].upper == math.inf else 1
