@@ -1,4 +1,4 @@
-// A plug-in for QEMU that prints the number of executed instructions at each call of getppid.
+// A plug-in for QEMU that prints the number of executed instructions at each call to getppid.
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -57,7 +57,7 @@ class Data:
 
     @property
     def n_users(self) -> int:
-        """The number of users, each of whom has a list."""
+        """The number of users. Each user has one list."""
         return len(self.lists)
 
     def first(self, n_users: int) -> Data:

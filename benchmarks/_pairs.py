@@ -27,7 +27,7 @@ from _table import markdown, number, seconds
 
 
 class Pair(NamedTuple):
-    """A call of a library, and the equivalent call of recometer."""
+    """A call to a library, and the equivalent call to recometer."""
 
     name: str
     theirs: Callable[[], Any]

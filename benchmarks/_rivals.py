@@ -1,4 +1,4 @@
-"""The timed calls of recometer and of other libraries.
+"""The timed calls to recometer and to other libraries.
 
 Each function prepares its inputs and returns a call.
 """
@@ -22,7 +22,7 @@ USERS_AT_ONCE = 256
 
 
 def evaluate(data: Data, threads: int, metrics: str = ALL_METRICS) -> Call:
-    """Return a complete call of `evaluate`, from matrices to means."""
+    """Return a complete call to `evaluate`, from matrices to means."""
 
     def call() -> object:
         source = rm.Factors(data.users, data.items)

@@ -129,7 +129,7 @@ def hundred(run: Run) -> None:
 
 
 def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
-    """Return a call of the nine retrieval metrics of torchmetrics that are most similar to ours."""
+    """Return a call to the nine retrieval metrics of torchmetrics that are most similar to ours."""
     if not _there("torchmetrics"):
         return {}
     import torch
@@ -153,7 +153,7 @@ def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
 
 
 def ranx(scores: Any, relevant: Any) -> dict[str, Call]:
-    """Return calls of ten metrics of ranx: with an existing run, and with arrays."""
+    """Return calls to ranx for ten metrics: with an existing run, and with arrays."""
     if not _there("ranx"):
         return {}
     from ranx import Qrels, evaluate

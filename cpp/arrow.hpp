@@ -1,4 +1,4 @@
-// Read columns of other libraries through the Arrow C stream interface.
+// Read columns from other libraries through the Arrow C stream interface.
 //
 // The structures are defined in https://arrow.apache.org/docs/format/CDataInterface.html and
 // https://arrow.apache.org/docs/format/CStreamInterface.html.

@@ -1,5 +1,5 @@
-// The thresholds of a block of users, with their counts and ties, and the rules for when to give
-// thresholds up.
+// The thresholds of a block of users, with their counts and ties, and the rules for when to stop
+// counting for a threshold.
 #pragma once
 
 #include <cstring>
@@ -148,7 +148,8 @@ class Board {
         }
     }
 
-    /// Give up thresholds that at least `limit` candidates exceed. Returns whether there were any.
+    /// Stop counting for thresholds that at least `limit` candidates exceed. Returns whether there
+    /// were any.
     bool drop(std::size_t u) {
         User& user = user_[u];
         const std::int64_t old = user.active;
@@ -174,10 +175,11 @@ class Board {
  private:
     struct User {
         std::int64_t begin, end;  // the user's thresholds, ascending
-        std::int64_t active;      // the first threshold that has not been given up
+        std::int64_t active;      // the first threshold for which counting continues
         Real* tables;
-        bool searched;           // whether many thresholds require `landed_` instead of tables
-        int keyed;               // the number of levels of the key tables, or 0 without keys
+        bool searched;  // whether the user has too many thresholds for tables, so that a binary
+                        // search finds each candidate's threshold, and `landed_` counts candidates
+        int keyed;      // the number of levels of the key tables, or 0 without keys
         std::int64_t undecided;  // the number of candidates whose full scores were compared
     };
     struct Ties {
@@ -188,7 +190,8 @@ class Board {
         std::int64_t met;         // the number of judged candidates with this score
     };
 
-    static constexpr std::int64_t kDense = -1;  // User::undecided once keys are given up
+    // The value of User::undecided once keys are no longer used.
+    static constexpr std::int64_t kDense = -1;
 
     std::size_t judged_count() const {
         return static_cast<std::size_t>(judged_.table.indptr[n_users_] - judged_.table.indptr[0]);
@@ -234,7 +237,7 @@ class Board {
             o = ties.end;
             value_[t] = value;
             // Judged items with higher scores are also candidates. If their number reaches the
-            // limit, `drop` gives up threshold t.
+            // limit, `drop` ends the counting for threshold t.
             reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
@@ -399,8 +402,8 @@ class Board {
     Buffer<Ties> ties_;
     Buffer<std::int64_t>
         lower_;  // per judged item: number of ties between the previous item and it
-    Buffer<std::int64_t> landed_;  // per threshold of `searched` users: candidates since the
-                                   // last flush between it and the next threshold
+    Buffer<std::int64_t> landed_;  // per threshold of `searched` users: number of candidates since
+                                   // the last flush that score between it and the next threshold
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

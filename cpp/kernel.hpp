@@ -105,7 +105,7 @@ class FactorCounts {
     Board<S, D, K> board_;
     const std::int64_t chunks_;
     const bool everybody_;
-    // If no user leaves early and all users' planes fit into a cache, flushes are rare.
+    // If no user is finished early and all users' planes fit into a cache, flushes are rare.
     const std::int64_t most_;
     const int n_planes_;
     const std::size_t user_planes_;
@@ -160,7 +160,7 @@ class ScoreCounts {
 
  private:
     Board<S> board_;
-    // Judged items that are given up are usually given up early, so check often at first, then
+    // If counting stops for a judged item, it usually stops early, so check often at first, then
     // rarely.
     const std::int64_t first_step_;
     Buffer<Int> planes_;

@@ -24,7 +24,7 @@ enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 /// How to treat a candidate whose score is NaN.
 enum class NanRule { kUndefined, kFirst, kLast };
 
-/// A limit that no rank reaches. With it, no judged item is given up.
+/// A limit that no rank reaches. With it, all judged items are counted to the end.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
 /// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a block
@@ -46,8 +46,8 @@ struct ItemFactors {
 };
 
 /// An order in which to score items, by descending upper bounds. A "place" is a position in this
-/// order. A user leaves once no later item can change the user's results. Results do not depend on
-/// the order.
+/// order. Scoring stops for a user as soon as no later item can change that user's results: the
+/// user is then "finished". Results do not depend on the order.
 struct Falling {
     const std::int32_t* items;   ///< [n_items]: the item at each place; null: index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
@@ -132,7 +132,7 @@ template <class Scores, class Real>
 struct Rank {
     Scores scores;
     Judged<Real> judged;
-    std::int64_t limit;  ///< judged items with this many candidates above are given up
+    std::int64_t limit;  ///< counting stops for judged items with this many candidates above
 };
 
 /// How to order candidates with equal scores.

@@ -25,7 +25,7 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
 /// packed.
 ///
 /// @tparam Out receives the scores. It provides
-///     leaves()              says whether users may leave before the last item
+///     leaves()              says whether users may be finished before the last item
 ///     stays(user, from)     says whether items from this place on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
 ///     next(n_chunks, last)  announces n_chunks chunks; `last` says whether they are the last
@@ -57,7 +57,8 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
         if (p.finished[u] == 0) keep(u, p.first);
     }
 
-    // If users can leave, most of them leave after a few candidates, so start with a small step.
+    // If users can be finished early, most are finished after a few candidates, so start with a
+    // small step.
     std::int64_t step = out.leaves() ? kChunk : most;
     bool users_changed = true;
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {

@@ -10,7 +10,7 @@
 
 namespace recometer {
 
-/// Some users, and their positions in a table.
+/// The given users, and their positions in a table.
 struct TableUsers {
     std::size_t n;
     const std::int64_t* places;  ///< [n]: -1 if a user is not in the table; null: user i is at i

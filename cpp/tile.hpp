@@ -24,8 +24,8 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return chunks < 1 ? 1 : chunks;
 }
 
-/// The number of items to score before the next check for users who can leave. It grows because
-/// fewer and fewer users leave.
+/// The number of items to score before the next check for finished users (see Falling). It grows
+/// because fewer and fewer users finish.
 inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
     const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
     return more < most ? more : most;

@@ -126,7 +126,7 @@ def parameters(definition: MetricDefinition) -> Iterator[str]:
         yield from parameter(definition, declared)
     if folded:
         names = ", ".join(f"`{declared.name}`" for declared in folded)
-        yield f":::{{dropdown}} Only for the numbers of other libraries: {names}"
+        yield f":::{{dropdown}} Only to reproduce other libraries' numbers: {names}"
         yield "The [convention](../conventions.md) of a library sets them if necessary.\n"
         for declared in folded:
             yield from parameter(definition, declared)

@@ -58,7 +58,7 @@ write its name, as in `rr(all)`.
 
 FOLDED = """
 <details>
-<summary>Parameters that only exist to reproduce the numbers of other libraries</summary>
+<summary>Parameters that only exist to reproduce other libraries' numbers</summary>
 
 You rarely need them yourself: a [convention](conventions.md) sets them.
 

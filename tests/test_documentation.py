@@ -103,7 +103,7 @@ def test_page_of_a_metric_shows_its_full_declaration():
     spec = importlib.util.spec_from_file_location("metric_pages", ROOT / "docs/metric_pages.py")
     pages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pages)
-    folds = "Only for the numbers of other libraries"
+    folds = "Only to reproduce other libraries' numbers"
     for name, definition in METRICS.items():
         text = pages.page(name, definition)
         visible, _, folded = text.partition("## Example")[0].partition(folds)

@@ -48,7 +48,7 @@ inline void require(bool holds, const char* message) {
 // A caller may change shared arrays after they were checked, so each call again checks all values
 // that it uses as positions.
 
-/// Check the offsets of some users' rows in an array of `n_rows` rows.
+/// Check the offsets of the given users' rows in an array of `n_rows` rows.
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
     bool falls = indptr[0] < 0;
     for (std::size_t user = 0; user < n_users; ++user) falls |= indptr[user + 1] < indptr[user];

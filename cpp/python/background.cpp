@@ -116,14 +116,14 @@ void bind_background(nb::module_& m) {
                                "Runs steps on other threads, without Python's lock.")
         .def(nb::init<>())
         .def("hash_pieces", &HeldBackground::hash_pieces, exact("data"), nb::arg("piece"),
-             exact("hashes"), "Add a call of the function of the same name as a step.")
+             exact("hashes"), "Add a call to the function of the same name as a step.")
         .def("count_items", &HeldBackground::count_items, nb::kw_only(), exact("indptr"),
              exact("items"), exact_or_none("users"), exact("counts"), exact("sums"), exact("band"),
-             exact("ranges"), "Add a call of the function of the same name as a step.")
+             exact("ranges"), "Add a call to the function of the same name as a step.")
         .def("count_in_bands", &HeldBackground::count_in_bands, nb::kw_only(), exact("indptr"),
              exact("item"), exact("counted"), exact("above"), exact("tied"), nb::arg("n_items"),
              exact("banded"), exact("band"), nb::arg("cutoff"), exact("counts"), exact("within"),
-             "Add a call of the function of the same name, after earlier steps.")
+             "Add a call to the function of the same name, after earlier steps.")
         .def("start", &HeldBackground::start, nb::arg("threads"), "Start the steps.")
         .def("wait", &HeldBackground::wait, nb::arg("seconds"),
              "Wait at most this many seconds. Return whether all steps have ended.")

@@ -34,7 +34,7 @@ Lists lists(const In1<std::int32_t>& items, const Values& scores, const In1<std:
     return {items.data(), data_or_null(scores), begin.data(), end.data()};
 }
 
-/// Check that the entries of some users' lists are items or padding.
+/// Check that each entry of the given users' lists is an item or padding.
 void require_listed(const Lists& lists, std::size_t n_users, std::int64_t n_items) {
     std::int32_t most = -1;
     for (std::size_t user = 0; user < n_users; ++user) {

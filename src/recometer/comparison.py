@@ -151,7 +151,7 @@ class Comparison(Compared, Tracked, Reported):
         return pl.DataFrame(self.data().records(), infer_schema_length=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole result as JSON-compatible Python objects."""
         return {
             "recometer": __version__,
             "models": {model.name: len(model.runs) for model in self.models},

@@ -105,7 +105,7 @@ class MissingExtraError(RecometerError, ImportError):
 
 
 class ModelError(RecometerError, RuntimeError):
-    """A function or model of the user raised an exception, which is this one's cause."""
+    """A failure of the user's function or model, whose own exception is the cause of this one."""
 
 
 class InternalError(RecometerError, RuntimeError):

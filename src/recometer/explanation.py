@@ -195,7 +195,7 @@ class Explanation(Printed):
         return Table([Column("user"), left, right, Column("differ at", ("step",))], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both sides, the steps, and the users who differ most, as plain values."""
+        """Return both sides, the steps and the users who differ most, as Python objects."""
         return {
             "left": plain(vars(self.left)),
             "right": plain(vars(self.right)),

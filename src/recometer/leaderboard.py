@@ -101,7 +101,7 @@ class Leaderboard(Tracked, Printed):
 
     @cached_property
     def rows(self) -> dict[str, dict[str, SummaryRow]]:
-        """For each model, best first, the rows of its summary by metric name."""
+        """The rows of each model's summary, by model (best first) and metric name."""
         summaries = {
             model: {row.metric: row for row in result.summary()}
             for model, result in self.results.items()
@@ -146,7 +146,7 @@ class Leaderboard(Tracked, Printed):
         return Table([MODEL, *columns(self._first.protocol)], rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole result as JSON-compatible Python objects."""
         models = {}
         for model, result in self.results.items():
             content = result.to_dict(per_user=self.with_users)
@@ -320,7 +320,7 @@ class Leaderboard(Tracked, Printed):
         return [f"protocol: {self._by_model(lambda result: describe(result.protocol))}"]
 
     def _by_model(self, fact_of: Callable[[Evaluation], Any]) -> str:
-        """Return each value with the models that have it, unless all of them do."""
+        """Return the values as text, each with its models unless all models have the same value."""
         models_by_text: dict[str, list[str]] = {}
         for model, result in self.results.items():
             value = fact_of(result)

@@ -157,7 +157,7 @@ class Table(Record):
 
         @property
         def indptr(self) -> Int64:
-            """Where the rows of each user begin: int64 [n_users + 1]."""
+            """The offsets at which the rows of each user begin: int64 [n_users + 1]."""
 
     @property
     def n_users(self) -> int:
@@ -344,7 +344,7 @@ def offsets(keep: Bool, indptr: Int64) -> Int64:
 
 
 def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
-    """Return a number for each pair of a user and an item; numbers sort like the pairs."""
+    """Return a unique key for each (user, item) pair; keys sort like the pairs."""
     numbers: Int64 = users * np.int64(n_items) + items
     return numbers
 

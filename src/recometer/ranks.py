@@ -239,7 +239,7 @@ class Ratings(Table):
         A row is relevant if its true rating is at least this number, and recommended if its
         predicted rating is at least this number. None if there is no threshold.
     repeats : bool
-        Whether rows repeat a pair of user and item; `Source.rank` merges such rows.
+        Whether rows repeat a user-item pair; `Source.rank` merges such rows.
     """
 
     ranks: Ranks

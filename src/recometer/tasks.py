@@ -424,7 +424,7 @@ def control_groups(
 
 
 def memory() -> int:
-    """Return the memory of this machine, or that of its container, in bytes."""
+    """Return the memory of this machine, or of its container, in bytes."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for group in control_groups():
         with contextlib.suppress(OSError, ValueError):  # the file is missing or says "max"

@@ -160,7 +160,7 @@ def test_audit_agrees_with_slow_audit(split, relevant_from, min_positives, min_c
 
 
 @given(split=sides(), order=st.randoms(use_true_random=False))
-def test_the_order_of_rows_does_not_matter(split, order):
+def test_audit_does_not_depend_on_the_order_of_rows(split, order):
     shuffled = [order.sample(side, len(side)) for side in split]
     assert audit(*map(frame, split)).to_dict() == audit(*map(frame, shuffled)).to_dict()
 
@@ -231,7 +231,7 @@ def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
     return interactions.filter(~held_out), interactions.filter(held_out)
 
 
-def test_a_clean_split_has_no_leakage():
+def test_clean_split_has_no_leakage():
     report = rm.audit(*clean_split())
     assert not report.leaks
     assert {finding.level for finding in report.findings} == {"fact"}
@@ -382,7 +382,7 @@ def test_leakage_of_splits_is_counted(data, who, what, settings):
             assert list(report[name].examples) == examples
 
 
-def test_a_split_is_audited_like_its_parts(tmp_path):
+def test_split_has_the_same_audit_as_its_train_and_test(tmp_path):
     train, test = clean_split()
     interactions = pl.concat([train, test])
     for data in (interactions, rm.Interactions.of(interactions), interactions.to_pandas()):
@@ -396,7 +396,7 @@ def test_a_split_is_audited_like_its_parts(tmp_path):
         rm.audit(interactions)
 
 
-def test_the_remainder_of_a_split_counts_as_train():
+def test_remainder_of_a_split_counts_as_train():
     train, test = clean_split()
     interactions = pl.concat([train, test])
     dense = np.zeros((300, 50))
@@ -490,7 +490,7 @@ def test_ids_on_one_side_only_are_refused():
     ("sides", "empty_side"),
     [(({}, {"ann": ["tea"]}), "train"), (({"ann": ["tea"]}, {"ann": []}), "test")],
 )
-def test_an_empty_side_is_refused(sides, empty_side):
+def test_empty_train_or_test_is_refused(sides, empty_side):
     with pytest.raises(rm.InputError, match=f"{empty_side} is empty"):
         rm.audit(*sides)
 

@@ -292,7 +292,7 @@ def test_lists_of_all_candidates_never_count_as_too_short() -> None:
 
 
 def test_users_in_the_wrong_order_are_detected() -> None:
-    """If the model's users are in the wrong order, items of train and test rank low."""
+    """If the model's users are in the wrong order, training and test items rank low."""
     reversed_model = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
     report = rm.check(reversed_model, TEST, train=TRAIN)
     assert (report["train_items_low"].level, report["train_items_low"].share) == ("warning", 1)

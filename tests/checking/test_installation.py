@@ -33,7 +33,7 @@ def test_stored_results_match_the_numpy_version() -> None:
     assert is_equal, "python tests/helpers/kernel_problems.py writes the file again"
 
 
-def test_a_kernel_with_wrong_counts_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_with_wrong_counts_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     right = _kernel.rank_scores
 
     def wrong(**options: Any) -> int:
@@ -49,7 +49,7 @@ def test_a_kernel_with_wrong_counts_is_detected(monkeypatch: pytest.MonkeyPatch)
     assert "WRONG" in str(report)
 
 
-def test_a_wrong_result_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_result_of_an_evaluation_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(installation.EXPECTED, "rr", 0.5)
     assert "Wrong: a known result. Please report this." in str(check_installation())
 

@@ -54,7 +54,7 @@ def evaluate_again(result: Evaluation, metric: str, protocol: str) -> float:
     return rm.evaluate(**kept_inputs, metrics=metric, protocol=protocol).mean()[metric]
 
 
-def test_the_steps_add_up_to_the_difference() -> None:
+def test_steps_lead_from_one_mean_to_the_other() -> None:
     explanation = rm.explain(evaluate(), "ndcg@3", protocol="rectools")
     assert explanation.left.mean == pytest.approx(evaluate().mean()["ndcg@3"])
     expected = evaluate(metrics="NDCG@3", protocol="rectools").mean()["NDCG@3"]

@@ -137,7 +137,7 @@ def test_undecided_gate_states_the_users_needed(compared: rm.Comparison) -> None
     assert equal.fewest_users is None
 
 
-def test_the_users_needed_decide_the_gate() -> None:
+def test_gate_is_decided_once_there_are_as_many_users_as_needed() -> None:
     generator = np.random.default_rng(5)
     old = np.clip(generator.normal(0.5, 0.2, 400), 0, 1)
     new = np.clip(old + generator.normal(0, 0.1, 400), 0, 1)
@@ -259,7 +259,7 @@ def test_invalid_gates_are_refused(
         compared.gate(gate, undecided)  # type: ignore[arg-type]
 
 
-def test_a_gate_needs_a_baseline(compared: rm.Comparison) -> None:
+def test_gate_without_a_baseline_is_refused(compared: rm.Comparison) -> None:
     models = {model.name: model.first for model in compared.models}
     with pytest.raises(rm.InputError, match="Hint: baseline= names"):
         rm.compare(models).gate("rr >= 0")

@@ -73,7 +73,7 @@ def test_error_of_a_ratio_of_sums_follows_the_delta_method() -> None:
     assert statistics.error == pytest.approx(np.sqrt(sum(squares)))
 
 
-def test_the_rule_average_weights_the_means() -> None:
+def test_means_are_weighted_according_to_the_average_rule() -> None:
     protocol = rm.Protocol(average="relevant")
     numbers = RANDOM.integers(1, 9, 120), RANDOM.integers(1, 9, 90)
     models = {
@@ -241,7 +241,7 @@ def test_variances_of_errors_over_rows_add_up() -> None:
     assert (row.high - row.low) / 2 == pytest.approx(np.hypot(*arms), rel=0.05)
 
 
-def test_the_report_has_no_changes_of_single_users(tmp_path: Path) -> None:
+def test_report_does_not_show_changes_of_single_users(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     compared(ONE, TWO).report(path)
     page = path.read_text(encoding="utf-8")
@@ -251,7 +251,7 @@ def test_the_report_has_no_changes_of_single_users(tmp_path: Path) -> None:
     assert "better off with" not in page
 
 
-def test_the_command_line_compares_groups(tmp_path: Path) -> None:
+def test_compare_command_accepts_different_users(tmp_path: Path) -> None:
     paths = []
     for name, group_result in (("new", group(ONE)), ("old", group(TWO, 500))):
         paths.append(str(tmp_path / f"{name}.parquet"))

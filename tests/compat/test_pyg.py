@@ -87,7 +87,7 @@ def test_repeated_edge_counts_once_with_a_padded_list() -> None:
         weighted.update(lists, edges, np.array([0.5, 1.0, 1.0]))
 
 
-def test_a_collection_is_a_mapping() -> None:
+def test_collection_behaves_like_a_mapping() -> None:
     metrics = collection()
     assert list(metrics) == list(metrics.keys()) == list(PRINTED)
     assert len(metrics) == len(metrics.values()) == len(metrics.items())

@@ -215,7 +215,7 @@ def test_structured_arrays_are_read_like_frames(records) -> None:
     assert len(parts.train) + len(parts.test) == 3
 
 
-def test_records_without_values_cause_a_warning_like_frames() -> None:
+def test_unread_field_of_a_structured_array_causes_a_warning() -> None:
     plays = RECORDS.astype([("user_id", "i4"), ("item_id", "i8"), ("minutes", "f4")])
     with pytest.warns(rm.DataWarning, match="'minutes' is not read"):
         rm.Interactions.of(plays)

@@ -250,7 +250,7 @@ def keys(ids):
     return user_keys(as_ids(ids, "ids"), len(ids)).tolist()
 
 
-def test_user_keys_of_integers_are_their_values():
+def test_integer_ids_are_their_own_user_keys():
     assert keys([3, -1, 2**62]) == [3, 2**64 - 1, 2**62]
     assert keys([2**64 - 1]) == [2**64 - 1]
     assert keys([2**64 + 5, -1]) == [5, 2**64 - 1]
@@ -273,7 +273,7 @@ def test_user_keys_are_the_same_in_every_process():
     assert process.stdout.strip() == str(keys(["a"])[0]), process.stderr
 
 
-def test_user_keys_need_one_id_per_user():
+def test_user_keys_with_a_wrong_number_of_ids_are_refused():
     with pytest.raises(InputError, match="There are 3 users, but 2 user ids"):
         user_keys(as_ids([1, 2], "ids"), 3)
 

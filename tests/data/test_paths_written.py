@@ -1,4 +1,4 @@
-"""Tests that output is written completely, or leaves the earlier file unchanged."""
+"""Tests that output is written completely, or leaves an existing file unchanged."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def scores_without_some_users(share):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_tenth_of_users_can_be_unknown_without_a_warning():
+def test_warning_about_unknown_users_needs_more_than_a_tenth():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(scores_without_some_users(0.1), TEST)

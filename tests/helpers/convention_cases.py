@@ -1,7 +1,7 @@
-"""Recorded calls of other libraries, and the calls of recometer that must reproduce them.
+"""Recorded calls to other libraries, and the calls to recometer that must reproduce them.
 
-A record is the output of a library's call on the shared cases. An `Ask` is the call of
-`recometer.evaluate` that must return the same value.
+A record is the output of a call to another library with one of the shared cases as input. An `Ask`
+is the call to `recometer.evaluate` that must return the same value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def number(value: Any) -> float | None:
 
 @dataclasses.dataclass(frozen=True)
 class Ask:
-    """A call of `evaluate`.
+    """A call to `evaluate`.
 
     `source` and `test` name data that the methods of `Cases` make.
     """

@@ -160,7 +160,7 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def solved() -> Iterator[Call]:
-    """Yield the problems with their arrays before and after a call of the twin."""
+    """Yield the problems with their arrays before and after a call to the twin."""
     for name, arguments in problems():
         after = {
             key: value.copy() for key, value in arguments.items() if isinstance(value, np.ndarray)

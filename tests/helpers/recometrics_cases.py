@@ -1,4 +1,4 @@
-"""Random calls of recometrics, for tests of the functions that replace it."""
+"""Random calls to recometrics, for tests of the functions that replace it."""
 
 from __future__ import annotations
 

@@ -95,13 +95,13 @@ def test_all_trials_end_without_pruning(optuna):
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
 
 
-def test_a_study_with_the_wrong_direction_is_rejected(optuna):
+def test_study_with_the_wrong_direction_is_rejected(optuna):
     study = optuna.create_study(direction="minimize")
     with pytest.raises(InputError, match='direction="maximize"'):
         report(study.ask(), evaluate_epoch(0.5, 0), "ndcg@10", 0)
 
 
-def test_a_fixed_trial_reports_nothing(optuna):
+def test_report_on_a_fixed_trial_returns_the_lower_end(optuna):
     result = evaluate_epoch(0.5, 0)
     trial = optuna.trial.FixedTrial({"quality": 0.5})
     assert report(trial, result, "ndcg@10", 0) == result.interval("ndcg@10").low
@@ -115,7 +115,7 @@ def test_foreign_reports_are_rejected(optuna):
         trial.should_prune()
 
 
-def test_a_trial_without_a_value_is_pruned(optuna):
+def test_trial_with_an_undefined_value_is_pruned(optuna):
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
     undefined = evaluation({"ndcg@10": [np.nan, np.nan]})
     with pytest.raises(optuna.TrialPruned):

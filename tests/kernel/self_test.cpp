@@ -76,7 +76,7 @@ template <class Real>
 std::vector<Real> factors(Draws& draw, std::size_t n) {
     std::vector<Real> values(n * kFactors);
     for (Real& value : values) value = static_cast<Real>(draw.real());
-    // Equal rows have equal scores.
+    // Copy every third row from an earlier one, so that some scores are tied.
     for (std::size_t row = 2; row < n; row += 3) {
         std::memcpy(&values[row * kFactors], &values[(row - 2) * kFactors],
                     kFactors * sizeof(Real));

@@ -1,4 +1,4 @@
-"""Concurrent calls of native functions return the same results as sequential calls.
+"""Concurrent calls to native functions return the same results as sequential calls.
 
 Under ThreadSanitizer (`.ci/check_sanitizers`), these tests show that no two calls write to the same
 memory.

@@ -165,7 +165,7 @@ RATINGS = pl.DataFrame(
 
 
 def as_files(tmp_path: Path) -> Iterator[Any]:
-    """Yield the same rows as every form of data that can repeat a pair of user and item."""
+    """Yield the same rows in every form of data that can repeat a user-item pair."""
     yield RATINGS
     yield RATINGS.to_pandas()
     yield RATINGS.to_arrow()

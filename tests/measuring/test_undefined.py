@@ -287,7 +287,7 @@ def test_blocks_contain_each_user_once_and_few_judged_items(monkeypatch):
     assert blocks == [range(2), range(2, 3), range(3, 4), range(4, 7), range(7, 9)]
 
 
-def test_threads_share_blocks_without_output(monkeypatch, capfd):
+def test_threads_compute_the_same_values_without_printing(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
     users, metrics = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
     one_thread, two_threads = (

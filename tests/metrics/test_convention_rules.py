@@ -758,10 +758,11 @@ def test_error_quotes_an_invalid_cutoff_as_written(protocol, name, printed):
 
 
 @pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
-def test_implicit_defects_reject_auc_with_unlisted_relevant_items() -> None:
+def test_implicit_defects_reject_auc_of_incomplete_lists() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     complete_lists = rm.Lists({"a": [1, 2, 0, 3]})
-    # No item after the last place could change this value.
+    # With K above the number of items, implicit counts the first item again; this cannot change the
+    # value, because the list contains every item.
     assert rm.evaluate(complete_lists, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):

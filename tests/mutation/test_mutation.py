@@ -69,7 +69,7 @@ def test_every_mutant_has_one_mistake() -> None:
 
 
 @pytest.mark.parametrize("path", ["ties.py", "metrics/ranked/graded.py", "stats/saddlepoint.py"])
-def test_every_mutant_is_valid_code_that_differs(path: str) -> None:
+def test_every_mutant_is_valid_and_differs_from_the_source(path: str) -> None:
     source = (PACKAGE / path).read_text("utf-8")
     tree = ast.dump(ast.parse(source))
     all_mutants = mutants.mutants_of(source)

@@ -251,7 +251,7 @@ def test_lists_of_results_from_files_come_from_sources(
         loaded.report(lists={"bpt": lists["bpr"]})
 
 
-def test_users_can_be_chosen(comparison: rm.Comparison) -> None:
+def test_report_shows_the_requested_users(comparison: rm.Comparison) -> None:
     inspector = comparison.report(users=["user 07"], n_users=1).model.inspector
     assert inspector is not None
     assert inspector.users[0].id == "user 07"

@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Matrix]:
-    """Return scores with many ties, train with items of falling popularity, and test."""
+    """Return scores with many ties, training data with items of falling popularity, and test."""
     rng = np.random.default_rng(3)
     popular = np.linspace(0.8, 0.02, N_ITEMS)
     train = rng.random((N_USERS, N_ITEMS)) < popular
@@ -84,8 +84,8 @@ def test_items_missing_from_the_source_or_train_are_counted() -> None:
     with pytest.warns(rm.DataWarning, match="repeat an item"):
         result = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
     assert result is not None
-    # Of the rows of train, item a accounts for the first half, b for the next third, and c for
-    # the last sixth.
+    # Item a accounts for the first half of the training rows, b for the next third, and c for the
+    # last sixth.
     assert result.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
     np.testing.assert_array_equal(
         result.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]

@@ -688,7 +688,7 @@ def case_of_negatives(n_users=40, n_items=60, n=20):
     return scores, test, np.array(negatives)
 
 
-def test_candidates_without_test_items_cause_a_warning_and_negatives_add_them():
+def test_candidates_without_test_items_cause_a_warning_unless_they_are_negatives():
     scores, test, negatives = case_of_negatives()
     labels = test.copy()
     np.put_along_axis(labels, negatives, 1, axis=1)

@@ -1,4 +1,4 @@
-"""Tests that processing long columns in blocks equals a single call of NumPy."""
+"""Tests that processing long columns in blocks gives the same result as a single call to NumPy."""
 
 from __future__ import annotations
 

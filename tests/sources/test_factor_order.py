@@ -150,7 +150,7 @@ def test_no_score_exceeds_its_bound(seed, kinds, bias, dtype, n_factors, aligned
 
 
 def test_users_finish_early_if_lengths_fall(monkeypatch):
-    """Finish all users in one call of the kernel, for ranks and for lists."""
+    """Finish all users in one call to the kernel, for ranks and for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)

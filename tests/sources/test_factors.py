@@ -320,7 +320,7 @@ def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     assert first["precision@2"].tolist() == together["precision@2"].tolist() == [1]
 
 
-def test_messages_name_ids_of_test_and_train_that_do_not_match():
+def test_messages_name_unmatched_ids_in_test_and_train():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **FOUR_ITEMS)
     with pytest.warns(DataWarning, match="train has none of the 1 test users.*'U'.*'u'"):
         rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")

@@ -526,7 +526,7 @@ def test_unsupported_signatures_of_recommend_are_refused(recommend, message):
         (lambda users, k: 1 / 0, ModelError, "raised ZeroDivisionError: division by zero"),
     ],
 )
-def test_unreadable_answers_of_recommend_are_refused(answer, error, message):
+def test_invalid_output_of_recommend_is_refused(answer, error, message):
     model = of("their.library", "Model", recommend=staticmethod(answer))
     with pytest.raises(error, match=message):
         rm.evaluate(model, TEST, metrics="ndcg@5")

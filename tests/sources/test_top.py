@@ -40,7 +40,7 @@ class Case:
         self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
         users = [f"user {i}" for i in range(self.n_users + 1)]
         items = [f"item {i}" for i in range(self.n_items + 1)]
-        # The sources must know at least one item of test and one of train.
+        # The sources must know at least one test item and one training item.
         self.test = {user: self.sample(items) for user in users}
         self.test[self.user_ids[0]] = [self.item_ids[0]]
         self.train = {user: self.sample(items, 0.2) for user in users}

@@ -13,7 +13,7 @@ pytestmark = [*MARKS, pytest.mark.parametrize("spark", ["classic"], indirect=Tru
 METRICS = "ndcg@5 overlap@5 unexpectedness@5 serendipity@5 rbo@5"
 
 
-def test_a_baseline_is_read_as_on_one_machine(table):
+def test_spark_baseline_gives_the_same_result_as_a_local_baseline(table):
     users, items, test, train, rng = data(seed=8)
     source, local = both_factors(table, rng, "float64", users, items, slice(4, None))
     items_of_lists = [[items[n] for n in rng.permutation(len(items))[:9]] for _ in users[:50]]

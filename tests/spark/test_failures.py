@@ -56,7 +56,7 @@ def test_results_do_not_change_if_a_worker_dies(table, monkeypatch, tmp_path):
     assert sorted(os.listdir(marks)) == ["0", "1"]
 
 
-def test_a_user_with_too_many_rows_is_refused_before_the_rows_reach_a_worker(table, monkeypatch):
+def test_user_with_too_many_rows_is_refused_before_they_reach_a_worker(table, monkeypatch):
     monkeypatch.setattr(tables, "MOST_ROWS", 30)
     rows = {"user": ["a"] * 40 + ["b"] * 3, "item": [f"i{n}" for n in range(43)]}
     frame = table(rows, "user string, item string")

@@ -45,7 +45,7 @@ def test_positions_are_not_mistaken_for_ids(table):
     test_from_zero = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, from_one, zero), test_from_zero, metrics="rr")
-    # The ids of test begin at 0, but user 0 is missing.
+    # The user ids begin at 0, but user 0 has no test rows.
     test_without_user_0 = table({"user": zero[1:], "item": BEST[1:, 1]}, IDS)
     assert rs.evaluate(ranked(table, zero, zero), test_without_user_0, metrics="rr").mean() == {
         "rr": 0.5

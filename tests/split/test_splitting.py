@@ -1171,8 +1171,8 @@ def test_iso_8601_strings_are_read_as_dates(kind, tmp_path):
 def test_time_of_a_split_can_be_chosen_by_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # For a share of 0.7, the time is that of the eighth interaction, which is 4. Two other
-    # interactions also have this time.
+    # For a share of 0.7, the data are split at the time of the eighth interaction: 4. Two other
+    # interactions have the same time.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         result = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]

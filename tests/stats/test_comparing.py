@@ -74,7 +74,7 @@ def test_p_equals_enumeration_of_all_sign_assignments(kind: str, n: int) -> None
 
 
 @pytest.mark.parametrize("kind", ["continuous", "normal", "a far value"])
-def test_the_saddlepoint_approximation_is_close_to_enumeration(
+def test_saddlepoint_approximation_is_close_to_enumeration(
     monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr("recometer.stats.tests.ENUMERATED_UP_TO", 0)
@@ -250,7 +250,7 @@ def test_p_does_not_depend_on_the_unit_of_the_values(test) -> None:
     assert tiny.p_value == pytest.approx(compare(first, second, test=test).test.p_value, rel=1e-6)
 
 
-def test_the_sign_test_is_binomial() -> None:
+def test_sign_test_matches_the_binomial_test_of_scipy() -> None:
     first, second = models(200, gain=0.1)
     result = compare(first, second, test="sign")
     better, worse = int((first > second).sum()), int((first < second).sum())
@@ -292,7 +292,7 @@ def test_gaffkes_interval_needs_a_range(bounds: tuple[float, float]) -> None:
     assert compare(np.ones(4), np.ones(4), bounds=bounds).interval.method == "randomisation"
 
 
-def test_the_relative_difference_is_the_ratio_of_means() -> None:
+def test_relative_difference_is_the_ratio_of_means_minus_1() -> None:
     first, second = models(200, gain=0.1)
     result = compare(first, second)
     assert result.relative == pytest.approx(first.mean() / second.mean() - 1)
@@ -500,7 +500,7 @@ def test_constant_differences_have_an_exact_bound_or_a_note() -> None:
     assert "p cannot fall below 0.0625" in unknown.interval.note
 
 
-def test_a_baseline_of_zeros_has_no_relative_difference() -> None:
+def test_relative_difference_is_undefined_for_a_baseline_of_zeros() -> None:
     result = compare([0.5, 0.1, 0.2], [0.0, 0.0, 0.0])
     assert np.isnan(result.relative)
     assert "not above 0" in result.relative_interval.note
@@ -601,7 +601,7 @@ def test_common_unit_is_found_unless_it_is_too_small(
     assert (None if common_multiples is None else common_multiples.tolist()) == multiples
 
 
-def test_consistent_moves_the_end_that_contradicts_p() -> None:
+def test_consistent_moves_an_end_of_the_interval_if_it_contradicts_p() -> None:
     def moved(low: float, high: float, p: float) -> Interval:
         return consistent(Interval(low, high, "randomisation", 0.95, 9), p)
 

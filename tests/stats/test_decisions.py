@@ -303,7 +303,7 @@ def test_equivalence_of_few_differing_users_uses_gaffkes_interval() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_the_range_of_normal_numbers_matches_scipy(n: int) -> None:
+def test_studentised_range_matches_scipy(n: int) -> None:
     distances = np.array([0.5, 2.0, 3.5, 5.0])
     expected = scipy.stats.studentized_range.sf(distances, n, np.inf)
     np.testing.assert_allclose(normal_range_tail(distances, n), expected, rtol=1e-5)

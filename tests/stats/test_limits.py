@@ -177,7 +177,7 @@ def test_p_is_1_if_the_mean_is_nearly_0() -> None:
 
 
 @pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
-def test_the_interval_at_level_p_ends_at_the_margin(margin: float) -> None:
+def test_interval_at_level_p_ends_at_the_margin(margin: float) -> None:
     """With few differing users, p is the level at which Gaffke's interval ends at the margin."""
     differences = np.zeros(400)
     differences[:4] = [1.0, -0.5, 0.75, 0.1]
@@ -193,14 +193,14 @@ def test_the_interval_at_level_p_ends_at_the_margin(margin: float) -> None:
 
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("test", ["t", "randomisation"])
-def test_a_mean_beyond_the_margin_speaks_against_equivalence(
+def test_mean_beyond_the_margin_has_an_equivalence_p_value_near_1(
     sign: int, test: Literal["t", "randomisation"]
 ) -> None:
     differences = 0.5 + np.random.default_rng(9).normal(0, 0.1, 60)
     assert 0.999 < equivalence(sign * differences, 0.2, test=test).p_value <= 1
 
 
-def test_the_variance_between_folds_follows_dersimonian_and_laird() -> None:
+def test_variance_between_folds_follows_dersimonian_and_laird() -> None:
     generator = np.random.default_rng(10)
     folds = [generator.normal(mean, 0.3, 20) for mean in (-0.1, 0.0, 0.05, 0.15)]
     means, weights = [fold.mean() for fold in folds], [20 / fold.var(ddof=1) for fold in folds]

@@ -135,7 +135,7 @@ RESAMPLED = {
 
 
 @pytest.mark.parametrize(("n", "method"), RESAMPLED)
-def test_the_bootstrap_matches_scipys_with_a_million_resamples(n: int, method: str) -> None:
+def test_bootstrap_matches_scipy_with_a_million_resamples(n: int, method: str) -> None:
     expected = RESAMPLED[n, method]
     result = interval(sparse(n), method.lower())
     assert result.method == method.lower()
@@ -416,7 +416,7 @@ def test_extreme_units_do_not_change_intervals(unit):
         np.testing.assert_allclose(np.array(interval(values * unit, kind)[:2]) / unit, expected)
 
 
-def test_an_interval_is_a_pair_of_ends() -> None:
+def test_interval_behaves_like_a_tuple_of_its_ends() -> None:
     result = interval([0.5, 0.25, 1.0], bounds=UNIT)
     assert tuple(result) == (result[0], result[1]) == (result.low, result[-1])
     assert len(result) == 2

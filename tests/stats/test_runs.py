@@ -89,7 +89,7 @@ def test_intervals_over_users_and_runs_cover_the_mean(compared: bool) -> None:
     assert np.mean(of_users) < np.mean(covered)
 
 
-def test_a_difference_over_runs_pairs_users() -> None:
+def test_comparison_over_runs_pairs_users() -> None:
     generator = np.random.default_rng(5)
     user = generator.normal(0, 0.5, (300, 1))
     first = 0.02 + user + generator.normal(0, 0.02, (300, 3))
@@ -178,7 +178,7 @@ def test_intervals_over_folds_match_hartung_and_knapps_formula(spread: float) ->
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
-def test_the_interval_of_folds_at_level_p_ends_at_0(shift: float) -> None:
+def test_interval_over_folds_at_level_p_ends_at_0(shift: float) -> None:
     generator = np.random.default_rng(8)
     folds = [generator.normal(mean + shift, 0.1, 30) for mean in (-0.1, 0.02, 0.05, 0.1)]
     p = over_folds(folds).p_value

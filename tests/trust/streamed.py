@@ -4,7 +4,7 @@ The numbers take 3 GiB in the dtype in which the kernel reads them: float16 is c
 and if users or items are float64, both are converted to float64.
 
 The script prints how many bytes of anonymous memory the evaluation took, and whether the values
-equal those of an evaluation in memory. `test_streamed.py` runs it.
+equal the results of an evaluation in memory. `test_streamed.py` runs it.
 """
 
 import json

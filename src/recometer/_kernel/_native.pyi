@@ -499,7 +499,7 @@ class Background:
     def hash_pieces(
         self, data: NDArray[numpy.uint8], piece: int, hashes: NDArray[numpy.uint64]
     ) -> None:
-        """Add a call of the function of the same name as a step."""
+        """Add a call to the function of the same name as a step."""
 
     def count_items(
         self,
@@ -512,7 +512,7 @@ class Background:
         band: NDArray[numpy.int8],
         ranges: NDArray[numpy.int64],
     ) -> None:
-        """Add a call of the function of the same name as a step."""
+        """Add a call to the function of the same name as a step."""
 
     def count_in_bands(
         self,
@@ -529,7 +529,7 @@ class Background:
         counts: NDArray[numpy.int32],
         within: NDArray[numpy.float32],
     ) -> None:
-        """Add a call of the function of the same name, after earlier steps."""
+        """Add a call to the function of the same name, after earlier steps."""
 
     def start(self, threads: int) -> None:
         """Start the steps."""

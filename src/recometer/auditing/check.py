@@ -80,8 +80,8 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test.
 
-    Rows that repeat a pair of user and item are merged first, as by `Interactions.of`. All other
-    numbers count distinct pairs, each at its latest time. Only users with test interactions are
+    Rows that repeat a user-item pair are merged first, as by `Interactions.of`. All other numbers
+    count distinct pairs, each at its latest time. Only users with test interactions are
     test users. Every item in train or test could be recommended to any user without a training
     interaction with it. Times are compared without conversion; equal times are not leakage.
 

@@ -79,7 +79,7 @@ class Facts:
 
 
 class Whole(NamedTuple):
-    """What the facts about a block of users depend on, apart from its rows.
+    """Facts about the whole split, which the facts about each block of users depend on.
 
     `ends` holds the newest training time and the oldest test time, or is None if either side has no
     times.

@@ -68,7 +68,10 @@ class Finding:
         return "not checked" if self.count is None else f"{self.count:,} of {self.total:,}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON); ids of other types become strings."""
+        """Return the finding as JSON-compatible Python objects.
+
+        Ids of types that JSON does not support become strings.
+        """
         values = {name: getattr(self, name) for name in FIELDS}
         values["examples"] = [_plain(example) for example in self.examples]
         return {**values, "statistics": dict(self.statistics)}
@@ -167,7 +170,7 @@ class Findings(Printed):
         return by_name[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole result as JSON-compatible Python objects."""
         attributes = {name: getattr(self, name) for name in self.plain}
         findings = [finding.to_dict() for finding in self.findings]
         return {"recometer": __version__, **attributes, "findings": findings}

@@ -106,7 +106,7 @@ def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
 
     This is the sweep operator, a block at a time (Goodnight 1979, "A tutorial on the SWEEP
     operator", The American Statistician 33(3)). It is as fast as LAPACK's inverse, but needs no
-    second matrix, and its steps are so short that Ctrl-C takes effect.
+    second matrix, and its steps are so short that Ctrl-C takes effect promptly.
     """
     size = len(matrix)
     starts = range(0, size, BLOCK)

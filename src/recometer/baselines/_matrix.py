@@ -56,7 +56,7 @@ def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
 def fitted(
     fit: Callable[[Ticker], Fitted], work: float, name: str, progress: bool | None
 ) -> Fitted:
-    """Fit a model on a separate thread, so that a bar is shown and Ctrl-C takes effect.
+    """Fit a model on a separate thread, so that a progress bar is shown and Ctrl-C takes effect.
 
     Parameters
     ----------

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """The arguments of `check`, and the answers of the source.
+    """The arguments of `check`, and the lists and ranks that the source returns.
 
     `given` holds the arguments as `evaluate` reads them, but only the users to check; `whole` is
-    the test set with all users. `again` is the same source, or the lists from a second call of a
+    the test set with all users. `again` is the same source, or the lists from a second call to a
     model. `k` is the number of places of each list to check.
     """
 

@@ -23,7 +23,7 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls of the kernel, with the results of a slow NumPy version (see
+# Calls to the kernel, with the results of a slow NumPy version (see
 # tests/helpers/kernel_problems.py).
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
 # The kernel functions that are compiled separately for each instruction set.
@@ -69,7 +69,7 @@ class Installation(Printed):
         return all(line.works for line in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole result as JSON-compatible Python objects."""
         return {"works": self.works, "lines": self.table().records()}
 
     def table(self) -> Table:

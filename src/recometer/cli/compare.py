@@ -48,7 +48,7 @@ class WithGates(Shown):
         return self.report.data()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the gates and the comparison as plain values (for JSON)."""
+        """Return the gates and the comparison as JSON-compatible Python objects."""
         return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
 
 

@@ -191,7 +191,7 @@ class GateReport(Printed):
         return Table(columns, rows, notes, self.said)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole result as JSON-compatible Python objects."""
         return {
             "verdict": self.verdict,
             "undecided": self.undecided,

@@ -43,7 +43,7 @@ Bounds = tuple[float, float]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Options:
-    """How models are compared; see `recometer.compare`."""
+    """The options of a comparison; see `recometer.compare`."""
 
     test: Test
     confidence: float
@@ -185,7 +185,7 @@ class Paired(Resolved):
         return np.column_stack(self.users.runs(self.model, self.metric))
 
     def among(self, chosen: Bool) -> Paired:
-        """Return the model on the metric for only some users."""
+        """Return the model on the metric for only the given users."""
         clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
         weights = None if self.weights is None else self.weights[chosen]
         if clusters is not None:

@@ -1,4 +1,4 @@
-"""What all drop-ins share: evaluation under a convention, generated functions and checks."""
+"""Code shared by all drop-ins: evaluation under a convention, generated functions and checks."""
 
 from __future__ import annotations
 

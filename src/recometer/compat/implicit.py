@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 METRICS = ("precision", "map", "ndcg", "auc")
-USERS_PER_CALL = 1000  # users per call of recommend, as in implicit
+USERS_PER_CALL = 1000  # users per call to recommend, as in implicit
 
 
 def ranking_metrics_at_k(

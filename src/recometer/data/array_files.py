@@ -118,7 +118,7 @@ class MappedFiles:
     """Files that are mapped into memory as arrays, and that must not change.
 
     If a file becomes shorter, the system kills a process that reads beyond its end. A ``with``
-    block checks for changes when it begins and ends, and in each call of `check`. A check takes a
+    block checks for changes when it begins and ends, and in each call to `check`. A check takes a
     few microseconds per file, and no time for arrays in memory.
     """
 

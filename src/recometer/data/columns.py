@@ -191,7 +191,7 @@ class Columns(NamedTuple):
     time: str | None
 
     def to_dict(self) -> dict[str, str | list[str] | None]:
-        """Return the names as plain values (for JSON)."""
+        """Return the names as JSON-compatible Python objects."""
         user = list(self.user.parts) if isinstance(self.user, ColumnPair) else self.user
         return {**self._asdict(), "user": user}
 
@@ -214,7 +214,7 @@ def find_columns(
     Parameters
     ----------
     names
-        The columns that exist.
+        The names of all columns.
     user, item, value, time : str or None or False
         The requested column. None selects the only column with a common name, such as ``user_id``,
         ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). Names that usually
@@ -252,7 +252,7 @@ def choose_columns(
     Parameters
     ----------
     names
-        The columns that exist.
+        The names of all columns.
     wanted
         For each meaning (a key of `KINDS`), the option that the user passed: a name, None, or False
         for no column.

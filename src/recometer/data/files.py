@@ -619,7 +619,7 @@ def _not_one_table(path: pathlib.Path, reason: str) -> FileError:
 
 
 def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
-    """Read some columns of a table that `scan` returned.
+    """Read the named columns of a table that `scan` returned.
 
     Raises
     ------

@@ -36,7 +36,7 @@ def _remember() -> None:
 
 
 def _forget() -> None:
-    """In the child, record that the threads are lost."""
+    """Record, in the child process, that the threads are lost."""
     global _lost  # noqa: PLW0603  # one value per process
     _lost = _about_to_lose
 

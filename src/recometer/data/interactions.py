@@ -75,7 +75,7 @@ class Interactions:
     item_ids : int64, uint64 or object [n_items], or None
         As `user_ids`, but for items.
     duplicates : int
-        The number of rows that were merged because they repeat a pair of user and item.
+        The number of rows that were merged because they repeat a user-item pair.
     copies : int64 [n] or None
         The number of rows of the data that were merged into each interaction. None means one row
         each. The rule `repeated_test` reads it.
@@ -170,8 +170,8 @@ class Interactions:
         `n_items`: then they are positions. Users and items of matrices and of an edge_index are
         positions; pass `user_ids` and `item_ids` to give them ids. The data are not changed.
 
-        If rows repeat a pair of user and item, their values are added up and the latest time is
-        kept. A `DataWarning` counts these rows.
+        If rows repeat a user-item pair, their values are added up and the latest time is kept. A
+        `DataWarning` counts these rows.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class Interactions:
         return matrix
 
     def select_users(self, positions: npt.ArrayLike) -> Interactions:
-        """Return the interactions of some users, with all items.
+        """Return the interactions of the given users, with all items.
 
         Parameters
         ----------
@@ -619,7 +619,7 @@ def order_of_pairs(
     n_parts = min(-(-len(users) // ROWS_PER_TASK), MOST_PARTS, n_users)
     if n_parts == 1:
         return _order(users, items, n_items, n_users)
-    # Sort in parts, so that several threads share the work and Ctrl-C takes effect soon. Use
+    # Sort in parts, so that several threads share the work and Ctrl-C takes effect promptly. Use
     # 16-bit part numbers, because NumPy sorts these in one pass per byte.
     part = (users * n_parts // n_users).astype(np.uint16)
     order = np.argsort(part, kind="stable")

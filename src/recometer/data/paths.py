@@ -163,7 +163,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely, or leave an earlier file unchanged.
+    """Write a file completely, or leave an existing file unchanged.
 
     Pipes and devices are written to; see `is_replaced`.
 

@@ -366,7 +366,7 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
-    """Return the positions of some users, passed as positions or as a mask of all users.
+    """Return the positions of the given users, passed as positions or as a mask of all users.
 
     Raises
     ------

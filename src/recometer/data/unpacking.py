@@ -159,7 +159,7 @@ PAGE_SIZE, DATA, DATA_2, N_VALUES = 3, 5, 8, 1
 
 
 def n_values(file: BinaryIO, columns: Collection[str]) -> int:
-    """Return the number of values in the pages of some columns, including entries of lists.
+    """Return the number of values in the pages of the given columns, including entries of lists.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def n_values(file: BinaryIO, columns: Collection[str]) -> int:
 
 
 def _chunks(file: BinaryIO, columns: Collection[str]) -> Iterator[Mapping[int, Any]]:
-    """Yield the descriptions of the column chunks of some columns."""
+    """Yield the descriptions of the column chunks of the given columns."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 8, 0))
     last = file.read()

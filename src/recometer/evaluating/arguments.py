@@ -255,7 +255,8 @@ class Arguments:
     chance: bool
     as_given: Mapping[str, Any]  # arguments as passed, for repeating the evaluation
     by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
-    popularity: Popularity | None = None  # from all training data, if `train` has only some users
+    # Computed from all training data, if `train` has only some users.
+    popularity: Popularity | None = None
     expects_unknown: bool = False  # whether test users are expected to be unknown
     some_users: bool = False  # whether test is one of several blocks of users
 

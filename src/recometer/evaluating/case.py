@@ -59,7 +59,7 @@ class Case:
 
     @cached_property
     def requirements(self) -> Requirements:
-        """What the metrics need under the rules."""
+        """The data that the metrics need under the rules."""
         return requirements_of(self.sides.metrics, self.protocol)
 
     def check_ids(self) -> None:

@@ -22,7 +22,7 @@ MOST_KEPT = 64
 
 
 class Requirements(NamedTuple):
-    """What metrics read and need under the rules; cached by `requirements_of`."""
+    """The data that metrics read and need under the rules; cached by `requirements_of`."""
 
     of_rankings: tuple[Metric, ...]  # metrics that read ranks or ratings
     of_ratings: tuple[Metric, ...]

@@ -85,7 +85,7 @@ class Sides:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
-    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # keyed by rules
     # The first evaluation fills in the fingerprints of `arrays`, and the `Counts` from train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
@@ -233,7 +233,7 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
 
 
 def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return test data with one row per pair of user and item, whose value follows the rules.
+    """Return test data with one row per user-item pair, whose value follows the rules.
 
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
     `repeated_test` decides; by default, values are added up unless the user set a threshold.

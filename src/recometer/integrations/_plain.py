@@ -35,7 +35,7 @@ class _Plain(pickle.Unpickler):
 
 
 def loads(text: bytes) -> Any:
-    """Return plain values that `pickle.dumps` wrote.
+    """Load a pickle that contains only plain values, such as numbers, strings and lists.
 
     Raises
     ------

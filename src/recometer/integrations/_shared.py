@@ -1,4 +1,4 @@
-"""What integrations share: checks of arguments, and the names of metrics in loggers."""
+"""Code shared by the integrations: checks of arguments, and the names of metrics in loggers."""
 
 from __future__ import annotations
 

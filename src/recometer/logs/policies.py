@@ -1,4 +1,4 @@
-"""What a policy would have done on each impression: its probabilities and predicted rewards."""
+"""The probabilities and predicted rewards of a policy's choices on each impression of a log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 
 
 class Policy(NamedTuple):
-    """A policy on the impressions of a log: float64 [n] each, or None if it is not known."""
+    """Numbers about a policy, one for each impression of a log: float64 [n], or None if unknown."""
 
     probability: Float64  # the probability of the logged item
     predicted: Float64 | None = None  # the predicted reward of the logged item

@@ -299,7 +299,7 @@ class PolicyValues(Printed):
     confidence: float
     rows: tuple[PairRow, ...] = ()
     baseline: str | None = None
-    # A comparison of models also has these, which gates read.
+    # Gates read these attributes, because comparisons of models have them.
     models: ClassVar = ()
     known_users: ClassVar = None
     sample_ratio: ClassVar = None
@@ -327,7 +327,7 @@ class PolicyValues(Printed):
         """Return the values with the differences of all pairs of policies, over the same users.
 
         The difference of two estimates is the mean of the differences of the users' linearised
-        values; its interval is Student's, and p that of the paired t test. Over the comparisons on
+        values; its interval is Student's, and p is from the paired t test. Over the comparisons on
         the first estimator, p is adjusted by Holm's method.
 
         Parameters
@@ -458,7 +458,7 @@ class PolicyValues(Printed):
         return remarks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole result as JSON-compatible Python objects."""
         table = self.values_table()
         content = {
             "weights": self.weights_table().records(),

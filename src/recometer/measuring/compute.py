@@ -36,7 +36,7 @@ class Together(typing.Protocol):
         """The work for one value: the number of places in lists, or of rows."""
 
     def users(self, chosen: Int64) -> Together:
-        """Return the data of only some users."""
+        """Return the data of only the given users."""
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return each metric's value for all users together: float64 [n_metrics].
@@ -57,7 +57,7 @@ class Variant(NamedTuple):
     over_users: bool  # whether there is one value for all users, and only reasons per user
     as_found: bool  # whether defined values are final as computed
     values: Callable[[Any], Float64]  # a function from the record to float64 [n_users, n_metrics]
-    how: Any = None  # other data that the kind of `Measured` prepares
+    how: Any = None  # further prepared data, depending on the subclass of `Measured`
 
     @classmethod
     def of(cls, metrics: Sequence[Metric], rules: Protocol, how: Any = None) -> Variant:

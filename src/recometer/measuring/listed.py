@@ -181,7 +181,7 @@ HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
     ),
     "features": (Reason.NO_FEATURES, _features),
 }
-"""For each word in `MetricDefinition.without`: the reason, and a mask of unaffected users."""
+"""The reason, and a mask of unaffected users, for each word in `MetricDefinition.without`."""
 
 
 def _has_category(data: ListData) -> Bool:

@@ -207,7 +207,7 @@ def _ruling(rules: Protocol) -> _Ruling:
 
 
 class _Reading(NamedTuple):
-    """How metrics read ranks: everything that does not depend on the users."""
+    """The part of reading ranks for metrics that does not depend on the users."""
 
     groups: _Grouping
     ruling: _Ruling

@@ -129,7 +129,7 @@ class RatedTogether:
         return len(self.predictions.user)
 
     def users(self, chosen: Int64) -> RatedTogether:
-        """Return the data of only some users."""
+        """Return the data of only the given users."""
         reasons = {name: codes[chosen] for name, codes in self.reasons.items()}
         return RatedTogether(self.predictions.taken(chosen), reasons)
 

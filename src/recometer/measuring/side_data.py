@@ -91,7 +91,7 @@ class Popularity:
     users : int64 [n_items]
         The number of training users of each item.
     n_users, n_interactions
-        The number of training users, and of pairs of a user and an item.
+        The number of training users, and of user-item pairs in train.
     """
 
     item_ids: Array | None
@@ -411,7 +411,7 @@ def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
 
 
 def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
-    """Return some rows of a matrix; -1 means an item without data."""
+    """Return the given rows of a matrix; -1 means an item without data."""
     known = row >= 0
     if isinstance(matrix, np.ndarray):
         return np.where(known[:, np.newaxis], matrix[row], np.nan)

@@ -37,7 +37,7 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # XGBoost name.
 CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# These rules apply to a whole call of `evaluate`, so a single name cannot change them. Sources read
+# These rules apply to a whole call to `evaluate`, so a single name cannot change them. Sources read
 # some of them, and rank only once for all metrics; the others do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
@@ -123,7 +123,7 @@ class Refused:
     Attributes
     ----------
     metrics
-        The beginnings of the names of metrics, before brackets and cut-offs.
+        Prefixes of the metric names, without brackets and cut-offs.
     where
         The users with such numbers, as a key of `recometer.evaluating.checks.DEFECTS`.
     says
@@ -413,7 +413,7 @@ def find(name: str) -> Convention | None:
 
 
 def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
-    """Read names of metrics under the convention that a protocol belongs to."""
+    """Parse metric names under the convention of a protocol, if it has one."""
     convention = find(protocol.name)
     try:
         return parse(metrics) if convention is None else convention.parse(metrics, protocol)

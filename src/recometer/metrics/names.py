@@ -114,7 +114,10 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
 
 
 def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
-    """Yield a key of the dict once per cut-off, as a name such as ``ndcg@5``."""
+    """Yield a metric name with each of its cut-offs, such as ``ndcg@5``.
+
+    `name` and `cutoffs` are one entry of a dict of metrics.
+    """
     if not isinstance(name, str):
         raise _not_a_name(name)
     if "@" in name or len(NAMES.findall(name)) != 1:

@@ -17,9 +17,9 @@ Value = str | float | bool | None
 class Parameter:
     """A parameter of a metric.
 
-    The metric's function has its default. If it has `choices`, its value is one of these names. If
-    its default is False, its name switches it on, as in ``rr@10(all)``. Otherwise, its value is a
-    number.
+    The metric's function declares its default. If it has `choices`, its value is one of these
+    names. If its default is False, its name switches it on, as in ``rr@10(all)``. Otherwise, its
+    value is a number.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class Parameter:
     examples
         Numbers with which the tests try the parameter.
     for_conventions
-        Whether it exists only to reproduce the numbers of other libraries. The pages about metrics
-        hide such parameters in a collapsed section.
+        Whether it exists only to reproduce other libraries' numbers. The pages about metrics hide
+        such parameters in a collapsed section.
     name, default
         Filled in by the decorator, from the metric's function.
     """

@@ -105,12 +105,12 @@ class Predictions:
 
     @cached_property
     def squared_deviation(self) -> Float64:
-        """Sum of ``(a - mean of a)^2`` of each user; exactly 0 if all `a` are equal."""
+        """Each user's sum of ``(a - mean of a)^2``; exactly 0 if all `a` of the user are equal."""
         return self.deviation(self.actual)
 
     @cached_property
     def mean_actual(self) -> Float64:
-        """Mean of `a` of each user; exactly `a` if all are equal."""
+        """Each user's mean of `a`; exactly `a` if all `a` of the user are equal."""
         return self.mean(self.actual)
 
     @cached_property

@@ -596,7 +596,7 @@ class Protocol:
     def describe(self, other: Protocol | None = None) -> str:
         """Return the name, and the rules that differ from those of another protocol.
 
-        For example ``"recometer ties='item'"``.
+        An example is ``"recometer ties='item'"``.
 
         Parameters
         ----------
@@ -629,7 +629,7 @@ class Protocol:
         return different
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rules as plain values (for JSON)."""
+        """Return the rules as JSON-compatible Python objects."""
         return {name: getattr(self, name) for name in self.declared}
 
 

@@ -561,7 +561,7 @@ class Shown:
         return self.table()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values (for JSON)."""
+        """Return the whole table as JSON-compatible Python objects."""
         table = self.data()
         return {"rows": table.records(), "notes": [*table.head, *table.notes]}
 
@@ -673,7 +673,7 @@ class Table(Printed):
         return list(dict.fromkeys(name for column in self.columns for name in column.names))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a dict of plain values per row; undefined values are None."""
+        """Return a dict of Python objects for each row; undefined values are None."""
         return [{name: plain(value_of(row, name)) for name in self.fields()} for row in self.rows]
 
     def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Load the models' lists, and collect some users' lists in full."""
+"""Load the models' lists, and collect the lists of chosen users in full."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int
 
 
 def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, UserLists]:
-    """Return the first k places of some users' lists, and the relevant items that they miss.
+    """Return the first k places of the given users' lists, and the relevant items that they miss.
 
     `users` contains ids, or positions if there are no ids. The keys of the result are indices into
     `users`; users who are not in test are left out.
@@ -189,7 +189,7 @@ def _positions(test: Interactions, users: Array) -> Int64:
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
-    """Return test with additional rows for the items recommended to some users."""
+    """Return test with additional rows for the items recommended to the given users."""
     listed = np.zeros(tops.items.shape, bool)
     listed[rows] = tops.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])

@@ -39,7 +39,7 @@ class Chart:
     title: str
     text: str  # how to read the chart
     fields: tuple[Field, ...]  # the columns of its table of numbers
-    rows: Mapping[Key, tuple[Row, ...]]  # for each combination of options
+    rows: Mapping[Key, tuple[Row, ...]]  # the rows for each combination of options
     labels: tuple[str, ...] = ()  # the labels of the reader's choices; empty if there are none
     lines: int = 0  # the number of rows of marks, which determines the height
     models: tuple[str, ...] = ()  # the names of the models, in the order of their colours

@@ -354,7 +354,7 @@ class EvaluationRecord(rendering.Printed):
         return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Self:
-        """Return the evaluation of only some users.
+        """Return the evaluation of only the given users.
 
         Parameters
         ----------
@@ -471,7 +471,10 @@ class EvaluationRecord(rendering.Printed):
         return summary.table(self.summary(), self.protocol, self._notes())
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
-        """Return the whole result as plain values (for JSON), with or without the users' values."""
+        """Return the result as JSON-compatible Python objects.
+
+        With `per_user`, they include the values of individual users.
+        """
         content: dict[str, Any] = {
             "recometer": __version__,
             "inputs": {name: described["description"] for name, described in self.inputs.items()},
@@ -532,7 +535,10 @@ class EvaluationRecord(rendering.Printed):
         return found
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
-        """Recompute metrics with one value for all users over some users; return new fields."""
+        """Recompute the metrics that have one value for all users, over the users `chosen` only.
+
+        The result has the fields that change.
+        """
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
             changes["rated"] = rated = self.rated.users(chosen)

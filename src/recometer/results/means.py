@@ -31,7 +31,7 @@ RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Averaging:
-    """Users' values of some metrics, and everything else that means depend on; see `Evaluation`."""
+    """The users' values to average, and everything else that means depend on; see `Evaluation`."""
 
     metrics: Mapping[str, Metric]  # keyed by the names in `values` and `reasons`
     values: Mapping[str, Float64]
@@ -124,7 +124,7 @@ class Averaging:
         return self._given(weights)
 
     def weights_of(self, weights: Weights, users: Int64) -> Weights:
-        """Return the weights of some users."""
+        """Return the weights of the given users."""
         if weights is None or isinstance(weights, str):
             return weights
         of_users: Float64 = self._given(weights)[users]

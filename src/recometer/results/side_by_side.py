@@ -43,7 +43,7 @@ def fitting(
 ) -> list[Table]:
     """Return one table of all metrics, or several tables if one would exceed the width.
 
-    `make` makes the table of some metrics, without notes, because these follow the last table.
+    `make` makes the table of the given metrics, without notes, because these follow the last table.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:

@@ -538,7 +538,7 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
 
 
 def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
-    """Write some rows into their lists, starting at `first`; return the next free places."""
+    """Write the given rows into their lists, starting at `first`; return the next free places."""
     parts, counts = _count(lists, len(first))
     next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in every list
 

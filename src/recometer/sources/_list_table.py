@@ -288,8 +288,8 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
     """Warn if no test item is listed, and nothing shows that both sides spell ids the same way.
 
-    The table's ids do not yet include the test items. `others` are the item ids of train and of
-    the catalogue.
+    The table's ids do not yet include the test items. `others` are the item ids of the training
+    data and of the catalogue.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return

@@ -126,7 +126,7 @@ class Batches(NamedTuple):
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
         batches = self.cut(known)
-        # A call of the user's function may take any time, so it never counts as brief.
+        # A call to the user's function may take any time, so it never counts as brief.
         brief = not self.ahead and len(known) * self.n_columns <= BRIEF_NUMBERS
         if brief and len(batches) == 1 and not self.request.progress:
             use(known, self.ask(known))  # `run_tasks` would do the same

@@ -32,7 +32,7 @@ class Rule:
     unjudged_only: bool = False
 
     def users(self, block: slice) -> Rule:
-        """Return the rule for some users."""
+        """Return the rule for the users in `block`."""
         return dataclasses.replace(self, keys=self.keys[block])
 
     def applied(self, aligned: Aligned) -> Aligned:
@@ -49,7 +49,7 @@ class Best(NamedTuple):
 
 
 class Shelf(NamedTuple):
-    """The best candidates of some users so far; the kernel fills them in."""
+    """The best candidates of a block of users so far; the kernel fills them in."""
 
     keys: UInt64  # see `Rule`
     scores: Array  # float32 or float64 [n_users, k]
@@ -65,7 +65,7 @@ class Shelf(NamedTuple):
         return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
-        """Return the shelves of some users, which share memory with this shelf."""
+        """Return the shelves of the users in `block`, which share memory with this shelf."""
         return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:

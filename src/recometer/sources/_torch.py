@@ -315,7 +315,7 @@ def _settle(
 class Pieces:
     """A tensor on a device, copied to the CPU piece by piece for its fingerprint.
 
-    The fingerprint equals that of a NumPy array with the same numbers.
+    A NumPy array with the same numbers has the same fingerprint.
     """
 
     def __init__(self, tensor: Tensor) -> None:

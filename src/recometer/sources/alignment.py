@@ -77,7 +77,7 @@ class Aligned:
     n_offered: int | None = None  # number of items in the sets of candidates, if any
 
     def anew(self) -> Aligned:
-        """Return a copy; also copy the flags, which sources change."""
+        """Return a shallow copy with its own `flags`, because sources modify these in place."""
         found = object.__new__(type(self))  # much faster than `dataclasses.replace`
         vars(found).update(vars(self), flags=self.flags.copy())
         return found

@@ -203,7 +203,7 @@ class Facts:
     threshold
         Whether the source has its own threshold, which replaces the rule `relevant_from`.
     sized
-        Whether the source takes no memory other than that of its arrays.
+        Whether the source takes no memory other than for its arrays.
     of_unknown
         How messages describe test users that the model does not know.
     """

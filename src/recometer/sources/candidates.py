@@ -113,7 +113,7 @@ class Items:
     Attributes
     ----------
     what
-        The parameter that contained them, for messages.
+        The parameter that contained the items, for messages.
     ids : [n]
         Ids from `ids.as_ids`, or positions if the source has no ids.
     """

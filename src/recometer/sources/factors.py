@@ -266,7 +266,7 @@ class Converted:
         return len(self.given)
 
     def __getitem__(self, rows: slice | Int64) -> Array:
-        """Return some rows in the form that the kernel reads."""
+        """Return the given rows in the form that the kernel reads."""
         return laid_out(self.given[rows], self.dtype)
 
     def pieces(self) -> Iterator[Array]:
@@ -476,7 +476,8 @@ FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
 # The number of items that are converted at once, if the kernel cannot read a file in place.
 CONVERTED_AT_ONCE = 2**14
-# Calls of the kernel take about this long, so that Ctrl-C takes effect and the progress bar moves.
+# Calls to the kernel take about this long, so that Ctrl-C takes effect promptly and the progress
+# bar moves smoothly.
 SECONDS_PER_CALL = 0.1
 # Shorter work runs on one thread, because it ends before another thread could help.
 BRIEF_SECONDS = 0.001
@@ -602,7 +603,7 @@ class FactorsWork:
             _kernel.best_first(indptr, self.above, self.before, self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
-        """Write the scores of listed items for some users; `users` are their factors."""
+        """Write the scores of listed items for the given users; `users` are their factors."""
         items = self._items()
         if self.converted_rows is not None:
             mine = slice(int(indptr[0]), int(indptr[-1]))
@@ -711,12 +712,12 @@ class FactorsWork:
         return slice(int(indptr[block.start]), int(indptr[block.stop]))
 
     def native(self, users: Array) -> dict[str, Any]:
-        """Return the factors of some users as arguments for the kernel."""
-        self.factors.files.check()  # `native` runs right before each call of the kernel
+        """Return the factors of the given users as arguments for the kernel."""
+        self.factors.files.check()  # `native` runs right before each call to the kernel
         return {"instruction_set": self.instruction_set, "users": users}
 
     def user_factors(self, rows: Int64) -> Array:
-        """Return the factors of some rows as a contiguous array."""
+        """Return the factors of the given rows as a contiguous array."""
         factors = self.factors
         if not len(factors.users):
             return np.zeros((len(rows), factors.items.shape[1]), factors.items.dtype)
@@ -787,7 +788,7 @@ class LongestFirst:
         return cls(by_place, places, bounds, one)
 
     def native(self, users: Array) -> dict[str, Any]:
-        """Return the order, and the bounds of some users, as arguments for the kernel."""
+        """Return the order, and the bounds of the given users, as arguments for the kernel."""
         return {
             "by_place": self.by_place,
             "places": self.places,

@@ -174,7 +174,7 @@ class Lists(Source):
         by
             The column that says to which run a row belongs, such as ``"algorithm"``.
         **options
-            As for `Lists`.
+            Further parameters of `Lists`.
 
         Returns
         -------
@@ -513,7 +513,7 @@ class ListWork:
         self._read(table)
 
     def run(self, users: slice, ticker: Ticker) -> None:
-        """Find the judged items of some users in their lists."""
+        """Find the judged items of the given users in their lists."""
         ticker.advance()
         table, aligned = self.table, self.aligned
         above, tied, before = self.judged.values()
@@ -669,7 +669,7 @@ class ListWork:
         aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
     def _tied_with_the_first(self, users: Int64) -> Int64:
-        """Return how many items tie with the best item in the lists of some users."""
+        """Return how many items tie with the best item in the lists of the given users."""
         table, n_users = self.table, len(users)
         excluded_indptr, rows = ragged.take(self.aligned.excluded_indptr, users)
         left = np.zeros(n_users, np.int64)

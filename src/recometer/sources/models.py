@@ -268,7 +268,7 @@ class Recommender(Protocol):
 
     @property
     def recommend(self) -> Callable[..., Any]:
-        """Return the lists of some users."""
+        """Return the lists of the given users."""
 
 
 class Options(NamedTuple):

@@ -1,4 +1,4 @@
-"""Ranks scored pairs of a user and an item, which also contain the true labels."""
+"""The source `Pairs`, which ranks scored user-item pairs that include the true labels."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "
 
 
 class Pairs(Source):
-    """Scored pairs of a user and an item, with the true label (a relevance or a rating).
+    """Scored user-item pairs, each with its true label (a relevance or a rating).
 
-    The candidates of a user are the user's rows, ranked by score. Rows that repeat a pair of user
-    and item are a single candidate, with their best score and the sum of their labels; a
-    `DataWarning` counts them. The rules ``duplicates`` and ``repeated_test`` can change this.
+    The candidates of a user are the user's rows, ranked by score. Rows that repeat a user-item pair
+    are a single candidate, with their best score and the sum of their labels; a `DataWarning`
+    counts them. The rules ``duplicates`` and ``repeated_test`` can change this.
     Rating metrics read every row. As in `Scores`, a row with a score of -inf is not a
     candidate, unless the rule ``infinite_scores`` ranks it. `evaluate` needs no test data:
     ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because you choose the candidates, any
@@ -225,7 +225,7 @@ class Pairs(Source):
         return self._rows.user_ids is not None
 
     def of_users(self, which: Bool) -> Pairs:
-        """Return only the rows of some users, chosen by a mask, bool [n_users]."""
+        """Return only the rows of the given users, chosen by a mask, bool [n_users]."""
         rows, chosen = self._rows, which[self._rows.user]
         return self._with(
             dataclasses.replace(
@@ -283,7 +283,7 @@ class Pairs(Source):
 
     @property
     def n_repeated(self) -> int:
-        """The number of rows that repeat a pair of user and item."""
+        """The number of rows that repeat a user-item pair."""
         return len(self._rows.user) - len(self._first)
 
     def rank(self, request: Request) -> Ranks:
@@ -305,7 +305,7 @@ class Pairs(Source):
 
     def _found_once(self, request: Request) -> Pairs:
         rows, first, rules, test = self._rows, self._first, request.protocol, request.test
-        if len(test) != len(first):  # the users of test and of these pairs differ
+        if len(test) != len(first):  # test has other users than these pairs
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
         if self._threshold is not None and rules.repeated_test == "once":

@@ -27,8 +27,9 @@ from recometer.sources.alignment import Aligned
 from recometer.sources.base import Facts, Request
 
 # The memory for the scores of a batch. Batches of a matrix are small, so that Ctrl-C takes effect
-# and the progress bar moves. Batches of a function are larger, because models are faster on many
-# users at once. So are batches of a matrix in which a user's scores are not contiguous.
+# promptly and the progress bar moves smoothly. Batches of a function are larger, because models are
+# faster on many users at once. So are batches of a matrix in which a user's scores are not
+# contiguous.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
 NAMED = 3  # maximum number of users that a message names

@@ -198,7 +198,7 @@ class StreamedScores(OfTest):
         return [*self._ranked.values(), *self._listed.values()]
 
     def add(self, batch: Scores, rows: Int64, users: Int64) -> None:
-        """Count some rows of a batch: the scores of some test users."""
+        """Count the given rows of a batch: the scores of the given test users."""
         index, own = batch.index, self._index
         if index.item_ids is not None and (
             own.item_ids is None or not np.array_equal(index.item_ids, own.item_ids)
@@ -308,7 +308,7 @@ class StreamedScores(OfTest):
 
     @property
     def facts(self) -> Facts:
-        """The counts so far."""
+        """The facts about the source, as far as it has been counted."""
         counted = {
             f"counted_{number}_{name}": column
             for number, work in enumerate(self._works)
@@ -329,7 +329,7 @@ def unscored(index: SourceIndex) -> Scores:
 
 
 def _count(work: Work, users: Int64, batches: Batches) -> None:
-    """Count the scores of some users; `batches` numbers them from 0."""
+    """Count the scores of the given users; `batches` numbers them from 0."""
     numbers = np.arange(len(users))
     pieces = batches.cut(numbers)
     if batches.request.threads > 1 and len(pieces) > 1:
@@ -352,7 +352,7 @@ def _counted(work: Work) -> dict[str, Any]:
 
 
 def _entries(work: Work, name: str, users: Bool) -> Bool:
-    """Return the entries of an array from `_counted` that belong to some users."""
+    """Return the entries of an array from `_counted` that belong to the given users."""
     return np.repeat(users, np.diff(work.aligned.judged_indptr)) if name in PER_ROW else users
 
 
@@ -638,7 +638,7 @@ class StreamedLists(OfTest):
             self._listed.add(self._of_codes(lists))
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
-        """Return the request for some test users, and for some users who are not in test."""
+        """Return the request for the given test users, and for `others`, who are not in test."""
         request = self._request
         test = request.test.select_users(places)
         if len(others):
@@ -804,12 +804,12 @@ class StreamedLists(OfTest):
         return self._ranked.nbytes + self._listed.nbytes + users + self.came.nbytes
 
     def describe(self) -> str:
-        """Return one line that describes what is evaluated, once it was ranked."""
+        """Return one line that describes the lists so far."""
         return f"Lists, streamed: {self._n_lists:,} lists"
 
     @property
     def facts(self) -> Facts:
-        """The counts so far."""
+        """The facts about the source, as far as it has been counted."""
         self._rank_pending()
         if self._facts is None or self._facts[0] != self._n_lists:
             self._facts = self._n_lists, self._current_facts()

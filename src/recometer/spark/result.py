@@ -235,7 +235,7 @@ class SparkEvaluation(rendering.Printed):
         return summary.table(self.moments(), self.protocol, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything except the users' values as plain values (for JSON)."""
+        """Return the result as JSON-compatible Python objects, without individual users' values."""
         return self.collect().to_dict()
 
     def __repr__(self) -> str:

@@ -60,7 +60,7 @@ class Output:
         )
 
     def source(self, rows: Any) -> Source:
-        """Return the source of `recometer` for some rows of `table`, which are an Arrow table."""
+        """Return the source of `recometer` for some rows of `table`, passed as an Arrow table."""
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
@@ -260,7 +260,7 @@ class Lists:
 @refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """Scored pairs of a user and an item, which may have labels; see `recometer.Pairs`.
+    """Scored user-item pairs, which may have labels; see `recometer.Pairs`.
 
     Parameters
     ----------

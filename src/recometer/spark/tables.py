@@ -99,7 +99,7 @@ class Table:
 
     label: str  # the name of the argument, such as "test" or "train"
     frame: Frame  # None on executors
-    columns: Mapping[str, str | None]  # by meaning: "user", "session", "item", "value", ...
+    columns: Mapping[str, str | None]  # keyed by meaning: "user", "session", "item", "value", ...
     entry: str | None = None
     casts: Mapping[str, str] = dataclasses.field(default_factory=dict)  # Spark types of columns
 

@@ -113,7 +113,7 @@ class KCore(Filter):
 
 @dataclasses.dataclass(frozen=True)
 class Duplicates(Filter):
-    """Keep one row for each pair of user and item.
+    """Keep one row for each user-item pair.
 
     Parameters
     ----------

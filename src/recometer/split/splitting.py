@@ -183,7 +183,9 @@ def parts_of_some_users(
     fold: int | None = None,
     **settings: Any,
 ) -> UInt8:
-    """Return the part of each row of some users, uint8 [n_rows]; other calls split other users.
+    """Return the part of each row of a group of users: uint8 [n_rows].
+
+    Other calls split other groups.
 
     The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split` or in one `fold` of
     `folds`. The settings are untested, min_train, min_test and seed. Unlike in `split`, it is not

@@ -97,7 +97,7 @@ class Coded:
         return codes
 
     def select(self, rows: Bool) -> Coded:
-        """Return only some rows, with the same codes."""
+        """Return only the given rows, with the same codes."""
         return Coded(self.codes[rows], self.n, self.low, self.ids, self.before or self)
 
     @classmethod
@@ -210,7 +210,7 @@ class Table:
         return self._times()
 
     def select(self, rows: Bool) -> Table:
-        """Return only some rows."""
+        """Return only the given rows."""
         return Table(
             int(np.count_nonzero(rows)),
             lambda: self.users.select(rows),

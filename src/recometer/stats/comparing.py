@@ -71,9 +71,9 @@ def most_changed(
     return positions[0], positions[1]
 
 
-# If fewer than FEW_DIFFER users differ, and at most the share SPARSE of all users, the interval by
-# inversion covers the true difference too rarely: the sample may lack the few users who lose much
-# (docs/statistics.md).
+# Users differ if they have different values from the two models. If fewer than FEW_DIFFER users
+# differ, and at most the share SPARSE of all users, the interval by inversion covers the true
+# difference too rarely: the sample may lack the few users who lose much (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
 LEAST_LEVEL = 1e-12  # the lowest significance level at which intervals are computed
 FEW_USERS = 50  # so few users cannot show whether their differences are symmetric
@@ -391,7 +391,7 @@ def paired_test(test: Test, pairs: Pairs) -> TestResult:
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
-    """Return the result of `paired_test`, or that of Gaffke's bound if the bound decides."""
+    """Return the result of `paired_test`, or of Gaffke's bound if the bound decides."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.of_sums

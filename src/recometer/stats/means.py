@@ -310,7 +310,7 @@ def _resample_quantile(values: Grouped, quantile: float) -> float:
 def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[float, float]:
     """Return the saddlepoint t, and r with Φ(r) = P(statistic ≤ estimate + distance).
 
-    The statistic is that of a resample. At the saddlepoint, the positive and the negative terms
+    The statistic is computed for a resample. At the saddlepoint, the positive and negative terms
     count · z · exp(t·z) add up to 0. Newton's method is applied to the logarithm of the ratio of
     their totals, which is nearly linear in t: it is the sum of a convex and a concave function,
     which both increase. If a step overshoots the root, the next step is therefore shorter, so the

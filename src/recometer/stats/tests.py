@@ -92,7 +92,7 @@ class TestResult:
 
 
 class Found(NamedTuple):
-    """What the function of a test returns: the two-sided p, its method, and a remark.
+    """The result of a test function: the two-sided p, its method, and a remark.
 
     If there is no p, it is NaN, and `note` says why. For `method`, see `TestResult`.
     """

@@ -1,4 +1,4 @@
-"""recometer's formulas, with parameters, reproduce the list metrics of other libraries.
+"""recometer's formulas, with parameters, reproduce other libraries' list metrics.
 
 shared/conventions/results.json has the values that the libraries returned for the cases in
 shared/conventions/cases.json.
@@ -36,7 +36,7 @@ ABOUT_LISTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How recometer reproduces a library's metric: with which metric, users and inputs.
+    """The metric, users and inputs with which recometer reproduces a library's metric.
 
     Attributes
     ----------

@@ -189,7 +189,7 @@ def test_training_items_can_count_as_negatives():
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
 def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_trained):
-    """Their pairs with training items count as wrong and not, like ties, as half right."""
+    """Pairs of such an item and a training item count as wrong, not as half right like ties."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -479,7 +479,7 @@ def test_metrics_of_short_lists_and_repeated_items_match_hand_computed_values(
     assert result[name][0] == pytest.approx(expected, rel=1e-15)
 
 
-def test_hits_that_share_a_place_count_once():
+def test_hits_at_the_same_place_count_once():
     ranks = rank([3, 2, 1, 0], [1, NAN, 1, 1])
     ranks = dataclasses.replace(ranks, above=np.array([0, 2, 2]))
     assert value("ap@2(by_place)", ranks) == 1 / 3

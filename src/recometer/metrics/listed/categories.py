@@ -111,7 +111,8 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
             choices={
                 "relevant": "the categories of the user's relevant items",
                 "all": "all categories",
-                "cutoff": "all categories, but their number in the list is divided by k",
+                "cutoff": "all categories, but the number of categories in the list is divided by "
+                "k instead of by the number of all categories",
             },
         ),
         "relevant": Parameter(

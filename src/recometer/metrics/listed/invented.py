@@ -53,7 +53,7 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the places whose item the list already contains; in [0, 1].
 
-    The places are those of the list as the model returned it, without the user's training items.
+    Places are counted in the list as the model returned it, without the user's training items.
     By default, other metrics do not read repeated items: later items move up (see the rule
     ``duplicates``).
 
@@ -77,7 +77,7 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the first k places that hold an item of the catalogue for the first time; in [0, 1].
 
     A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
-    item is also at an earlier place. The places are those of the list as the model returned it,
+    item is also at an earlier place. Places are counted in the list as the model returned it,
     without the user's training items. An empty list has no valid place: its value is 0.
 
     References

@@ -285,7 +285,7 @@ def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
 
 
 def _numbered(items: Int64, numbers: np.int64, counted: Bool | None) -> tuple[Int64, Int64]:
-    """Return a number for each pair of a user and a listed item, and the item's place."""
+    """Return a unique key for each (user, listed item) pair, and the item's place in the list."""
     user, place = np.nonzero(items >= 0 if counted is None else counted)
     return user * numbers + items[user, place], place
 

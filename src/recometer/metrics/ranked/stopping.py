@@ -29,7 +29,7 @@ from recometer.ties import Groups, two_to, two_to_less_one
 
 NEGLIGIBLE = 2.0**-60  # smaller terms, relative to the value, are ignored
 LOOK = 64  # number of places between two checks of whether the remainder is negligible
-ROW_FREE = 100  # a step without rows takes as long as this many rows
+ROW_FREE = 100  # the fixed time of a step, as the number of rows that take equally long
 MOST_WORK = 10**6  # a tied group with more rows is computed as an integral, which is then faster
 
 
