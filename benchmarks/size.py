@@ -148,7 +148,7 @@ def _pairs(path: Path) -> rm.Pairs:
     return rm.Pairs(frame, score="score", rating="rating", threshold=0.5)
 
 
-# The function that reads each kind of input, and its test set, which is None for labelled input.
+# For each kind of input: whether ids are numbers or texts, and the function that reads it.
 KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "lists": ("numbers", lambda path: rm.Lists(path, score="score")),
     "lists, ids of text": ("texts", lambda path: rm.Lists(path, score="score")),

@@ -240,8 +240,8 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-# For each flag of a user: what is counted, what the finding means, and the sentence if no user has
-# the flag.
+# The texts for each user flag: the users to count, the meaning of the finding, and the sentence if
+# no user has the flag.
 OF_FLAGS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
@@ -509,8 +509,8 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 }
 
 
-# For each kind of invalid place in generated lists: what is counted, what the finding means, and
-# the sentence if there is no such place.
+# The texts for each kind of invalid place in generated lists: the places to count, the meaning of
+# the finding, and the sentence if there is no such place.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",

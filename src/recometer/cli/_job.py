@@ -175,7 +175,7 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
 
 
 class Work(NamedTuple):
-    """The models that options name, and the jobs, which are read one after the other."""
+    """The models that options name, and the jobs, which are read one by one."""
 
     models: Sequence[Model]
     n_folds: int  # 0 if the data have no folds

@@ -35,8 +35,7 @@ Read = Callable[[str], Any]
 class Part:
     """A way to choose users or interactions: its syntax on the command line, and its meaning.
 
-    `make` is called with the values, which `read` converts, and with the options, each of which has
-    its own reader.
+    `read` converts the values, and `options` has a reader for each option. `make` then gets both.
     """
 
     make: Callable[..., Any]

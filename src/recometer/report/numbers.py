@@ -28,9 +28,8 @@ class MetricNumbers:
     values: tuple[Row, ...] = ()  # numbers of users by model and bin
     differences: tuple[Row, ...] = ()  # numbers of users by pair and bin
     counts: tuple[Row, ...] = ()  # numbers of users who gain, lose and stay the same, by pair
-    groups: Mapping[str, tuple[Row, ...]] = dataclasses.field(
-        default_factory=dict
-    )  # the means of the groups, by model or pair
+    # The means of the groups, keyed by model or pair
+    groups: Mapping[str, tuple[Row, ...]] = dataclasses.field(default_factory=dict)
 
 
 def all_numbers(
