@@ -122,7 +122,7 @@ def reading():
 
 @phase
 def split():
-    table = rows(12_500_000)
+    table = rows(18_000_000)
     return lambda: rm.split(table, rm.split.Last(1), threads=1)
 
 
@@ -142,7 +142,7 @@ def evaluations(n_users):
 
 @phase
 def compare():
-    results = evaluations(1_000_000)
+    results = evaluations(2_000_000)
     return lambda: str(rm.compare(results, threads=1))
 
 
