@@ -452,8 +452,8 @@ class PolicyValues(Printed):
             if expected not in of.interval:
                 remarks.append(
                     f"The mean weight of {name} should be {expected:.4g}, but its interval is "
-                    f"{_to(*of.interval)}: the propensities do not belong to this log, or the "
-                    "policy shows items that the log never does."
+                    f"{_to(*of.interval)}: the propensities do not match this log, or the policy "
+                    "shows items that the logging policy never shows."
                 )
         return remarks
 
