@@ -24,7 +24,7 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
-    from recometer.checking import Preflight, check
+    from recometer.checking.preflight import Preflight, check
     from recometer.comparison import Comparison, compare
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
@@ -113,7 +113,7 @@ LAZY = {
     "Lists": "sources.lists",
     "Negatives": "sources.candidates",
     "Pairs": "sources.pairs",
-    "Preflight": "checking",
+    "Preflight": "checking.preflight",
     "Protocol": "protocol",
     "Ranks": "ranks",
     "SampledCandidates": "sources.candidates",
@@ -122,7 +122,7 @@ LAZY = {
     "TopLists": "ranks",
     "UserFlag": "ranks",
     "audit": "auditing",
-    "check": "checking",
+    "check": "checking.preflight",
     "compare": "comparison",
     "conventions": "metrics.conventions",
     "evaluate": "evaluation",

@@ -35,8 +35,7 @@ from recometer.comparing.models import (
 )
 from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
 from recometer.comparing.whole import Whole, resolve_whole
-from recometer.data.numbers import flag
-from recometer.draws import seed_of
+from recometer.data.numbers import flag, seed_of
 from recometer.errors import (
     InputError,
     InputTypeError,

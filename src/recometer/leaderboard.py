@@ -18,8 +18,18 @@ from recometer.rendering.formats import number
 from recometer.results.evaluation import fingerprints
 from recometer.results.flat import FlatName
 from recometer.results.groups import Segments
-from recometer.results.side_by_side import cell, fitting, legend, metric_column, span
-from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
+from recometer.results.summary import (
+    CHANCE,
+    COUNTS,
+    SummaryRow,
+    cell,
+    columns,
+    fitting,
+    legend,
+    metric_column,
+    on_intervals,
+    span,
+)
 from recometer.tracking import Tracked, safe_name
 from recometer.version import __version__
 

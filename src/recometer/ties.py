@@ -15,11 +15,10 @@ import numpy as np
 
 from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
 from recometer.arrays import Array, Bool, Float64, Int64, UInt64, all_of, any_of, begins, read_only
-from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import RelevantFrom, TieRule
 from recometer.ragged import indptr_of, offsets, users_of
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, drawn_places, find_runs, number_runs
 from recometer.remembered import cached_property
 
 Property = Literal[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 import threading
 from collections.abc import Callable, Iterator
@@ -127,36 +126,6 @@ def while_others_save(save: Callable[[int], object], check: Callable[[], None]) 
         ended.set()
         for thread in threads:
             thread.join()
-
-
-@pytest.mark.parametrize(
-    ("place", "wrong"),
-    [
-        (("seed",), "x"),
-        (("counts",), []),
-        (("counts", "users_unknown"), "many"),
-        (("inputs",), [1]),
-        (("inputs", "test"), 5),
-        (("inputs", "test", "description"), None),
-        (("over_rows",), 1.5),
-        (("over_users", "coverage@1"), [{}, 0, 1]),
-        (("protocol", "name"), 5),
-        (("protocol", "version"), [1]),
-        (("metrics",), []),
-    ],
-)
-def test_header_with_wrong_types_is_reported_as_damaged(place, wrong, tmp_path) -> None:
-    path = tmp_path / "result.parquet"
-    rm.evaluate(rm.Scores(np.eye(3)), np.eye(3), metrics="rr coverage@1").save(path)
-    header = json.loads(pl.read_parquet_metadata(path)["recometer"])
-    inside = header
-    for key in place[:-1]:
-        inside = inside[key]
-    inside[place[-1]] = wrong
-    pl.read_parquet(path).write_parquet(path, metadata={"recometer": json.dumps(header)})
-    path.write_bytes(sealed(path.read_bytes()))
-    with pytest.raises(rm.FileError, match=r"is damaged: .* Hint"):
-        rm.load(path)
 
 
 def test_evaluation_is_read_completely_while_others_replace_it(tmp_path: pathlib.Path) -> None:

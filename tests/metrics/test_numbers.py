@@ -16,7 +16,7 @@ import recometer as rm
 from recometer import ragged, ties
 from recometer.arrays import Int64
 from recometer.metrics.listed.data import ListData, exposures
-from recometer.metrics.over_rows import dot
+from recometer.metrics.rated import dot
 from recometer.metrics.registry import METRICS
 from recometer.metrics.sums import SMALLEST, log2_of, log2_table
 from recometer.ranks import Ranks, TopLists, UserFlag

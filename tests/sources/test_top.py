@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.data.ids import user_keys
-from recometer.draws import drawn_places
 from recometer.errors import InputError
+from recometer.ranks import drawn_places
 from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 from recometer.sources.truncated import Cut

@@ -153,7 +153,7 @@ def audit_of(facts: Facts, train: str, test: str) -> Audit:
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:
-    from recometer.split import Split
+    from recometer.split.result import Split
 
     if not isinstance(split, Split):
         raise InputTypeError(

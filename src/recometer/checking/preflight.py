@@ -11,7 +11,7 @@ import numpy as np
 from recometer.auditing.findings import Findings
 from recometer.checking.checks import Answers, checks_of
 from recometer.data.interactions import Interactions, read_interactions
-from recometer.draws import seed_of
+from recometer.data.numbers import seed_of
 from recometer.errors import DataWarning, InputError, brief
 from recometer.evaluating.arguments import are_folds, is_made, parts_of
 from recometer.evaluating.preparation import check_evaluable

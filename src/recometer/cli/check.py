@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recometer.checking import check as run_check
 from recometer.checking.installation import check_installation
+from recometer.checking.preflight import check as run_check
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode
 from recometer.cli._groups import Files, command

@@ -36,7 +36,7 @@ from recometer.metrics.names import names_in
 from recometer.metrics.registry import Metric
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.results.evaluation import EvaluationRecord, name_of, names_of
-from recometer.results.side_by_side import fitting, metric_column
+from recometer.results.summary import fitting, metric_column
 from recometer.stats import Power, SampleRatio
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
-from recometer.errors import InputError, InputTypeError, brief
+from recometer.errors import InputError, InputTypeError, argument_text, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
 
 if TYPE_CHECKING:
@@ -259,6 +259,16 @@ def flag(name: str, given: object) -> bool:
     if not isinstance(given, bool | np.bool_):
         raise InputTypeError(f"{name}={brief(given)} must be True or False.")
     return bool(given)
+
+
+def seed_of(seed: int) -> int:
+    """Check a seed and return it as an int."""
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**63:
+        raise InputError(
+            f"{argument_text('seed', seed)} must be a whole number, at least 0 and below 2**63."
+        )
+    return int(seed)
 
 
 def plain(column: Any) -> Array:

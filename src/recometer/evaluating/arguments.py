@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
-from recometer.data.numbers import flag
-from recometer.draws import seed_of
+from recometer.data.numbers import flag, seed_of
 from recometer.errors import (
     InputError,
     InputTypeError,

@@ -2,20 +2,102 @@
 
 For one user, `p` denotes the predicted ratings and `a` the true ratings of the n rows. With a
 threshold t, a row is relevant if ``a >= t``, and recommended if ``p >= t``.
+
+The functions that end with `_over_rows` return the value over the rows of all users, which most
+papers report; ``weights`` (float64 [n_users]) say how often each user counts. They return NaN if
+the denominator is 0. Sums per user are cached, so that resampling with other weights costs only a
+pass over the users.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from typing import SupportsFloat
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64, begins
-from recometer.metrics import over_rows as rows
+from recometer.arrays import Array, Float64, Int64, begins
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.predictions import Predictions, ordered
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
+
+
+def mse_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return the mean of ``(p - a)^2``."""
+    return _share(dot(weights, predictions.squared_error), dot(weights, predictions.n_rows))
+
+
+def rmse_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return the root of the mean of ``(p - a)^2``."""
+    return math.sqrt(mse_over_rows(predictions, weights))
+
+
+def mae_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return the mean of ``|p - a|``."""
+    return _share(dot(weights, predictions.absolute_error), dot(weights, predictions.n_rows))
+
+
+def r2_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return 1 - (the squared error / the squared deviations from the mean of all rows)."""
+    return 1 - _share(dot(weights, predictions.squared_error), _deviation(predictions, weights))
+
+
+def explained_variance_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return the share of the variance of all true ratings that the predictions explain."""
+    unexplained = _combine(*predictions.unexplained, weights * predictions.n_rows, weights)
+    return 1 - _share(unexplained, _deviation(predictions, weights))
+
+
+def fcp_over_rows(predictions: Predictions, weights: Float64, *, averaged: bool = False) -> float:
+    """Return the fraction of concordant pairs; both rows of a pair belong to the same user."""
+    pairs, concordant = predictions.pairs
+    right, wrong = concordant, pairs - concordant
+    if averaged:
+        counts_and_masks = zip((right, wrong), predictions.having_pairs, strict=True)
+        means = [
+            _share(dot(weights, counts), dot(weights, has)) for counts, has in counts_and_masks
+        ]
+        first, second = np.nan_to_num(means).tolist()
+        return _share(first, first + second)
+    return _share(dot(weights, right), dot(weights, pairs))
+
+
+def log_loss_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return the mean negative logarithm of the probability of the true outcome."""
+    return _share(dot(weights, predictions.surprisal), dot(weights, predictions.n_rows))
+
+
+def rated_roc_auc_over_rows(predictions: Predictions, weights: Float64) -> float:
+    """Return the share of (relevant, non-relevant) pairs, across users, in the right order."""
+    return _share(*predictions.across(weights))
+
+
+def _deviation(predictions: Predictions, weights: Float64) -> float:
+    """Return the sum of the squared deviations of all true ratings from their mean."""
+    parts = predictions.mean_actual, predictions.squared_deviation
+    return _combine(*parts, weights * predictions.n_rows, weights)
+
+
+def _combine(means: Float64, deviations: Float64, counts: Float64, weights: Float64) -> float:
+    """Combine users' means and squared deviations into squared deviations from the overall mean."""
+    with_rows = np.flatnonzero(counts)
+    if not len(with_rows):
+        return 0.0
+    shifted = means - means[with_rows[0]]  # makes equal means exactly 0
+    shifted = shifted - (dot(counts, shifted)) / counts.sum()
+    return float(dot(weights, deviations) + dot(counts, shifted**2))
+
+
+def dot(weights: Float64, values: Array) -> float:
+    """Add up weighted values pairwise, unlike ``@``, whose order depends on the BLAS library."""
+    return float(np.sum(weights * values))
+
+
+def _share(part: SupportsFloat, whole: SupportsFloat) -> float:
+    return float(part) / float(whole) if float(whole) > 0 else math.nan
+
 
 rating_metric = functools.partial(metric, record="ratings", monotone=False)
 error_metric = functools.partial(rating_metric, cutoff="none", reads="gain")
@@ -27,7 +109,7 @@ error_metric = functools.partial(rating_metric, cutoff="none", reads="gain")
     source="Herlocker et al. 2004",
     upper=np.inf,
     higher_is_better=False,
-    over_rows=rows.rmse,
+    over_rows=rmse_over_rows,
 )
 def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Root of the mean squared error: ``sqrt(mean of (p - a)^2)``, 0 or more.
@@ -46,7 +128,7 @@ def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
     source="Herlocker et al. 2004",
     upper=np.inf,
     higher_is_better=False,
-    over_rows=rows.mae,
+    over_rows=mae_over_rows,
 )
 def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean absolute error: ``mean of |p - a|``, 0 or more.
@@ -64,7 +146,7 @@ def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     source="Herlocker et al. 2004",
     upper=np.inf,
     higher_is_better=False,
-    over_rows=rows.mse,
+    over_rows=mse_over_rows,
 )
 def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean squared error: ``mean of (p - a)^2``, 0 or more.
@@ -82,7 +164,7 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     source="Kvålseth 1985, his first",
     lower=-np.inf,
     needs="variance",
-    over_rows=rows.r2,
+    over_rows=r2_over_rows,
 )
 def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Improvement in squared error over the mean: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
@@ -103,7 +185,7 @@ def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
     source="Pedregosa et al. 2011, scikit-learn",
     lower=-np.inf,
     needs="variance",
-    over_rows=rows.explained_variance,
+    over_rows=explained_variance_over_rows,
 )
 def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the true ratings' variance that is explained: ``1 - var(a - p) / var(a)``.
@@ -130,7 +212,7 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
             for_conventions=True,
         )
     },
-    over_rows=rows.fcp,
+    over_rows=fcp_over_rows,
 )
 def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> Float64:
     """Fraction of a user's pairs of rows that the predictions put in the right order.
@@ -154,7 +236,7 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
     upper=np.inf,
     higher_is_better=False,
     needs="probabilities",
-    over_rows=rows.log_loss,
+    over_rows=log_loss_over_rows,
 )
 def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean negative logarithm of the probability predicted for the true outcome; 0 or more.
@@ -175,7 +257,7 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     formula="pairs of a relevant and another row predicted in this order / such pairs",
     source="Fawcett 2006",
     needs="kinds",
-    over_rows=rows.rated_roc_auc,
+    over_rows=rated_roc_auc_over_rows,
 )
 def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Fraction of (relevant, non-relevant) pairs of rows predicted in this order; in [0, 1].

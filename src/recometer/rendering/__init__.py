@@ -10,13 +10,13 @@ from recometer.rendering.formats import (
     Shown,
     Table,
     in_markdown,
+    output,
     plain,
     render,
     width_of_lines,
     wrapped,
     write_text,
 )
-from recometer.rendering.terminal import output
 
 __all__ = [
     "FORMATS",

@@ -1,4 +1,4 @@
-"""Tables in all formats: text, Markdown, LaTeX, HTML, JSON and CSV.
+"""Tables in all formats: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
 
 A new format needs a function that takes a `Shown`, an entry in `FORMATS` and a method of `Shown`.
 """
@@ -15,10 +15,13 @@ import sys
 import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recometer.data.paths import as_path, write_whole
 from recometer.errors import InputError, UnknownNameError, did_you_mean, visible
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
@@ -685,3 +688,47 @@ class Table(Printed):
             ]
             for row, line in enumerate(self.cells())
         ]
+
+
+def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
+    """Write a result to standard output, with styled tables if it is a terminal.
+
+    In plain text, each row is one line of any length, unless `folded`.
+    """
+    if form != "table":
+        print(render(shown, form), flush=True)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        print(to_text(shown, width_of_lines() if folded else None), flush=True)
+        return
+    for number, block in enumerate(filter(None, blocks_of(shown, console.width))):
+        if number:
+            console.print()
+        if not isinstance(block, Fitted):
+            for line in block:
+                console.print(line, markup=False)
+            continue
+        if block.above:
+            console.print(block.above, markup=False)
+        console.print(rich_table(block))
+
+
+def rich_table(part: Fitted) -> RichTable:
+    """Return a table for a terminal, without the lines around it."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    styled = RichTable(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
+    )
+    for column, header in zip(part.columns, part.headers, strict=True):
+        justify = "right" if column.number else "left"
+        styled.add_column(Text(header), justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for row, line in enumerate(part.rows):
+        styles = ["bold green" if (row, at) in part.best else "" for at in range(len(line))]
+        styled.add_row(*(Text(cell, style) for cell, style in zip(line, styles, strict=True)))
+    return styled

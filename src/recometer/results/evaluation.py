@@ -20,13 +20,14 @@ from recometer.measuring.compute import Together, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
-from recometer.metrics import ListData
-from recometer.metrics.conventions import parse_under
+from recometer.metrics.conventions import describe, parse_under
+from recometer.metrics.listed.data import ListData
 from recometer.metrics.names import Metrics, without_group
 from recometer.metrics.registry import Metric, without_test_parameters
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.remembered import cached_property
+from recometer.rendering.formats import number
 from recometer.results import saved, summary
 from recometer.results.flat import FlatName, Statistic
 from recometer.results.means import (
@@ -38,8 +39,8 @@ from recometer.results.means import (
 )
 from recometer.results.profiles import FoundByPopularity
 from recometer.results.saved import PER_USER, PROFILE
-from recometer.results.summary import SummaryRow
-from recometer.stats import Interval
+from recometer.results.summary import COUNTS, SummaryRow
+from recometer.stats.ends import Interval
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -574,13 +575,21 @@ class EvaluationRecord(rendering.Printed):
 
     def _notes(self) -> list[str]:
         """Return the notes to print below a table."""
-        found, clusters = [], self.clusters
+        found: list[str] = []
+        clusters = self.clusters
         if clusters is not None:
-            found += summary.on_sessions(len(clusters), len(np.unique(clusters)))
+            found.append(
+                f"{len(clusters):,} sessions of {len(np.unique(clusters)):,} users: every session "
+                "counts alike, and intervals are over users"
+            )
         over_rows = [name for name in self.together if name in self.over_rows]
         if over_rows:
-            found += summary.of_rows(over_rows, self.mean("users"))
-        return found + summary.notes(self.inputs, self.counts, self.protocol)
+            means = self.mean("users")
+            values = " ".join(f"{name} {number(means[name])}" for name in over_rows)
+            found.append(
+                f"over the rows of all users: {', '.join(over_rows)} (mean over users: {values})"
+            )
+        return found + notes_on(self.inputs, self.counts, self.protocol)
 
 
 def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
@@ -654,3 +663,20 @@ def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
             "of these."
         )
     return fitting[0] if fitting else name
+
+
+def notes_on(
+    inputs: Mapping[str, Mapping[str, Any]], counts: Mapping[str, int], protocol: Protocol
+) -> list[str]:
+    """Return notes on the inputs of a result, on its counts, and on its rules."""
+    found = [f"{name}: {described['description']}" for name, described in inputs.items()]
+    found += [described["reading"] for described in inputs.values() if "reading" in described]
+    found += [
+        f"Warning: {described['warning']}"
+        for described in inputs.values()
+        if "warning" in described
+    ]
+    found += [f"{COUNTS.get(name, name)}: {count:,}" for name, count in counts.items() if count]
+    if protocol != Protocol():
+        found.append(f"protocol: {describe(protocol)}")
+    return found

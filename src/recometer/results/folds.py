@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64, UInt8, mean_of
 from recometer.data.ids import encode, match
 from recometer.results.evaluation import EvaluationRecord
-from recometer.stats import Interval
+from recometer.stats.ends import Interval
 
 if TYPE_CHECKING:
     import polars as pl

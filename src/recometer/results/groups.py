@@ -24,13 +24,16 @@ from recometer.errors import (
 )
 from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
-from recometer.results.side_by_side import cell, fitting, legend, metric_column
 from recometer.results.summary import (
     COUNTED,
     MEAN,
     SummaryRow,
+    cell,
+    fitting,
     four_digits,
     interval_column,
+    legend,
+    metric_column,
     on_intervals,
 )
 

@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8, mean_of
 from recometer.data.numbers import numbers
 from recometer.errors import InputError, rule_text
@@ -17,8 +16,10 @@ from recometer.measuring.compute import Together, computed_for_all
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
-from recometer.stats import Interval, intervals
+from recometer.stats import intervals
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import LARGEST
+from recometer.stats.means import interval
 
 Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
@@ -88,7 +89,7 @@ class Averaging:
             n = int(np.count_nonzero(~np.isnan(values)))
             note = f"A value is infinite, or above {LARGEST:g}: the mean has no interval."
             return Interval.unknown(confidence, n, note)
-        return stats.interval(
+        return interval(
             values,
             "auto" if kind == "gaffke" else kind,
             bounds=self.bounds(name),

@@ -11,11 +11,11 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.paths import as_path
-from recometer.errors import FileError, brief
+from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.profiles import FoundByPopularity
-from recometer.stats import Interval
+from recometer.stats.ends import Interval
 
 E = TypeVar("E")
 
@@ -26,19 +26,6 @@ HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
     *("negative_gains", "binary_gains"),
 )
-NUMBER = (int, float)
-# The type of each part of the header; for a dict, the type of each of its values, by key.
-HOLDS: dict[str, Any] = {
-    "seed": int,
-    "counts": {"": int},
-    "definitions": {"": {"": str}},
-    "timings": {"": NUMBER},
-    "versions": {"": str},
-    "inputs": {"": {"": (str, dict)}},
-    "over_rows": {"": NUMBER},
-    "over_users": {"": list},
-    "metrics": list,
-}
 # The names of columns that do not contain values of metrics.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
@@ -103,27 +90,10 @@ def read(
         ) from error
 
 
-def _check(value: object, holds: Any, name: str) -> None:
-    """Raise TypeError if a part of the header does not have the type that recometer writes."""
-    if not isinstance(value, dict if isinstance(holds, dict) else holds):
-        raise TypeError(f"{name} is {brief(value)}")
-    if isinstance(holds, dict) and isinstance(value, dict):
-        for key, one in value.items():
-            _check(one, holds[""], f"{name}: {key}")
-
-
 def _read(
     columns: Mapping[str, Array], user_ids: Array | None, header: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Interval]]:
-    for name, holds in HOLDS.items():
-        _check(header[name], holds, name)
-    for described in header["inputs"].values():
-        _check(described["description"], str, "description")
-    for of_metric in header["over_users"].values():
-        _check(dict(enumerate(of_metric)), {"": NUMBER}, "over_users")
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
-    if not metrics:
-        raise ValueError("it has no metric")
     names = [str(metric) for metric in metrics]
     over_users = header["over_users"]
     fields: dict[str, Any] = {name: columns[name] for name in PER_USER}

@@ -1,17 +1,18 @@
-"""The summary of a result: a row per metric, and the table and notes that ``print`` shows."""
+"""The summary of a result: a row per metric, and the tables that ``print`` shows.
+
+Tables of models and of groups of users have a column per metric.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol as Interface
 
-from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table
-from recometer.rendering.formats import number
+from recometer.rendering.formats import GAP, number
 from recometer.stats.ends import METHODS
 
 # Descriptions of counts, each with the effect of the rule. Counts without one are shown by name.
@@ -166,34 +167,50 @@ def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = Tr
     return [*said, *(f"{', '.join(dict.fromkeys(of))}: {note}" for note, of in notes.items())]
 
 
-def on_sessions(n_sessions: int, n_users: int) -> list[str]:
-    """Explain that users have sessions."""
-    return [
-        f"{n_sessions:,} sessions of {n_users:,} users: every session counts alike, and intervals "
-        "are over users"
-    ]
+def metric_column(name: str) -> Column:
+    """Return the column of a metric, for cells that are already formatted."""
+    return Column(name, number=True)
 
 
-def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:
-    """Return notes that name the means over rows, and give the means over users instead."""
-    values = " ".join(f"{name} {number(means[name])}" for name in names)
-    return [f"over the rows of all users: {', '.join(names)} (mean over users: {values})"]
+def cell(mean: float, low: float, high: float) -> str:
+    """Return a mean with the longer arm of its interval: ``"0.1234 ±.0123"``."""
+    if math.isnan(mean):
+        return "undefined"
+    if math.isnan(low):
+        return number(mean)
+    # The longer arm is informative even if the other arm is clipped to a bound of the metric.
+    far = number(max(high - mean, mean - low))
+    return f"{number(mean)} ±{far.removeprefix('0')}"
 
 
-def notes(
-    inputs: Mapping[str, Mapping[str, Any]],
-    counts: Mapping[str, int],
-    protocol: Protocol,
-) -> list[str]:
-    """Return notes on the inputs of a result, on its counts, and on its rules."""
-    found = [f"{name}: {described['description']}" for name, described in inputs.items()]
-    found += [described["reading"] for described in inputs.values() if "reading" in described]
-    found += [
-        f"Warning: {described['warning']}"
-        for described in inputs.values()
-        if "warning" in described
-    ]
-    found += [f"{COUNTS.get(name, name)}: {count:,}" for name, count in counts.items() if count]
-    if protocol != Protocol():
-        found.append(f"protocol: {describe(protocol)}")
-    return found
+def legend(confidence: float, others: str = "") -> str:
+    """Return the sentence that explains `cell`, without a full stop; `others` is inserted."""
+    return (
+        f"Mean over the users counted{others}; ± is the longer arm of the {confidence:.0%} interval"
+    )
+
+
+def span(counts: Sequence[int]) -> str:
+    """Return ``"12"``, or ``"12-15"`` if counts differ."""
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def fitting(
+    make: Callable[[Sequence[str]], Table], metrics: Sequence[str], width: int | None
+) -> list[Table]:
+    """Return one table of all metrics, or several tables if one would exceed the width.
+
+    `make` makes the table of the given metrics, without notes, because these follow the last table.
+    """
+    groups: list[list[str]] = [[]]
+    for metric in metrics:
+        if width is not None and groups[-1] and _width(make([*groups[-1], metric])) > width:
+            groups.append([])
+        groups[-1].append(metric)
+    return [make(group) for group in groups]
+
+
+def _width(table: Table) -> int:
+    columns = zip(table.headers, *table.cells(), strict=True)
+    return sum(max(map(len, column)) + GAP for column in columns) - GAP

@@ -13,8 +13,8 @@ from recometer import _kernel, ragged
 from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt8, UInt64
 from recometer.data import ids
-from recometer.draws import drawn_places, mix, mixed_seed
-from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.draws import mix, mixed_seed
+from recometer.ranks import Ranks, TopLists, UserFlag, drawn_places
 from recometer.sources.alignment import Aligned
 from recometer.sources.base import Request, Source
 

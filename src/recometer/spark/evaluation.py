@@ -13,8 +13,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.catalogue import Catalogue
-from recometer.data.numbers import flag
-from recometer.draws import seed_of
+from recometer.data.numbers import flag, seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.evaluating import arguments as reading
 from recometer.evaluating import checks

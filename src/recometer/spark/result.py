@@ -27,6 +27,7 @@ from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.results import summary
+from recometer.results.evaluation import notes_on
 from recometer.results.summary import SummaryRow
 from recometer.spark.block import OF_ALL, USERS, Job, unpacked
 from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, quoted, refusing
@@ -231,7 +232,7 @@ class SparkEvaluation(rendering.Printed):
         """Return the table that ``print`` shows, which can be converted to other formats."""
         if self._fits():
             return self.collect().table()
-        notes = summary.notes(self.inputs, self.counts, self.protocol)
+        notes = notes_on(self.inputs, self.counts, self.protocol)
         return summary.table(self.moments(), self.protocol, notes)
 
     def to_dict(self) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from recometer.auditing.findings import EXAMPLES
 from recometer.data.columns import Columns
 from recometer.data.frames import times as times_of
 from recometer.data.interactions import Interactions as InteractionsHere
-from recometer.data.numbers import flag
+from recometer.data.numbers import flag, seed_of
 from recometer.data.times import representative
-from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.spark.block import blocks, merged, row, run_job

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from recometer.arrays import Array, Bool, UInt8
-from recometer.draws import seed_of
+from recometer.data.numbers import seed_of
 from recometer.errors import InputError, InputTypeError, python_or_command, warn
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.data import open_data

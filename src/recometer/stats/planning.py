@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, brief
-from recometer.rendering import width_of_lines, wrapped
+from recometer.rendering.formats import width_of_lines, wrapped
 from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import ROUNDING, increasing_root, multiples_of_unit, of_each_size
