@@ -116,7 +116,7 @@ def test_drawn_mutants_depend_only_on_the_seed_and_the_module() -> None:
     one_module = {"metrics/cutoffs.py": ["mutation/sample.py"]}
     three_modules = {
         **one_module,
-        "group_exposure.py": ["mutation/sample.py"],
+        "metrics/parameters.py": ["mutation/sample.py"],
         "metrics/rated.py": [],
     }
     first_8, first_14, other_seed, of_one_module = (
@@ -136,7 +136,7 @@ def test_drawn_mutants_depend_only_on_the_seed_and_the_module() -> None:
     assert [entry for entry in first_14 if entry in of_one_module] == [
         entry for entry in of_one_module if entry in first_14
     ]
-    assert {path for path, *_ in first_14} == {"metrics/cutoffs.py", "group_exposure.py"}
+    assert {path for path, *_ in first_14} == {"metrics/cutoffs.py", "metrics/parameters.py"}
 
 
 def test_nearest_toml_lists_only_existing_tests_and_modules() -> None:
