@@ -24,7 +24,6 @@ from recometer.comparing.corrections import (
 )
 from recometer.comparing.gates import GateReport, Undecided, check_gates
 from recometer.comparing.kinds import Options, Paired, resolve
-from recometer.comparing.known_users import known_users
 from recometer.comparing.models import (
     Model,
     Users,
@@ -100,9 +99,10 @@ class Comparison(Compared, Tracked, Reported):
         Notes on inputs and rules that were allowed to differ, metrics that were left out, and more.
     chosen : bool
         Whether primary metrics were chosen. If not, all metrics are primary.
-    known_users : KnownUsers or None
-        Users who count although some models do not know them, and the means without them. None if
-        all models know the same users, and nearly all of them.
+    known_users : tuple of str
+        Sentences on users who count although some models do not know them, and on the means of the
+        primary metrics (or the first metric) without them. Empty if all models know the same users,
+        and nearly all of them.
     sample_ratio : recometer.stats.SampleRatio or None
         The sizes of groups of different users, and their planned sizes; None if users are paired.
     in_full : bool
@@ -113,8 +113,7 @@ class Comparison(Compared, Tracked, Reported):
         """Check bounds on the difference of every model, except chance, from the baseline.
 
         A gate is passed if the lower end of the interval reaches the bound, failed if the upper
-        end is below it, and undecided otherwise. The report then says how many users would decide
-        it.
+        end is below it, and undecided otherwise. `power` says how many users would decide it.
 
         Parameters
         ----------
@@ -165,7 +164,7 @@ class Comparison(Compared, Tracked, Reported):
                 {**dataclasses.asdict(row), "p_value": row.p_value, "verdict": row.verdict}
                 for row in self.rows
             ],
-            "known_users": self.known_users and dataclasses.asdict(self.known_users),
+            "known_users": list(self.known_users),
             "sample_ratio": self.sample_ratio and dataclasses.asdict(self.sample_ratio),
             "notes": self.said(self.metrics),
         }
@@ -359,7 +358,11 @@ def compare(
         name: tukey_by(name, counted, users, options)
         for name in (decisive if correction == "tukey" else [])
     }
-    known = known_users(read, users, compared) if paired else None
+    decides = decisive if primary is not None else compared[:1]
+    no_users: tuple[tuple[str, ...], bool] = ((), False)
+    known_users, order_changes = (
+        wording.on_known_users(read, users, decides) if paired else no_users
+    )
     result = Comparison(
         models=tuple(read),
         baseline=baseline,
@@ -378,11 +381,12 @@ def compare(
             *on_tukey(tests, options),
         ),
         chosen=primary is not None,
-        known_users=known,
+        known_users=known_users,
         sample_ratio=sizes,
     )
     mismatch = str(sizes) if sizes is not None and sizes.mismatch else ""
-    for text in (mismatch, wording.on_undefined(result.rows), known.warning() if known else ""):
+    turned = " ".join((*known_users, wording.hint_on_new_users())) if order_changes else ""
+    for text in (mismatch, wording.on_undefined(result.rows), turned):
         if text:
             warn(text)
     return result

@@ -91,8 +91,6 @@ def test_undecided_gate_exits_with_3_or_as_requested() -> None:
         result = run(*pair, "--gate", inside, *mapping, "--junit", "gates.xml")
         assert result.exit_code == code, mapping
         assert f"same: {inside}: undecided" in one_line(result.stderr)
-        assert re.search(r"About [\d,]+ to [\d,]+ users in all would decide it", result.stderr)
-        assert "would decide it" in one_line(result.stdout)
         root = ElementTree.parse("gates.xml").getroot()
         counts = (str(int(code == 1)), str(int(code == 3)))
         assert (root.get("failures"), root.get("skipped")) == counts

@@ -51,20 +51,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_known_users_have_means_over_users_known_to_all_models() -> None:
-    known_users = compare().known_users
-    assert known_users is not None
-    assert (known_users.n, known_users.n_known, known_users.unknown) == (
-        100,
-        40,
-        {"popular": 0, "own": 60},
-    )
-    rr, hit = known_users.by_metric
-    assert (rr.metric, rr.n, rr.n_known, rr.reversed) == ("rr", 100, 40, True)
-    assert list(rr.means.items()) == [("popular", 0.8), ("own", 0.4)]
-    assert list(rr.known.items()) == [("own", 1.0), ("popular", 0.5)]
-    assert known_users.reversed == (rr, hit)
-    assert known_users.sentences(["rr"]) == [SENTENCE, MEANS, "The order also changes on hit@1."]
+def test_comparison_has_means_over_users_known_to_all_models() -> None:
+    assert compare().known_users == (SENTENCE, MEANS)
+    hit = MEANS.replace("rr over", "hit@1 over")
+    assert compare(primary="hit@1").known_users == (SENTENCE, hit)
+    assert compare(primary="rr hit@1").known_users == (SENTENCE, MEANS, hit)
 
 
 def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.Path) -> None:
@@ -76,7 +67,7 @@ def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.
     assert "verdict" not in before
     assert "verdict" in after
     content = json.loads(comparison.to_json())
-    assert content["known_users"]["unknown"] == {"popular": 0, "own": 60}
+    assert content["known_users"] == [SENTENCE, MEANS]
     report = comparison.report(tmp_path / "report.html")
     assert {SENTENCE, MEANS} <= set(report.model.headline.sentences)
 
@@ -84,7 +75,7 @@ def test_every_table_of_the_comparison_mentions_unknown_users(tmp_path: pathlib.
 def test_gate_reports_mention_unknown_users(tmp_path: pathlib.Path) -> None:
     report = compare(baseline="popular").gate("rr >= -5%")
     assert report.verdict == "failed"
-    assert str(report).startswith("Gates against popular: failed (1 failed).\n\n60 of 100 users")
+    assert str(report).startswith("Gates against popular: failed (1 failed).\n60 of 100 users")
     assert report.said[:2] == (SENTENCE, MEANS)
     assert report.to_dict()["said"] == list(report.said)
     assert SENTENCE in junit(report)
@@ -105,17 +96,16 @@ def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() ->
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # no warning, since the order stays the same
             known_users = rm.compare(results).known_users
-        assert (known_users is not None) is mentioned
-    assert known_users is not None
-    assert known_users.sentences(["rr"])[0] == "3 of 100 users (3.0%) are unknown to a, b."
+        assert bool(known_users) is mentioned
+    assert known_users[0] == "3 of 100 users (3.0%) are unknown to a, b."
 
 
 def test_users_unknown_to_each_model_are_counted_separately() -> None:
     all_users = OLD + NEW
     results = {"a": evaluate(lists(all_users[1:])), "b": evaluate(lists(all_users[:-1], "i4"))}
-    known_users = rm.compare(results).known_users
-    assert known_users is not None
-    assert (known_users.unknown, known_users.n_known) == ({"a": 1, "b": 1}, 98)
+    unknown, means = rm.compare(results).known_users
+    assert unknown == "1 of 100 users (1.0%) are unknown to a, b."
+    assert means.startswith("rr over the 98 users known to all models: ")
 
 
 @pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
@@ -128,7 +118,7 @@ def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> 
         # Some users have a value from only one of the models.
         warnings.simplefilter("ignore", rm.DataWarning)
         comparison = rm.compare(results)
-    assert comparison.known_users is None
+    assert comparison.known_users == ()
     assert {row.n for row in comparison.rows} == {40}
 
 
@@ -147,20 +137,18 @@ def test_models_that_know_all_users_are_compared_without_a_note() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         comparison = rm.compare(results)
-    assert comparison.known_users is None
+    assert comparison.known_users == ()
     assert "unknown" not in str(comparison)
 
 
 def test_unknown_users_are_reported_for_seeds_but_not_for_random_orders() -> None:
     seeds = {"popular": [evaluate(lists(OLD + NEW))] * 2, "own": [evaluate(lists(OLD, "*"))] * 2}
     with pytest.warns(rm.DataWarning, match="the order changes"):
-        known_users = rm.compare(seeds).known_users
-    assert known_users is not None
-    assert (known_users.n, known_users.unknown) == (100, {"popular": 0, "own": 60})
+        assert rm.compare(seeds).known_users == (SENTENCE, MEANS)
     scores = np.random.default_rng(0).random((100, 8))
     matrix = np.array([[item in TEST[user] for item in ITEMS] for user in OLD + NEW])
     randomised = rm.evaluate(rm.Scores(scores), matrix, metrics="rr", chance=True)
-    assert rm.compare({"one": randomised, "two": randomised}, chance=True).known_users is None
+    assert rm.compare({"one": randomised, "two": randomised}, chance=True).known_users == ()
 
 
 def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
@@ -171,18 +159,14 @@ def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
     results = {"full": evaluate(full), "lacking": evaluate(without_an_item)}
     comparison = rm.compare(results, allow="candidates")
     sentence = "20 of 100 relevant rows of test (20.0%) are unknown to lacking; none to full."
-    assert comparison.known_users is not None
-    assert comparison.known_users.sentences(["rr"]) == [sentence]
+    assert comparison.known_users == (sentence,)
     assert sentence in one_line(str(comparison))
-    assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users is None
+    assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users == ()
 
 
 def test_unknown_users_of_saved_evaluations_are_reported(tmp_path: pathlib.Path) -> None:
     for name, source in (("popular", lists(OLD + NEW)), ("own", lists(OLD, "*"))):
         evaluate(source).save(tmp_path / f"{name}.parquet")
     with pytest.warns(rm.DataWarning, match="60 of 100 users"):
-        known_users = rm.compare(
-            [tmp_path / "popular.parquet", tmp_path / "own.parquet"]
-        ).known_users
-    assert known_users is not None
-    assert known_users.unknown == {"popular": 0, "own": 60}
+        comparison = rm.compare([tmp_path / "popular.parquet", tmp_path / "own.parquet"])
+    assert comparison.known_users == (SENTENCE, MEANS)

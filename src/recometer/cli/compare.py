@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -39,9 +38,7 @@ class WithGates(Shown):
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the tables of the gates and of the comparison."""
-        gates = self.report.table()
-        gates = dataclasses.replace(gates, head=[self.report.summary(), *gates.head])
-        return [gates, *self.comparison.tables(width)]
+        return [self.report.table(), *self.comparison.tables(width)]
 
     def data(self) -> Table:
         """Return a row per gate and model."""

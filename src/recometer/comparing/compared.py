@@ -13,7 +13,6 @@ from recometer.comparing import wording
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
 from recometer.comparing.corrections import POWER_WANTED, Correction
 from recometer.comparing.kinds import Options, UserPair, resolve
-from recometer.comparing.known_users import KnownUsers
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import (
     SIGNS,
@@ -65,7 +64,7 @@ class Compared(Printed):
     users: Users
     notes: tuple[str, ...] = ()
     chosen: bool = False
-    known_users: KnownUsers | None = None
+    known_users: tuple[str, ...] = ()
     sample_ratio: SampleRatio | None = None
     in_full: bool = False
 
@@ -352,8 +351,7 @@ class Compared(Printed):
             margin=self.options.margin is not None,
             adjusted=all(row.primary for row in rows),
         )
-        head = [] if self.known_users is None else self.known_users.sentences(metrics)
-        return Table(columns, rows, head=head)
+        return Table(columns, rows, head=self.known_users)
 
     def _line(self, metric: str) -> str:
         """Return the outcome in a line, for a metric that is not shown in full."""

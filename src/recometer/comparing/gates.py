@@ -27,11 +27,13 @@ from recometer.stats import Interval
 Verdict = Literal["passed", "failed", "undecided"]
 Undecided = Literal["pass", "fail"]
 COUNTED: dict[Undecided | None, Verdict] = {"pass": "passed", "fail": "failed", None: "undecided"}
-RULE = "passed if the whole interval meets the bound, failed if none of it does, else undecided"
+RULE = (
+    "A gate is passed if the whole interval meets the bound, failed if none does, else undecided."
+)
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
 )
-EQUAL = 1e-6  # a difference equals the bound if it is this close, in half-widths of the interval
+FEW = "Too few users differ for a decision: the interval may be too short."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,9 +86,6 @@ class GateRow:
         How the interval was computed.
     n
         The number of users compared.
-    fewest_users, most_users
-        How many users would decide an undecided gate in the best and the worst case (see
-        `users_needed`). None if that is unknown.
     note
         A remark for the reader, or an empty string.
     """
@@ -99,16 +98,13 @@ class GateRow:
     high: float
     method: str
     n: int
-    fewest_users: int | None
-    most_users: int | None
     note: str = ""
 
     def sentences(self) -> list[str]:
         """Return the verdict as a sentence, followed by the note."""
-        size, ends = (
-            _shown(self.gate.relative, *of) for of in ((self.found,), (self.low, self.high))
-        )
-        text = f"{self.model}: {self.gate}: {self.verdict}: {size or 'not known'}"
+        size = _difference(self.gate.relative, self.found)
+        ends = _shown(self.gate.relative, self.low, self.high)
+        text = f"{self.model}: {self.gate}: {self.verdict}: {size}"
         text += f" ({ends}, {self.method})" if ends else ""
         return [visible(text) for text in (f"{text}.", self.note) if text]
 
@@ -161,34 +157,23 @@ class GateReport(Printed):
         numbers = ", ".join(f"{count:,} {verdict}" for verdict, count in counts.most_common())
         return visible(f"Gates against {self.baseline}: {self.verdict} ({numbers}).")
 
-    def __str__(self) -> str:
-        return f"{self.summary()}\n\n{super().__str__()}"
-
     def table(self) -> Table:
         """Return a row per gate and model, with a note for each gate that is not passed."""
         rows = [{**vars(row), **vars(row.gate), "gate": str(row.gate)} for row in self.rows]
-        notes = [f"Gates against {self.baseline}: {RULE}."]
+        notes = [RULE]
         if self.undecided is not None:
             notes.append(f"Undecided gates count as {COUNTED[self.undecided]}.")
         notes += [text for row in self.rows if row.verdict != "passed" for text in row.sentences()]
         columns = [
-            *(Column(name) for name in ("gate", "model", "verdict")),
-            Column(
-                "difference",
-                ("relative", "found"),
-                lambda *of: _shown(*of) or "not known",
-                number=True,
-            ),
+            *map(Column, ("gate", "model", "verdict")),
+            Column("difference", ("relative", "found"), _difference, number=True),
             Column(
                 f"{self.confidence:.0%} interval", ("relative", "low", "high"), _shown, number=True
             ),
             Column("users", ("n",), "{:,}".format, number=True, spare=True),
-            *(
-                Column(name, hidden=True)
-                for name in ("bound", "method", "fewest_users", "most_users", "note")
-            ),
+            *(Column(name, hidden=True) for name in ("bound", "method", "note")),
         ]
-        return Table(columns, rows, notes, self.said)
+        return Table(columns, rows, notes, [self.summary(), *self.said])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole result as JSON-compatible Python objects."""
@@ -201,6 +186,10 @@ class GateReport(Printed):
             "said": list(self.said),
             "gates": self.table().records(),
         }
+
+
+def _difference(relative: bool, difference: float) -> str:
+    return _shown(relative, difference) or "not known"
 
 
 def _shown(relative: bool, *values: float) -> str:
@@ -259,88 +248,34 @@ def check_gates(
     gates = [read_gate(text, comparison) for text in texts]
     chance = [model.name for model in comparison.models if model.by_chance]
     rows = [
-        _check(comparison, gate, row)
+        _check(gate, row)
         for gate in gates
         for row in comparison.rows
         if row.metric == gate.metric and row.model not in chance
     ]
-    known = comparison.known_users
-    sentences = () if known is None else tuple(known.sentences(gate.metric for gate in gates))
+    sentences = comparison.known_users
     if comparison.sample_ratio is not None and comparison.sample_ratio.mismatch:
         sentences = (str(comparison.sample_ratio), *sentences)
     return GateReport(tuple(rows), comparison.baseline, comparison.confidence, undecided, sentences)
 
 
-def _check(comparison: Compared, gate: Gate, row: PairRow) -> GateRow:
-    difference = row.relative if gate.relative else row.difference
+def _check(gate: Gate, row: PairRow) -> GateRow:
     interval = row.relative_interval if gate.relative else row.interval
-    # The gate is undecided if too few users differ.
-    verdict: Verdict = gate.decide(interval) if row.decides_gates else "undecided"
-    fewest, most, remark = None, None, ""
-    if verdict == "undecided":
-        fewest, most, remark = _needed(comparison, row, difference, interval, gate.bound)
+    notes = dict.fromkeys(filter(None, (interval.note, row.interval.note)))
+    verdict = gate.decide(interval)
+    if not row.decides_gates:
+        verdict, notes = "undecided", {FEW: None, **notes}
     return GateRow(
         gate=gate,
         model=row.model,
         verdict=verdict,
-        found=difference,
+        found=row.relative if gate.relative else row.difference,
         low=interval.low,
         high=interval.high,
         method=interval.method,
         n=row.n,
-        fewest_users=fewest,
-        most_users=most,
-        note=" ".join(dict.fromkeys(filter(None, (remark, interval.note, row.interval.note)))),
+        note=" ".join(notes),
     )
-
-
-def _needed(
-    comparison: Compared, row: PairRow, difference: float, interval: Interval, bound: float
-) -> tuple[int | None, int | None, str]:
-    """Return how many users would decide an undecided gate, with a sentence about them."""
-    remark = ""
-    if not row.decides_gates:
-        remark = "Too few users differ for a decision: the interval may be too short."
-    elif not math.isfinite(difference):
-        remark = "Its difference is not known."
-    elif not math.isfinite(interval.width):
-        remark = "Its interval is not known, or has no end."
-    elif row.for_all_users:
-        remark = "The metric is not a mean over users: how many would decide it is not known."
-    elif row.test.test == "random effects":
-        remark = "The interval is also over seeds, so more users alone may not decide it."
-    elif (needed := users_needed(row.n, difference, interval, bound)) is None:
-        remark = "The difference equals the bound, so no number of users would decide it."
-    else:
-        return *needed, (
-            f"About {needed[0]:,} to {needed[1]:,} users in all would decide it, if the difference "
-            "and its spread stay as they are."
-        )
-    return None, None, remark
-
-
-def users_needed(n: int, size: float, interval: Interval, bound: float) -> tuple[int, int] | None:
-    """Return the fewest and the most users that may decide a gate that n users do not decide.
-
-    Let `size` be the difference that the n users show, d the distance from this difference to the
-    bound, and a the distance from it to the end of the interval beyond the bound. With m users, a
-    shrinks to a √(n / m). If the difference does not change, m = n (a / d)² users decide the gate.
-    Other users may show a difference that is up to a √(n / m) closer to the bound, in which case
-    m = n (2 a / d)² users decide it. Both numbers are rounded up to two significant digits. None if
-    the difference equals the bound.
-    """
-    distance = abs(size - bound)
-    arm = size - interval.low if size > bound else interval.high - size
-    if distance <= EQUAL * arm:
-        return None
-    fewest = max(n + 1.0, n * (arm / distance) ** 2)
-    return _rounded_up(fewest), _rounded_up(4 * fewest)
-
-
-def _rounded_up(m: float) -> int:
-    """Round up to two significant digits, since more would suggest a false precision."""
-    unit: int = 10 ** max(len(str(int(m))) - 2, 0)
-    return math.ceil(m / unit - 1e-6) * unit  # allow for rounding errors
 
 
 def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:

@@ -1,23 +1,27 @@
-"""Write the notes below the tables of a comparison."""
+"""Write the notes around the tables of a comparison."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from recometer import ragged
+from recometer.arrays import Bool, Float64
 from recometer.comparing.corrections import Correction
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow, p_text, pair_name
 from recometer.data.ids import are_pairs
-from recometer.errors import argument_text, rule_text
+from recometer.errors import argument_text, python_or_command, rule_text
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
 MOST = 4  # lists with more entries are shortened
+FEW = 0.02  # up to this share, users unknown to all models and unknown rows are not mentioned
 METHODS = {
     "binomial": "exactly (binomial)",
     "convolution": "exactly (convolution)",
@@ -286,3 +290,97 @@ def _shortened(names: Sequence[str], shown: int = MOST) -> str:
 
 def _counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def on_known_users(
+    models: Sequence[Model], users: Users, metrics: Sequence[str]
+) -> tuple[tuple[str, ...], bool]:
+    """Say how many users and relevant rows each model does not know, and what that changes.
+
+    Most users that a model does not know are new. A model that learns from a user's training items
+    has no list for them, and therefore usually the value 0, while a list of popular items has a
+    positive value. There are no sentences if all models know all users who count, or if they lack
+    the same few users. A user counts if all models have a value for the user on one of the metrics.
+
+    Returns
+    -------
+    sentences
+        The numbers of unknown users and rows, and the means without these users.
+    reversed
+        Whether two models change places if only the users known to all models count.
+    """
+    models = [model for model in models if not model.by_chance]
+    names, first = [model.name for model in models], models[0].first
+    known, sentences, changes = np.column_stack([users.known(model) for model in models]), [], False
+    if not known.all():
+        by_all: Bool = np.logical_and.reduce(known, axis=1)
+        counts = np.zeros(len(known), bool)
+        for metric in metrics:
+            if metric in first.together:
+                continue
+            table = np.column_stack([users.values(model, metric) for model in models])
+            valued = ~np.isnan(table).any(axis=1)
+            counts |= valued
+            sign = -1 if first.known_metric(metric).definition.higher_is_better else 1
+            sentence, turned = _on_means(metric, names, table[valued], by_all[valued], sign)
+            sentences.append(sentence)
+            changes |= turned
+        counted, n = known[counts], int(np.count_nonzero(counts))
+        unknown = dict(zip(names, (n - np.count_nonzero(counted, axis=0)).tolist(), strict=True))
+        if (counted == counted[:, :1]).all() and max(unknown.values()) <= FEW * n:
+            sentences, changes = [], False
+        else:
+            sentences = [f"{_shares(unknown, n, 'users')}.", *sentences]
+    n_rows = int(first.n_relevant.sum())
+    rows = {model.name: model.first.counts.get("relevant_unranked", 0) for model in models}
+    # Rows unknown to all models favour no model.
+    if len(set(rows.values())) > 1 and max(rows.values()) > FEW * n_rows:
+        sentences.append(f"{_shares(rows, n_rows, 'relevant rows of test')}.")
+    return tuple(sentences), changes
+
+
+def hint_on_new_users() -> str:
+    """Return a hint on how to compare models on the users that they know."""
+    where = python_or_command("in evaluate", "of recometer evaluate")
+    return (
+        f"Hint: {rule_text('cold_start', False)} {where} leaves out users without training items, "
+        f"and {python_or_command('result.by', '--by')} shows groups; see the page 'New users and "
+        "new items'."
+    )
+
+
+def _on_means(
+    metric: str, names: Sequence[str], table: Float64, by_all: Bool, sign: int
+) -> tuple[str, bool]:
+    """State the means over the users known to all models, and return whether the order changes."""
+    n, n_known = len(table), int(np.count_nonzero(by_all))
+    if not n_known:
+        return f"No user has a value of {metric} from all models and is known to all.", False
+    means, known = ragged.column_sums(table) / n, ragged.column_sums(table[by_all]) / n_known
+    texts = [
+        ", ".join(f"{names[at]} {each[at]:.4f}" for at in np.argsort(sign * each, kind="stable"))
+        for each in (means, known)
+    ]
+    said = f"{metric} over the {n_known:,} users known to all models: {texts[1]}."
+    pairs = itertools.combinations(range(len(names)), 2)
+    if not any((means[a] - means[b]) * (known[a] - known[b]) < 0 for a, b in pairs):
+        return said, False
+    return (
+        f"{said} Over all {n:,} users the order changes ({texts[0]}), because it also depends on "
+        "how many users a model knows."
+    ), True
+
+
+def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
+    """Return how many of n users or rows are unknown to which models, largest number first."""
+    by_count: dict[int, list[str]] = {}
+    for name, count in unknown.items():
+        by_count.setdefault(count, []).append(name)
+    parts: list[str] = []
+    for count in sorted(by_count, reverse=True):
+        names = ", ".join(by_count[count])
+        if not parts:
+            parts.append(f"{count:,} of {n:,} {what} ({count / n:.1%}) are unknown to {names}")
+        else:
+            parts.append(f"{count:,} ({count / n:.1%}) to {names}" if count else f"none to {names}")
+    return "; ".join(parts)

@@ -301,7 +301,7 @@ class PolicyValues(Printed):
     baseline: str | None = None
     # Gates read these attributes, because comparisons of models have them.
     models: ClassVar = ()
-    known_users: ClassVar = None
+    known_users: ClassVar = ()
     sample_ratio: ClassVar = None
 
     def __getitem__(self, key: str | tuple[str, str]) -> Estimate:

@@ -72,8 +72,8 @@ def headline(
     harmed = _most_harmed(given, metric, pair)
     sizes = None if given.comparison is None else given.comparison.sample_ratio
     mismatch = [str(sizes)] if sizes is not None and sizes.mismatch else []
-    known = None if given.comparison is None else given.comparison.known_users
-    sentences = [*leaks, *mismatch, *([] if known is None else known.sentences([metric]))]
+    known_users = () if given.comparison is None else given.comparison.known_users
+    sentences = [*leaks, *mismatch, *known_users]
     sentences += _on_direction(standings) + _on_apart(given, standings, pair)
     sentences += _on_others(given, metric, pair)
     if not row.for_all_users and row.n_better + row.n_equal + row.n_worse:
