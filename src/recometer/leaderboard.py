@@ -34,8 +34,6 @@ from recometer.tracking import Tracked, safe_name
 from recometer.version import __version__
 
 MODEL = Column("model")
-SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
-"""The names of the columns of the leaderboard in CSV."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -61,15 +61,6 @@ def test_output_matches_python(results: dict[str, rm.Evaluation]) -> None:
     assert table.stdout == f"{expected}\n"
 
 
-def test_flat_values_match_python(results: dict[str, rm.Evaluation]) -> None:
-    arguments = ("results/new.parquet", "results/prod.parquet", "--baseline", "prod")
-    assert run("compare", *arguments, "--flat", "flat.json").exit_code == 0
-    expected = rm.compare({n: results[n] for n in ("new", "prod")}, baseline="prod").flat()
-    parsed = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
-    assert parsed == expected
-    assert "rr_of_new_versus_prod_p_value" in parsed
-
-
 def test_failed_gate_exits_with_1() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate")
     result = run(*gated, "rr >= -5%", "--junit", "gates.xml")
@@ -145,18 +136,13 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
         assert message in one_line(wrong.stderr)
 
 
-def test_margins_apply_to_all_metrics_or_to_one() -> None:
+def test_margin_adds_a_test_of_equivalence() -> None:
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--format", "json")
-    rows = [
-        json.loads(run(*pair, "--margin", text).stdout)["comparisons"][0]
-        for text in ("0.2", "rr=0.2")
-    ]
-    assert rows[0] == rows[1]
-    assert rows[0]["equivalence"]["equivalent"]
-    assert "ends with no number" in one_line(run(*pair, "--margin", "rr").stderr)
-    with_both_margins = run(*pair, "--margin", "0.1", "--margin", "rr=0.2")
-    assert with_both_margins.exit_code == 2
-    assert "a margin for all metrics must be the only one" in one_line(with_both_margins.stderr)
+    row = json.loads(run(*pair, "--margin", "0.2").stdout)["comparisons"][0]
+    assert row["equivalence"]["equivalent"]
+    wrong = run(*pair, "--margin", "rr=0.2")
+    assert wrong.exit_code == 2
+    assert "Invalid value for '--margin'" in one_line(wrong.stderr)
 
 
 def test_chance_is_compared_like_a_model() -> None:
@@ -209,9 +195,11 @@ def test_wrong_usage_exits_with_1_or_2(arguments: tuple[str, ...], code: int, me
 
 def test_junit_output_does_not_replace_an_input() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%")
-    result = run(*gated, "--junit", "results/new.parquet")
-    assert result.exit_code == 1
-    assert "is an input" in result.stderr
+    for gates, message in (("results/new.parquet", "exists"), ("test.xml", "is an input")):
+        pathlib.Path("test.xml").touch()
+        result = run(*gated, "--junit", gates, "--cluster", "test.xml")
+        assert result.exit_code == 1
+        assert message in result.stderr
 
 
 def test_error_about_different_test_data_names_the_option() -> None:

@@ -268,15 +268,14 @@ def test_metrics_can_be_passed_in_several_options(folder) -> None:
     assert one_by_one.stdout == evaluate(*data, "-m", "recall@10 rr ndcg@5").stdout
 
 
-def test_out_writes_evaluations_and_a_summary(folder) -> None:
-    result = evaluate(*BASIC, *MF, *OTHER, "--out", "new/results", "--format", "csv")
+def test_out_writes_the_evaluation_of_each_model(folder) -> None:
+    result = evaluate(*BASIC, *MF, *OTHER, "--out", "new/results")
     assert result.exit_code == 0
     results = folder / "new" / "results"
-    assert sorted(os.listdir(results)) == ["mf.parquet", "other.parquet", "summary.csv"]
-    assert (results / "summary.csv").read_text("utf-8") == result.stdout
+    assert sorted(os.listdir(results)) == ["mf.parquet", "other.parquet"]
     loaded = rm.load(results / "other.parquet")
     assert loaded.mean() == expected("other.npy").mean()
-    assert "written: new/results: mf.parquet, other.parquet, summary.csv" in result.stderr
+    assert "written: new/results: mf.parquet, other.parquet\n" in result.stderr
 
 
 def test_out_replaces_only_earlier_output(folder) -> None:
@@ -287,8 +286,6 @@ def test_out_replaces_only_earlier_output(folder) -> None:
     before = {path.name: path.read_bytes() for path in lists}
     (folder / "linked").mkdir()
     (folder / "linked" / "mf.parquet").hardlink_to(folder / "train.parquet")
-    (folder / "notes").mkdir()
-    (folder / "notes" / "summary.csv").write_text("model,mine\n", encoding="utf-8")
     test = ("--test", "test.parquet", "--train", "train.parquet")
     factors = MF[1].partition("=")[2]
     for arguments, message in (
@@ -296,14 +293,12 @@ def test_out_replaces_only_earlier_output(folder) -> None:
         ((*test, *MF, "--out", "linked"), "linked/mf.parquet is an input"),
         ((*test, *MF, "--out", "again", "--protocol", "again/mf.parquet"), "is an input"),
         ((*test, "--factors", f"other={factors}", "--out", "."), "other.parquet exists"),
-        ((*BASIC, *MF, "--out", "notes"), "notes/summary.csv exists"),
     ):
         result = evaluate(*arguments)
         assert (result.exit_code, result.stdout) == (1, "")
         assert message in result.stderr.replace(os.sep, "/")
         assert "Hint: choose an empty folder." in result.stderr
     assert {path.name: path.read_bytes() for path in lists} == before
-    assert (folder / "notes" / "summary.csv").read_text("utf-8") == "model,mine\n"
 
 
 def test_out_must_name_a_folder(folder) -> None:
@@ -493,11 +488,24 @@ def test_lists_are_read_from_standard_input(folder, path: str) -> None:
 
 
 def test_flat_values_match_python(folder: pathlib.Path) -> None:
-    assert evaluate(*BASIC, *MF, "--flat", "flat.json", "--out", "saved").exit_code == 0
+    for _ in range(2):  # the second run replaces the file
+        assert evaluate(*BASIC, *MF, "--flat", "flat.json", "--out", "saved").exit_code == 0
     parsed = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
     assert parsed == rm.load("saved/mf.parquet").flat()
     refused = evaluate(*BASIC, *MF, "--flat", "test.parquet")
     assert "test.parquet is an input" in one_line(refused.stderr)
+    assert evaluate(*BASIC, *MF, *OTHER, "--flat", "all.json", "--out", "saved").exit_code == 0
+    both = {name: rm.load(f"saved/{name}.parquet") for name in ("mf", "other")}
+    assert json.loads(pathlib.Path("all.json").read_text()) == rm.Leaderboard(both).flat()
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine", "[" * 10**5])
+def test_flat_values_do_not_replace_another_file(folder: pathlib.Path, content: str) -> None:
+    pathlib.Path("mine.json").write_text(content, encoding="utf-8")
+    result = evaluate(*BASIC, *MF, "--flat", "mine.json")
+    assert result.exit_code == 1
+    assert "mine.json exists, and was not written by recometer" in result.stderr
+    assert pathlib.Path("mine.json").read_text(encoding="utf-8") == content
 
 
 def test_users_without_a_list_count_as_misses_unless_left_out(folder) -> None:
@@ -837,12 +845,12 @@ def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
     assert list(copies.iterdir()) == []
 
 
-def test_values_of_options_are_completed(monkeypatch, capsys) -> None:
+def test_options_are_completed(monkeypatch, capsys) -> None:
     monkeypatch.setenv("_RECOMETER_COMPLETE", "complete_zsh")
-    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "recometer evaluate --ties it")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "recometer evaluate --rel")
     with pytest.raises(SystemExit):
         main([])
-    assert "item_desc" in capsys.readouterr().out
+    assert "--relevant-from" in capsys.readouterr().out
 
 
 def test_row_errors_name_the_file(folder) -> None:

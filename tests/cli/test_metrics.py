@@ -8,7 +8,6 @@ import pytest
 from command_line import CliRunner, Result
 
 from recometer.cli._app import app
-from recometer.cli._options import complete_metrics
 from recometer.metrics import METRICS
 
 
@@ -66,9 +65,3 @@ def test_error_about_a_wrong_name_suggests_a_metric() -> None:
     result = metrics("ndgc")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: There is no metric 'ndgc'. Hint: Did you mean 'ndcg'")
-
-
-def test_last_name_of_a_list_is_completed() -> None:
-    assert complete_metrics("nd") == ["ndcg"]
-    assert complete_metrics("recall@10 nd") == ["recall@10 ndcg"]
-    assert set(complete_metrics("")) == set(METRICS)

@@ -299,7 +299,7 @@ class TestGroups:
         assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
         by_the_user_column = run("show", "out", "--by", "user=ages.csv")
         assert by_the_user_column.exit_code == 1
-        assert "Hint: name another column; there are: size, age." in one_line(
+        assert "no column of groups called 'user'. Hint: Did you mean 'size'?" in one_line(
             by_the_user_column.stderr
         )
 

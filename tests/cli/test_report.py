@@ -90,15 +90,17 @@ def test_lists_are_matched_to_results_by_name() -> None:
     assert "there is no result of 'x', but of good, random" in one_line(with_other_name.stderr)
 
 
-def test_test_and_train_without_models_are_audited() -> None:
-    data = ("--test", "test.parquet", "--train", "train.parquet")
-    result = run("report", "results", *data, "-o", "page.md")
+def test_split_without_models_is_audited() -> None:
+    test, train = (pl.read_parquet(f"{name}.parquet") for name in ("test", "train"))
+    data = pl.concat([test, train], how="diagonal")
+    rm.split(data, rm.split.Fraction(0.5), user="user_id", item="item_id").save("split")
+    result = run("report", "results", "--split", "split", "-o", "page.md")
     assert result.exit_code == 0, result.stderr
     assert "## Audit of the split" in pathlib.Path("page.md").read_text(encoding="utf-8")
     for unused_options in (
         ("--catalogue", "items.csv"),
         ("--test", "test.parquet"),
-        ("--user", "user_id"),
+        ("--split", "split", "--user", "user_id"),
     ):
         refused = run("report", "results", *unused_options)
         assert refused.exit_code == 2, unused_options

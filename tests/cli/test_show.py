@@ -33,7 +33,7 @@ def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str
     pathlib.Path("saved").mkdir()
     for name, result in evaluations.items():
         result.save(f"saved/{name}.parquet")
-    pathlib.Path("saved/summary.csv").write_text("mine\n", encoding="utf-8")
+    pathlib.Path("saved/notes.csv").write_text("mine\n", encoding="utf-8")
     return evaluations
 
 
@@ -56,37 +56,12 @@ def test_formats_and_values_of_users_match_python(results: dict[str, rm.Evaluati
     assert show("saved", "--format", "csv", "--per-user").stdout == f"{users}\n"
 
 
-def test_flat_values_match_python(results: dict[str, rm.Evaluation]) -> None:
-    for _ in range(2):  # the second run replaces the file
-        assert show("saved/als.parquet", "--flat", "one.json").exit_code == 0
-    assert json.loads(pathlib.Path("one.json").read_text()) == results["als"].flat()
-    assert show("saved", "--flat", "all.json").exit_code == 0
-    values = json.loads(pathlib.Path("all.json").read_text())
-    assert values["rr_of_bpr"] == results["bpr"].mean()["rr"]
-    assert values == rm.Leaderboard(results).flat()
-
-
-@pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine", "[" * 10**5])
-def test_flat_values_do_not_replace_another_file(content: str) -> None:
-    pathlib.Path("mine.json").write_text(content, encoding="utf-8")
-    result = show("saved", "--flat", "mine.json")
-    assert result.exit_code == 1
-    assert "mine.json exists, and was not written by recometer" in result.stderr
-    assert pathlib.Path("mine.json").read_text(encoding="utf-8") == content
-
-
-def test_flat_values_do_not_replace_an_input() -> None:
-    result = show("saved/als.parquet", "--flat", "saved/als.parquet")
-    assert result.exit_code == 1
-    assert "saved/als.parquet is an input" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         ((), 2, "Missing argument"),
         (("saved/nope.parquet",), 1, "There is no file 'saved/nope.parquet'"),
-        (("saved/summary.csv",), 1, "is not a Parquet file"),
+        (("saved/notes.csv",), 1, "is not a Parquet file"),
         ((".",), 1, "holds no saved evaluation"),
         (("saved", "saved/als.parquet"), 2, "are both called 'als'. Hint: write NAME=FILE"),
         (("saved/als.parquet", "other.parquet"), 1, "were evaluated with different metrics"),

@@ -6,7 +6,7 @@ import functools
 import importlib
 import os
 import warnings
-from typing import Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -49,7 +49,9 @@ class Commands(TyperGroup):
         try:
             with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
-                warnings.showwarning = _show_warning
+                warnings.showwarning = lambda message, category, *_: typer.echo(
+                    f"{_title(category)}: {message}", err=True
+                )
                 return super().invoke(ctx)
         except RecometerError as error:
             typer.echo(f"Error: {error}", err=True)
@@ -95,13 +97,5 @@ def recometer(
     """Measure how good recommendations are: exactly, comparably and fast."""
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    name = "Warning" if issubclass(category, DataWarning) else category.__name__
-    typer.echo(f"{name}: {message}", err=True)
+def _title(category: type[Warning]) -> str:
+    return "Warning" if issubclass(category, DataWarning) else category.__name__

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
+import glob
 import inspect
-import os
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NewType
 
+from recometer.cli._models import FOLD
+
 Files = NewType("Files", tuple[str, ...])
-"""The type of a parameter that gets the paths of all files that the command's options name."""
+"""The type of a parameter that gets all paths that the command's options may name as inputs."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Reads:
-    """A mark for an option that names input files, which no output may replace."""
-
-    # A function from the option's value to the paths of these files.
-    paths: Callable[[str], Iterable[str]] = lambda text: [text]
-
-    def files(self, value: str | list[str] | None) -> list[str]:
-        """Return the files that the value of an option names, including the files in a folder.
-
-        A folder that cannot be listed is reported when it is read.
-        """
-        texts = [value] if isinstance(value, str) else value or []
-        found = []
-        for path in (path for text in texts for path in self.paths(text) if path):
-            found.append(path)
-            with contextlib.suppress(OSError, ValueError):
-                found += [os.path.join(path, name) for name in sorted(os.listdir(path))]
-        return found
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command so that it can take groups of options, and `Files`.
 
     Typer sees every option of a group as a separate parameter. The function is called with the
-    groups, filled with the values. A parameter of type `Files` gets the files that the options
-    name.
+    groups, filled with the values.
     """
     signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}
@@ -58,35 +39,31 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(kind=KEYWORD))
 
     @functools.wraps(function)
-    def wrapper(**given: Any) -> None:
-        files = Files(tuple(files_read(parameters, given)))
+    def wrapper(**values: Any) -> None:
+        files = Files(tuple(_paths_in(values)))
         for name, group in groups.items():
             own = [field.name for field in dataclasses.fields(group)]
-            given[name] = group(**{field: given.pop(field) for field in own})
-        function(**given, **dict.fromkeys(takes_files, files))
+            values[name] = group(**{field: values.pop(field) for field in own})
+        function(**values, **dict.fromkeys(takes_files, files))
 
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {one.name: one.annotation for one in parameters}
+    wrapper.__annotations__ = {option.name: option.annotation for option in parameters}
     return wrapper
 
 
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
+def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of options' values that may be inputs, such as FILE in ``NAME=FILE,FILE``.
 
-
-def reads(parameter: inspect.Parameter) -> Reads | None:
-    """Return the mark of an option that names input files, or None."""
-    marks = typing.get_args(parameter.annotation)
-    return next((mark for mark in marks if isinstance(mark, Reads)), None)
-
-
-def files_read(parameters: Iterable[inspect.Parameter], given: Mapping[str, Any]) -> list[str]:
-    """Return the input files that options name."""
-    return [
-        path
-        for parameter in parameters
-        if (mark := reads(parameter)) is not None
-        for path in mark.files(given[parameter.name])
-    ]
+    Options for output have values of type `Path`.
+    """
+    for name, value in values.items():
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or name == "separator":  # "-" is a separator, too
+            continue
+        for text in texts:
+            paths = text.partition("=")[2].split(",")
+            for path in filter(None, dict.fromkeys([text, *paths, *text.split(",")])):
+                yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]
 
 
 @functools.cache  # commands that take the same group have the same options

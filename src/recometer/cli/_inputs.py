@@ -213,22 +213,20 @@ class Inputs:
         names = column_names(file)
         return self.columns_alone[kind] in names or bool(common_names(kind, names))
 
-    def columns_of(self, path: str) -> dict[str, Any] | None:
-        """Find the columns of a file to split, as options of `split`. None for TREC qrels."""
+    def columns_of(self, path: str) -> dict[str, Any]:
+        """Find the columns of a file to split, as options of `split`, and print them as a note."""
         file = self.stdin.path(path)
         if files.kind_of(file) is not None:
-            return None
+            self._say("data", file, "TREC qrels")
+            return {}
         wanted = {**self.columns}
         wanted |= or_false({option: wanted[option] for option in OPTIONAL})
         try:
             found = choose_columns(column_names(file), wanted)
         except ColumnError as error:
             raise ColumnError(f"{file}: {error}") from None
+        self._say("data", file, found)
         return {option: name or False for option, name in found.items()}
-
-    def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
-        """Print a note about the columns that were read from a file, with their meanings."""
-        self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
     def source(self, model: Model, test: Interactions | None, rated: bool) -> Source:
         """Read a model; if `rated`, the labels of scored pairs are read as ratings."""

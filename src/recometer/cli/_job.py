@@ -90,11 +90,6 @@ class Job:
     rated: bool  # whether a metric reads true ratings
     progress: bool | None  # the argument `progress` of `recometer.evaluate`
 
-    def sources(self) -> Iterator[tuple[Model, Source]]:
-        """Read one model after the other."""
-        for model in self.models:
-            yield model, self.read(model)
-
     def evaluate(
         self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
     ) -> Evaluation:

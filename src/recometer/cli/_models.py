@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import glob
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -139,13 +138,6 @@ def stem(path: str) -> str:
     ends = (*EXTENSIONS, ".npz", *(f"{one}{zipped}" for one in OF_RUNS for zipped in ("", ".gz")))
     extension = next((e for e in ends if name.lower().endswith(e)), "")
     return name[: len(name) - len(extension)] or name
-
-
-def files_of_model(text: str) -> list[str]:
-    """Return the files that ``NAME=FILE,FILE,...`` names, for all folds."""
-    named = dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")])
-    every = [sorted(glob.glob(path.replace(FOLD, "*"))) if FOLD in path else [] for path in named]
-    return [*named, *(path for paths in every for path in paths)]
 
 
 def fit_baseline(name: str, train: Interactions, seed: int, progress: bool | None) -> Source:

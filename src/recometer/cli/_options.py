@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from recometer.cli._exit import known_name
-from recometer.cli._groups import Reads
-from recometer.cli._models import BASELINES, FOLD, files_of_model
+from recometer.cli._models import BASELINES, FOLD
 from recometer.cli._text import note_unless
 from recometer.data.pipes import InputFormat
 from recometer.errors import InputError
-from recometer.evaluating.arguments import protocol_names
-from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS, Table, output
 
@@ -26,24 +23,7 @@ data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
 )
-Completion = Callable[[str], list[str]]
 column_option = functools.partial(data_option, metavar="COLUMN")
-
-
-def one_of(known: Callable[[], Collection[str]], separator: str = "") -> Completion:
-    """Return a function that completes a name: the last one if a separator divides several."""
-
-    def complete(incomplete: str) -> list[str]:
-        done = incomplete.rpartition(separator)[:2] if separator else ("", "")
-        last = incomplete.removeprefix("".join(done))
-        return ["".join(done) + name for name in known() if name.startswith(last)]
-
-    return complete
-
-
-complete_metrics = one_of(lambda: METRICS, " ")
-complete_baselines = one_of(lambda: BASELINES, ",")
-complete_ties = one_of(lambda: Protocol.declared["ties"].choices)
 
 
 def relevant_from(text: str) -> Any:
@@ -57,9 +37,9 @@ def relevant_from(text: str) -> Any:
     return float(value) if isinstance(value, int) else value
 
 
-def name_to_explain(help: str, complete: Completion) -> Any:
+def name_to_explain(help: str) -> Any:
     """Return the argument NAME of a command that either lists all names or explains one."""
-    return typer.Argument(metavar="[NAME]", help=help, autocompletion=complete, show_default=False)
+    return typer.Argument(metavar="[NAME]", help=help, show_default=False)
 
 
 def list_or_explain(
@@ -88,26 +68,8 @@ def metrics_option(help: str, default: str) -> Any:
         "-m",
         metavar="METRICS",
         help=f"{help}. May be repeated.",
-        autocompletion=complete_metrics,
         show_default=default,
     )
-
-
-def complete_rules(incomplete: str) -> list[str]:
-    """Complete the name of a rule, or the value of the rule that was named."""
-    name, equals, _ = incomplete.partition("=")
-    if equals and name in Protocol.declared:
-        found = [f"{name}={value}" for value in Protocol.declared[name].choices]
-    else:
-        found = [f"{name}=" for name, declared in Protocol.declared.items() if declared.says]
-    return [each for each in found if each.startswith(incomplete)]
-
-
-def may_differ() -> list[str]:
-    """Return the values that `--allow` of a comparison accepts."""
-    from recometer.comparing.alike import MAY_DIFFER
-
-    return list(MAY_DIFFER)
 
 
 Test = Annotated[
@@ -117,10 +79,9 @@ Test = Annotated[
         help="What should have been recommended: Parquet, CSV, TSV, TREC qrels, .npz, or - "
         "(standard input).",
     ),
-    Reads(),
 ]
 Train = Annotated[
-    str | None, data_option(metavar="FILE", help="What must not be recommended again."), Reads()
+    str | None, data_option(metavar="FILE", help="What must not be recommended again.")
 ]
 FormatIn = Annotated[
     InputFormat | None,
@@ -148,9 +109,7 @@ ProtocolName = Annotated[
     rule_option(
         metavar="NAME|FILE",
         help="Rules of a convention, or of a saved evaluation.",
-        autocompletion=one_of(protocol_names),
     ),
-    Reads(),
 ]
 Seed = Annotated[int, rule_option(metavar="N", min=0, help="Seed of random numbers.")]
 Form = Annotated[
@@ -160,7 +119,6 @@ Form = Annotated[
         parser=lambda text: known_name(text, FORMATS, "format "),
         metavar="FORMAT",
         help=f"Format of standard output: {', '.join(FORMATS)}.",
-        autocompletion=one_of(lambda: FORMATS),
     ),
 ]
 ReportPath = Annotated[
@@ -176,7 +134,6 @@ By = Annotated[
         metavar="GROUPS",
         help="Also show groups of users: activity, popularity, or [COLUMN=]FILE.",
     ),
-    Reads(files_of_model),
 ]
 Threads = Annotated[
     int | None, output_option(metavar="N", min=1, help="Maximum number of threads. [default: all]")
@@ -208,7 +165,6 @@ Allow = Annotated[
         metavar="NAME",
         help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
         "a rule. May be repeated.",
-        autocompletion=one_of(may_differ),
     ),
 ]
 Paired = Annotated[
@@ -236,7 +192,7 @@ class DataOptions:
     test: Test = None
     train: Train = None
     split: Annotated[
-        str | None, data_option(metavar="FOLDER", help="Folder made by recometer split."), Reads()
+        str | None, data_option(metavar="FOLDER", help="Folder made by recometer split.")
     ] = None
     format_in: FormatIn = None
     user: User = None
@@ -248,7 +204,6 @@ class DataOptions:
     catalogue: Annotated[
         str | None,
         data_option(metavar="N|FILE", help="Items: their number, ids or table."),
-        Reads(),
     ] = None
     categories: Annotated[str | None, column_option(help="Column of the items' categories.")] = None
     features: Annotated[str | None, column_option(help="Columns of the items' features.")] = None
@@ -256,13 +211,13 @@ class DataOptions:
         None
     )
     candidates: Annotated[
-        str | None, data_option(metavar="FILE", help="Items that may be recommended."), Reads()
+        str | None, data_option(metavar="FILE", help="Items that may be recommended.")
     ] = None
     negatives: Annotated[
-        str | None, data_option(metavar="FILE", help="Candidates without the test items."), Reads()
+        str | None, data_option(metavar="FILE", help="Candidates without the test items.")
     ] = None
     exclude: Annotated[
-        str | None, data_option(metavar="FILE", help="Items that must not be recommended."), Reads()
+        str | None, data_option(metavar="FILE", help="Items that must not be recommended.")
     ] = None
 
 
@@ -276,7 +231,6 @@ class ModelOptions:
             metavar="[NAME=]FILE",
             help=f"Lists: Parquet, CSV, TSV, TREC; {FOLD} is a number.",
         ),
-        Reads(files_of_model),
     ] = None
     answers: Annotated[
         list[str] | None,
@@ -284,7 +238,6 @@ class ModelOptions:
             metavar="[NAME=]FILE",
             help="Answers of a language model, with titles of --catalogue: Parquet, CSV, TSV.",
         ),
-        Reads(files_of_model),
     ] = None
     factors: Annotated[
         list[str] | None,
@@ -293,19 +246,16 @@ class ModelOptions:
             help="USERS,ITEMS[,USER_IDS,ITEM_IDS]: .npy (ids: .txt, .npy, a table, or the word "
             "positions), or .parquet with both; or an archive .npz.",
         ),
-        Reads(files_of_model),
     ] = None
     pairs: Annotated[
         list[str] | None,
         model_option(metavar="[NAME=]FILE", help="Scored pairs, with their truth or with --test."),
-        Reads(files_of_model),
     ] = None
     baselines: Annotated[
         list[str] | None,
         model_option(
             metavar="NAME,...",
             help=f"Simple models, fitted to train: {', '.join(BASELINES)}.",
-            autocompletion=complete_baselines,
         ),
     ] = None
 
@@ -315,7 +265,6 @@ Baseline = Annotated[
     model_option(
         metavar="NAME|FILE", help="Model that unexpectedness@10 and overlap@10 compare with."
     ),
-    Reads(files_of_model),
 ]
 
 
@@ -341,7 +290,6 @@ class RuleOptions:
         rule_option(
             metavar="RULE",
             help="Order of equal scores. [default: expected]",
-            autocompletion=complete_ties,
         ),
     ] = None
     rule: Annotated[
@@ -349,7 +297,6 @@ class RuleOptions:
         rule_option(
             metavar="RULE=VALUE",
             help="Another rule; recometer rules lists them.",
-            autocompletion=complete_rules,
         ),
     ] = None
     seed: Seed = 0

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._models import split_name, stem
 from recometer.data.columns import common_names
 from recometer.data.factor_files import like
 from recometer.data.files import column_names, names_in, read_columns
-from recometer.data.pipes import InputFormat, StandardInput
-from recometer.data.storage import DAMAGED, check_replaced, is_table
-from recometer.errors import ColumnError, FileError, InputError, did_you_mean
+from recometer.data.storage import is_table
+from recometer.errors import ColumnError, FileError, did_you_mean
 from recometer.evaluation import Evaluation, load
-from recometer.results.flat import FlatName
 from recometer.results.saved import PROFILE
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-def paths_of(text: str) -> list[str]:
-    """Return the files that ``[NAME=]RESULT,RESULT`` names."""
-    return split_name(text, "RESULT")[1].split(",")
-
-
-def loaded(path: str) -> Evaluation:
-    """Load a saved evaluation, which may come from a file, a pipe or standard input."""
-    with StandardInput(InputFormat.parquet) as streams:
-        try:
-            return load(streams.path(path))
-        except FileError as error:
-            raise FileError(streams.named(str(error))) from error
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
@@ -59,7 +41,7 @@ def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
                     param_hint="RESULT",
                 )
             paths[model] = of_model
-    return {name: [loaded(path) for path in of_model] for name, of_model in paths.items()}
+    return {name: [load(path) for path in of_model] for name, of_model in paths.items()}
 
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
@@ -111,14 +93,10 @@ def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
             f"Hint: call one user_id. Columns: {', '.join(names)}."
         )
     others = [name for name in names if name != users[0]]
-    if column and column not in names:
+    if column and column not in others:
         raise ColumnError(
-            f"{option}: {path} has no column {column!r}. {did_you_mean(column, names)}"
-        )
-    if column == users[0]:
-        raise ColumnError(
-            f"{option}: {column!r} is the column of the users of {path}: each user would be a "
-            f"group. Hint: name another column; there are: {', '.join(others) or 'none'}."
+            f"{option}: {path} has no column of groups called {column!r}. "
+            f"{did_you_mean(column, others)}"
         )
     if not column and len(others) != 1:
         raise ColumnError(
@@ -127,27 +105,3 @@ def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
         )
     frame = read_columns(file, [users[0], column or others[0]])
     return frame.with_columns(like(frame[users[0]], result.user_ids))
-
-
-Flat = Annotated[
-    Path | None,
-    options.output_option(
-        metavar="FILE",
-        help="Also write means and intervals as flat JSON, for experiment trackers.",
-    ),
-]
-
-
-def check_flat(path: Path | None, inputs: Iterable[str]) -> None:
-    """Raise an error if --flat would replace an input or a file that recometer did not write."""
-    if path is not None:
-        check_replaced([path], _is_flat, inputs)
-
-
-def _is_flat(path: Path) -> bool:
-    """Return whether a file contains only values under flat names."""
-    try:
-        content = json.loads(path.read_bytes())
-        return isinstance(content, dict) and all(FlatName.read(name) for name in content)
-    except (OSError, InputError, *DAMAGED):
-        return False

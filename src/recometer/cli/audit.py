@@ -7,16 +7,15 @@ from typing import Annotated
 
 import typer
 
-from recometer.auditing import LEAKAGE, Audit
+from recometer.auditing import LEAKAGE
 from recometer.auditing import audit as run_audit
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode, known_name
-from recometer.cli._groups import Files, Reads, command
+from recometer.cli._groups import Files, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._job import load_split
 from recometer.cli._text import note_unless
 from recometer.data.pipes import StandardInput
-from recometer.protocol import RelevantFrom
 from recometer.rendering import output
 
 Split = Annotated[
@@ -24,18 +23,12 @@ Split = Annotated[
     typer.Argument(
         metavar="FOLDER", help="Folder of a split that recometer split made.", show_default=False
     ),
-    Reads(),
-]
-Strict = Annotated[
-    bool,
-    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is leakage."),
 ]
 Allow = Annotated[
     list[str] | None,
     options.rule_option(
         metavar="FINDING",
         help=f"Leakage that --strict accepts: {', '.join(LEAKAGE)}. May be repeated.",
-        autocompletion=options.one_of(lambda: list(LEAKAGE)),
     ),
 ]
 
@@ -53,7 +46,12 @@ def audit(
     time: options.Time = None,
     separator: options.Separator = None,
     relevant_from: options.RelevantFrom = None,
-    strict: Strict = False,
+    strict: Annotated[
+        bool,
+        options.rule_option(
+            "--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is leakage."
+        ),
+    ] = False,
     allow: Allow = None,
     form: options.Form = "table",
     quiet: options.Quiet = False,
@@ -73,7 +71,19 @@ def audit(
     check_stdin(files, format_in)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note_unless(quiet), separator)
-        found = audit_of(inputs, split, train, test, relevant_from)
+        if split is not None:
+            with inputs.stated(what=split):
+                made = load_split(split)
+                inputs.note(f"split: {split} ({made.protocol})")
+                found = run_audit(made, relevant_from=relevant_from)
+        else:
+            assert train is not None
+            assert test is not None
+            inputs.check_columns([train, test])
+            test_data = inputs.interactions("test", test, value=True, time=True)
+            train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
+            with inputs.stated():
+                found = run_audit(train_data, test_data, relevant_from=relevant_from)
     output(dataclasses.replace(found, allowed=allowed), form)
     leaks = [
         f"{finding.name} ({finding.count:,})"
@@ -92,25 +102,3 @@ def _check_allowed(allowed: tuple[str, ...], strict: bool) -> None:
         raise typer.BadParameter(
             "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"
         )
-
-
-def audit_of(
-    inputs: Inputs,
-    split: str | None,
-    train: str | None,
-    test: str | None,
-    relevant_from: RelevantFrom = None,
-) -> Audit:
-    """Audit a saved split, or files of train and test."""
-    if split is not None:
-        with inputs.stated(what=split):
-            made = load_split(split)
-            inputs.note(f"split: {split} ({made.protocol})")
-            return run_audit(made, relevant_from=relevant_from)
-    assert train is not None
-    assert test is not None
-    inputs.check_columns([train, test])
-    test_data = inputs.interactions("test", test, value=True, time=True)
-    train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
-    with inputs.stated():
-        return run_audit(train_data, test_data, relevant_from=relevant_from)

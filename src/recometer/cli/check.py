@@ -14,19 +14,6 @@ from recometer.cli._groups import Files, command
 from recometer.cli._job import given_rules, protocol_of, reading
 from recometer.rendering import output
 
-Places = Annotated[
-    int, options.rule_option("--places", "-k", min=1, help="Number of places of lists to check.")
-]
-Users = Annotated[
-    int,
-    options.rule_option(
-        min=0, help="Number of test users to check, drawn at random; 0 checks all of them."
-    ),
-]
-Strict = Annotated[
-    bool,
-    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is a problem."),
-]
 UNREAD = ("categories", "features", "propensity")  # options that a check does not read
 
 
@@ -38,9 +25,22 @@ def check(
     run: options.RunOptions,
     files: Files,
     protocol: options.ProtocolName = "recometer",
-    places: Places = 10,
-    users: Users = 1000,
-    strict: Strict = False,
+    places: Annotated[
+        int,
+        options.rule_option("--places", "-k", min=1, help="Number of places of lists to check."),
+    ] = 10,
+    users: Annotated[
+        int,
+        options.rule_option(
+            min=0, help="Number of test users to check, drawn at random; 0 checks all of them."
+        ),
+    ] = 1000,
+    strict: Annotated[
+        bool,
+        options.rule_option(
+            "--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is a problem."
+        ),
+    ] = False,
 ) -> None:
     """Check the output of a model before it is evaluated; without options, check recometer itself.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -11,8 +11,8 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode, known_name, usage_of
-from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import Flat, check_flat, loaded_results, of_users, paths_of
+from recometer.cli._groups import Files, command
+from recometer.cli._results import loaded_results, of_users
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided
 from recometer.comparing.gates import junit as write_junit
@@ -57,64 +57,13 @@ def _chosen(
         parser=lambda text: known_name(text, known),
         metavar="NAME",
         help=f"{help}: {', '.join(known)}.",
-        autocompletion=options.one_of(lambda: list(known)),
         show_default=default,
     )
 
 
-Results = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="[NAME=]RESULT[,RESULT]...",
-        help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
-        "them. Several separated by commas are seeds of one model.",
-    ),
-    Reads(paths_of),
-]
 Metrics = Annotated[
     list[str] | None,
     options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
-]
-Confidence = Annotated[
-    float | None,
-    options.rule_option(
-        metavar="SHARE",
-        help="Coverage of the intervals; the level of significance is 1 minus the coverage.",
-        show_default="that of the evaluations",
-    ),
-]
-Margin = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="[METRIC=]DIFFERENCE",
-        help="Smaller differences do not matter, for all metrics or for one; adds tests of "
-        "equivalence. May be repeated.",
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    options.rule_option(
-        metavar="[COLUMN=]FILE",
-        help="Column of a table with a row per user: users with the same entry (such as sessions "
-        "of one person) are not independent of each other.",
-        show_default="every user is independent",
-    ),
-    Reads(options.files_of_model),
-]
-Chance = Annotated[
-    bool,
-    options.rule_option(
-        "--chance",
-        help="Add a random order of the same candidates as a model. The first evaluation must "
-        "come from recometer evaluate --chance.",
-    ),
-]
-Every = Annotated[
-    bool,
-    typer.Option(
-        "--all",
-        help="Show all pairs on all metrics, not just on --primary metrics or the first metric.",
-    ),
 ]
 Gate = Annotated[
     list[str] | None,
@@ -139,7 +88,14 @@ Junit = Annotated[
 @command
 def compare(
     files: Files,
-    results: Results,
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]RESULT[,RESULT]...",
+            help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
+            "them. Several separated by commas are seeds of one model.",
+        ),
+    ],
     baseline: options.ComparedWith = None,
     metrics: Metrics = None,
     primary: options.Primary = None,
@@ -147,18 +103,52 @@ def compare(
     ratio: options.Ratio = None,
     test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
     correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
-    confidence: Confidence = None,
-    margin: Margin = None,
+    confidence: Annotated[
+        float | None,
+        options.rule_option(
+            metavar="SHARE",
+            help="Coverage of the intervals; the level of significance is 1 minus the coverage.",
+            show_default="that of the evaluations",
+        ),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        options.rule_option(
+            metavar="DIFFERENCE",
+            help="Smaller differences do not matter; adds tests of equivalence.",
+        ),
+    ] = None,
     allow: options.Allow = None,
-    cluster: Cluster = None,
-    chance: Chance = False,
+    cluster: Annotated[
+        str | None,
+        options.rule_option(
+            metavar="[COLUMN=]FILE",
+            help="Column of a table with a row per user: users with the same entry (such as "
+            "sessions of one person) are not independent of each other.",
+            show_default="every user is independent",
+        ),
+    ] = None,
+    chance: Annotated[
+        bool,
+        options.rule_option(
+            "--chance",
+            help="Add a random order of the same candidates as a model. The first evaluation must "
+            "come from recometer evaluate --chance.",
+        ),
+    ] = False,
     gate: Gate = None,
     undecided: UndecidedAs = None,
     junit: Junit = None,
     seed: options.Seed = 0,
-    every: Every = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Show all pairs on all metrics, not just on --primary metrics or the first "
+            "metric.",
+        ),
+    ] = False,
     form: options.Form = "table",
-    flat: Flat = None,
     threads: options.Threads = None,
 ) -> None:
     """Test whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
@@ -167,7 +157,6 @@ def compare(
     the baseline by more than the bound, and ends with 3 if the users are too few to tell.
     """
     check_gates(gate, baseline, undecided, junit, files)
-    check_flat(flat, files)
     models = loaded_results(results)
     first = next(iter(models.values()))[0]
     comparison = run_comparison(
@@ -180,15 +169,13 @@ def compare(
         test=test,
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]
-        margin=_margins(margin or []),
+        margin=margin,
         allow=" ".join(allow) if allow else (),
         cluster=None if cluster is None else of_users(cluster, "--cluster", first),
         chance=chance,
         seed=seed,
         threads=threads,
     )
-    if flat is not None:
-        comparison.flat(flat)
     report = gates_of(comparison, gate, undecided)
     conclude(comparison.full() if every else comparison, report, form, junit)
 
@@ -208,28 +195,6 @@ def check_gates(
         raise typer.BadParameter("it also needs the option --gate.", param_hint=option)
     if junit is not None:
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
-
-
-def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
-    """Read one margin for all metrics, or a margin for each named metric."""
-    found: dict[str, float] = {}
-    for text in texts:
-        # Names of metrics may contain "=" in parentheses: ndcg@10(gain=binary)=0.01
-        name, _, number = text.rpartition("=")
-        try:
-            found[name] = float(number)
-        except ValueError:
-            raise typer.BadParameter(
-                f"{text!r} ends with no number. Hint: --margin 0.005, or --margin ndcg@10=0.005.",
-                param_hint="--margin",
-            ) from None
-    if "" in found and len(texts) > 1:
-        raise typer.BadParameter(
-            "a margin for all metrics must be the only one. Hint: --margin ndcg@10=0.005 "
-            "--margin hit@10=0.01.",
-            param_hint="--margin",
-        )
-    return found.get("", found or None)
 
 
 def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> GateReport | None:

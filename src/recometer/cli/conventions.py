@@ -20,9 +20,7 @@ def _names() -> list[str]:
 def conventions(
     name: Annotated[
         str | None,
-        options.name_to_explain(
-            "Convention to explain, for instance lenskit.", options.one_of(_names)
-        ),
+        options.name_to_explain("Convention to explain, for instance lenskit."),
     ] = None,
     form: options.Form = "table",
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
@@ -14,7 +13,6 @@ import typer
 from recometer import baselines
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
-from recometer.cli._groups import Reads
 from recometer.cli._inputs import Inputs
 from recometer.cli._models import fit_baseline
 from recometer.cli._results import check_page
@@ -48,14 +46,13 @@ TITLES = {
 """The names of the models in the demo, keyed by their names in `recometer.baselines`."""
 
 Data = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         metavar="FILE",
         help="CSV, TSV or Parquet file with a row per interaction. The default is the Microsoft "
         "Web data that come with recometer.",
         show_default=False,
     ),
-    Reads(),
 ]
 Metrics = Annotated[
     list[str] | None,
@@ -89,7 +86,7 @@ def demo(
     with usage_of("--metrics"):
         parsed = parse(metrics)  # report wrong names before fitting models
     if report is not None:
-        check_page(report, "--report", [] if data is None else [str(data)])
+        check_page(report, "--report", [] if data is None else [data])
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
@@ -97,7 +94,7 @@ def demo(
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
     # Programs read the other formats, so print everything else to standard error.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
-        interactions = _shipped() if data is None else _read(str(data), columns)
+        interactions = _shipped() if data is None else _read(data, columns)
         values = ""
         if interactions.values is not None:
             values = f", {values_in_words(*interactions.value_range)}"

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
-from recometer.cli._groups import Files, Reads, command
+from recometer.cli._groups import Files, command
 from recometer.cli._job import Work, given_rules, protocol_of, reading
-from recometer.cli._results import Flat, check_flat, groups_of
+from recometer.cli._results import groups_of
 from recometer.data.paths import check_no_link
-from recometer.data.storage import check_replaced, is_table
-from recometer.errors import FileError
+from recometer.data.storage import DAMAGED, check_replaced, is_table
+from recometer.errors import FileError, InputError
 from recometer.evaluating.arguments import DEFAULT_METRICS
 from recometer.evaluation import Evaluation, FoldedEvaluation
-from recometer.leaderboard import SUMMARY_FIELDS, Leaderboard
+from recometer.leaderboard import Leaderboard
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics as AnyMetrics
 from recometer.metrics.names import of_groups
-from recometer.rendering import output, write_text
+from recometer.rendering import output
+from recometer.results.flat import FlatName
 from recometer.results.folds import pool
 from recometer.tasks import resolve_threads
-
-SUMMARY = "summary.csv"
 
 Metrics = Annotated[
     list[str] | None,
@@ -33,30 +33,6 @@ Metrics = Annotated[
         "Such as 'ndcg@10 recall@5,10 ap@1..10'; recometer metrics lists all",
         DEFAULT_METRICS,
     ),
-]
-Out = Annotated[
-    Path | None,
-    options.output_option(
-        parser=options.output_folder,
-        metavar="FOLDER",
-        help="Write NAME.parquet and summary.csv.",
-    ),
-]
-Chance = Annotated[
-    bool,
-    options.rule_option(
-        "--chance",
-        help="Add the expected value of a random order.",
-    ),
-]
-
-
-ByItems = Annotated[
-    str | None,
-    options.output_option(
-        metavar="GROUPS", help="Also restrict metrics to groups of items: [COLUMN=]FILE."
-    ),
-    Reads(options.files_of_model),
 ]
 
 
@@ -71,10 +47,34 @@ def evaluate(
     metric: Metrics = None,
     protocol: options.ProtocolName = "recometer",
     by: options.By = None,
-    by_items: ByItems = None,
-    chance: Chance = False,
-    out: Out = None,
-    flat: Flat = None,
+    by_items: Annotated[
+        str | None,
+        options.output_option(
+            metavar="GROUPS", help="Also restrict metrics to groups of items: [COLUMN=]FILE."
+        ),
+    ] = None,
+    chance: Annotated[
+        bool,
+        options.rule_option(
+            "--chance",
+            help="Add the expected value of a random order.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        options.output_option(
+            parser=options.output_folder,
+            metavar="FOLDER",
+            help="Write NAME.parquet for each model.",
+        ),
+    ] = None,
+    flat: Annotated[
+        Path | None,
+        options.output_option(
+            metavar="FILE",
+            help="Also write means and intervals as flat JSON, for experiment trackers.",
+        ),
+    ] = None,
 ) -> None:
     """Evaluate models on interactions; both are read from files.
 
@@ -87,7 +87,8 @@ def evaluate(
     with usage_of("--metrics"):
         parsed = parse_under(metrics, named_protocol)  # report wrong names before reading any file
     resolve_threads(run.threads)
-    check_flat(flat, files)
+    if flat is not None:
+        check_replaced([flat], _is_flat, files)
     of_folds: dict[str, list[Evaluation]] = {}
     with reading(data, model, rules, run, files, metrics=parsed, baseline=baseline) as work:
         paths = {} if out is None else _prepare(out, work, files)
@@ -97,23 +98,22 @@ def evaluate(
                 items = job.inputs.item_groups(by_items, job.arguments["catalogue"])
                 job.arguments["catalogue"] = items
                 metrics = [*parsed, *of_groups(parsed, items.category_names)]
-            for read_model, source in job.sources():
-                result = job.evaluate(read_model, source, metrics, settled, chance=chance)
-                of_folds.setdefault(read_model.name, []).append(result)
+            for each in job.models:
+                result = job.evaluate(each, job.read(each), metrics, settled, chance=chance)
+                of_folds.setdefault(each.name, []).append(result)
                 if out is not None:
-                    result.save(paths[read_model.name][fold])
+                    result.save(paths[each.name][fold])
         results = {
-            name: pool(each, FoldedEvaluation) if work.n_folds else each[0]
-            for name, each in of_folds.items()
+            name: pool(folds, FoldedEvaluation) if work.n_folds else folds[0]
+            for name, folds in of_folds.items()
         }
         board = Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
     if out is not None:
         for name, result in results.items() if work.n_folds else ():
             result.save(paths[name][-1])
-        write_text(out / SUMMARY, Leaderboard(results).to_csv() + "\n")
         names = ", ".join(f"{name}.parquet" for name in results)
         folds = f", the same in fold_0 to fold_{fold}" if work.n_folds else ""
-        run.note(f"written: {out}: {names}{folds}, {SUMMARY}")
+        run.note(f"written: {out}: {names}{folds}")
     if flat is not None:
         board.flat(flat)
     output(board, run.form)
@@ -131,8 +131,7 @@ def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Pat
         model.name: [folder / f"{model.name}.parquet" for folder in folders]
         for model in work.models
     }
-    written = [out / SUMMARY, *itertools.chain.from_iterable(paths.values())]
-    check_replaced(written, lambda path: is_summary(path) or is_table(path), inputs)
+    check_replaced(itertools.chain.from_iterable(paths.values()), is_table, inputs)
     for folder in reversed(folders):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -144,11 +143,10 @@ def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Pat
     return paths
 
 
-def is_summary(path: Path) -> bool:
-    """Return whether a file is a summary that an evaluation has written."""
-    head = (",".join(SUMMARY_FIELDS) + "\n").encode()
+def _is_flat(path: Path) -> bool:
+    """Return whether a file contains only values under flat names."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(head)) == head
-    except OSError:
+        content = json.loads(path.read_bytes())
+        return isinstance(content, dict) and all(FlatName.read(name) for name in content)
+    except (OSError, InputError, *DAMAGED):
         return False

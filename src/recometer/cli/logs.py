@@ -9,8 +9,8 @@ from typing import Annotated, get_args
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._groups import Files, Reads, command
-from recometer.cli._models import files_of_model, split_name
+from recometer.cli._groups import Files, command
+from recometer.cli._models import split_name
 from recometer.cli._results import check_page
 from recometer.cli.compare import Gate, Junit, UndecidedAs, check_gates, conclude, gates_of
 from recometer.data.files import column_names
@@ -18,34 +18,6 @@ from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
 from recometer.logs.values import TERMS
 
-Log = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="The log: Parquet, CSV or TSV with a row for each impression.",
-        show_default=False,
-    ),
-    Reads(),
-]
-Policy = Annotated[
-    list[str],
-    options.model_option(
-        metavar="NAME=COLUMN|FILE",
-        help="A policy: the column of its probabilities in the log, or a file with "
-        "target_probability (and predictions) or with all candidates. May be repeated.",
-        show_default=False,
-    ),
-    Reads(files_of_model),
-]
-SlatesAre = Annotated[
-    str | None,
-    options.rule_option(
-        "--slates",
-        metavar="KIND",
-        help=f"What the propensities of slates mean: {', '.join(get_args(Slates))}.",
-        autocompletion=options.one_of(lambda: list(get_args(Slates))),
-    ),
-]
 Estimators = Annotated[
     list[str] | None,
     options.rule_option(
@@ -53,13 +25,6 @@ Estimators = Annotated[
         help=f"Estimators, the primary one first: {', '.join(TERMS)}. May be repeated.",
         show_default="all that the data permit",
     ),
-]
-Clip = Annotated[
-    float | None, options.rule_option(metavar="W", help="Largest weight of clipped_ips.")
-]
-Costs = Annotated[bool, options.rule_option("--costs", help="Rewards are costs: lower is better.")]
-MinEffective = Annotated[
-    float, options.rule_option(metavar="N", help="Refuse policies with fewer effective users.")
 ]
 
 
@@ -82,14 +47,42 @@ class Columns:
 @command
 def logs(
     files: Files,
-    log: Log,
-    policy: Policy,
+    log: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="The log: Parquet, CSV or TSV with a row for each impression.",
+            show_default=False,
+        ),
+    ],
+    policy: Annotated[
+        list[str],
+        options.model_option(
+            metavar="NAME=COLUMN|FILE",
+            help="A policy: the column of its probabilities in the log, or a file with "
+            "target_probability (and predictions) or with all candidates. May be repeated.",
+            show_default=False,
+        ),
+    ],
     columns: Columns,
-    slates: SlatesAre = None,
+    slates: Annotated[
+        str | None,
+        options.rule_option(
+            "--slates",
+            metavar="KIND",
+            help=f"What the propensities of slates mean: {', '.join(get_args(Slates))}.",
+        ),
+    ] = None,
     estimators: Estimators = None,
-    clip: Clip = None,
-    costs: Costs = False,
-    min_effective: MinEffective = 50,
+    clip: Annotated[
+        float | None, options.rule_option(metavar="W", help="Largest weight of clipped_ips.")
+    ] = None,
+    costs: Annotated[
+        bool, options.rule_option("--costs", help="Rewards are costs: lower is better.")
+    ] = False,
+    min_effective: Annotated[
+        float, options.rule_option(metavar="N", help="Refuse policies with fewer effective users.")
+    ] = 50,
     baseline: options.ComparedWith = None,
     gate: Gate = None,
     undecided: UndecidedAs = None,

@@ -36,7 +36,7 @@ READS = {
 def metrics(
     name: Annotated[
         str | None,
-        options.name_to_explain("Metric to explain, for instance ndcg.", options.complete_metrics),
+        options.name_to_explain("Metric to explain, for instance ndcg."),
     ] = None,
     form: options.Form = "table",
 ) -> None:

@@ -7,50 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from recometer.auditing import Audit
+from recometer.auditing import audit
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
-from recometer.cli._groups import Files, Reads, command
-from recometer.cli._inputs import Inputs, check_stdin
-from recometer.cli._job import reading
-from recometer.cli._results import check_page, groups_of, loaded_results, paths_of
-from recometer.cli._text import note_unless
-from recometer.cli.audit import audit_of
+from recometer.cli._groups import Files, command
+from recometer.cli._job import load_split, reading
+from recometer.cli._results import check_page, groups_of, loaded_results
 from recometer.comparison import Comparison, compare
-from recometer.data.pipes import StandardInput
 from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 
 COMPUTED = "ndcg@10 recall@1..10 hit@10"  # computed for models without results
-# The options of data that an audit reads, in addition to test and train.
-AUDITED = {"test", "train", "format_in", "user", "item", "value", "separator"}
 
-Given = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME=]RESULT[,RESULT]...",
-        help="Files that recometer evaluate --out wrote, or folders of them; several separated "
-        "by commas are seeds of one model.",
-        show_default=False,
-    ),
-    Reads(paths_of),
-]
-Out = Annotated[
-    Path,
-    options.output_option(
-        "--out", "-o", metavar="FILE", help="File to write: .html, or .md for Markdown."
-    ),
-]
 Metrics = Annotated[
     list[str] | None,
     options.metrics_option("Metrics of the report", f"all; of models without results {COMPUTED}"),
-]
-Show = Annotated[
-    list[str] | None,
-    options.output_option(
-        metavar="ID", help="User whose lists are shown in addition to others. May be repeated."
-    ),
 ]
 
 
@@ -59,10 +31,28 @@ def report(
     files: Files,
     data: options.DataOptions,
     models: options.ModelOptions,
-    results: Given = None,
-    out: Out = Path("report.html"),
+    results: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME=]RESULT[,RESULT]...",
+            help="Files that recometer evaluate --out wrote, or folders of them; several separated "
+            "by commas are seeds of one model.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        options.output_option(
+            "--out", "-o", metavar="FILE", help="File to write: .html, or .md for Markdown."
+        ),
+    ] = Path("report.html"),
     title: Annotated[str | None, options.output_option(help="Title of the page.")] = None,
-    show: Show = None,
+    show: Annotated[
+        list[str] | None,
+        options.output_option(
+            metavar="ID", help="User whose lists are shown in addition to others. May be repeated."
+        ),
+    ] = None,
     metrics: Metrics = None,
     primary: options.Primary = None,
     baseline: options.ComparedWith = None,
@@ -93,7 +83,14 @@ def report(
             param_hint="RESULT",
         )
     elif data != options.DataOptions():
-        inputs = {"audit": _audit(data, run, files)}
+        if data != options.DataOptions(split=data.split):
+            raise typer.BadParameter(
+                "it has no effect without models. Hint: --run NAME=FILE with the names of the "
+                "results; or only --split, which is audited.",
+                param_hint=", ".join(f"--{n}" for n, value in vars(data).items() if value),
+            )
+        assert data.split is not None
+        inputs = {"audit": audit(load_split(data.split))}
     choices = {
         "metrics": metrics,
         "primary": primary,
@@ -154,8 +151,8 @@ def _evaluate(
             )
         job = next(work.jobs)
         protocol = job.settled(protocol, protocol.name, {})
-        for model, source in job.sources():
-            sources[model.name] = source
+        for model in job.models:
+            sources[model.name] = job.read(model)
             if model.name in evaluations:
                 continue
             if saved:  # do not evaluate: the metrics might differ from the saved ones
@@ -165,23 +162,6 @@ def _evaluate(
                     param_hint="--run",
                 )
             evaluations[model.name] = [
-                job.evaluate(model, source, parsed, protocol, progress=False)
+                job.evaluate(model, sources[model.name], parsed, protocol, progress=False)
             ]
     return {"lists": sources, "test": job.test, **job.arguments}
-
-
-def _audit(data: options.DataOptions, run: options.RunOptions, files: Files) -> Audit:
-    """Audit test and train if no model is named."""
-    named = {name for name, value in vars(data).items() if value is not None}
-    saved = named == {"split"}
-    if not saved and not {"test", "train"} <= named <= AUDITED:
-        raise typer.BadParameter(
-            "it has no effect without models. Hint: --run NAME=FILE with the names of the results; "
-            "or only --split, or --test and --train, which are audited.",
-            param_hint=", ".join(f"--{name.replace('_', '-')}" for name in sorted(named)),
-        )
-    check_stdin(files, data.format_in)
-    columns = {"user": data.user, "item": data.item, "value": data.value, "time": None}
-    with StandardInput(data.format_in) as stdin:
-        inputs = Inputs(stdin, columns, note_unless(saved or run.quiet), data.separator)
-        return audit_of(inputs, data.split, data.train, data.test)

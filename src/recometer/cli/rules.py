@@ -18,9 +18,7 @@ RULES = {name: rule for name, rule in Protocol.declared.items() if rule.says}
 def rules(
     name: Annotated[
         str | None,
-        options.name_to_explain(
-            "Rule to explain, for instance ties.", options.one_of(lambda: list(RULES))
-        ),
+        options.name_to_explain("Rule to explain, for instance ties."),
     ] = None,
     form: options.Form = "table",
 ) -> None:

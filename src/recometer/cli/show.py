@@ -7,15 +7,12 @@ from typing import Annotated
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._groups import Files, Reads, command
-from recometer.cli._results import Flat, check_flat, groups_of, loaded_results, paths_of
+from recometer.cli._results import groups_of, loaded_results
 from recometer.leaderboard import Leaderboard
 from recometer.rendering import output
 
 
-@command
 def show(
-    files: Files,
     results: Annotated[
         list[str],
         typer.Argument(
@@ -23,15 +20,12 @@ def show(
             help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
             "them.",
         ),
-        Reads(paths_of),
     ],
     form: options.Form = "table",
     per_user: options.PerUser = False,
     by: options.By = None,
-    flat: Flat = None,
 ) -> None:
     """Show saved evaluations: one with a row per metric, or several side by side."""
-    check_flat(flat, files)
     evaluations = {}
     for model, (evaluations[model], *others) in loaded_results(results).items():
         if others:
@@ -40,7 +34,4 @@ def show(
                 param_hint="RESULT",
             )
     groups = groups_of(by, evaluations)
-    board = Leaderboard(evaluations, with_users=per_user, groups=groups)
-    if flat is not None:
-        board.flat(flat)
-    output(board, form)
+    output(Leaderboard(evaluations, with_users=per_user, groups=groups), form)

@@ -15,7 +15,7 @@ import typer
 
 from recometer import split as splits
 from recometer.cli import _options as options
-from recometer.cli._groups import Files, Reads, command
+from recometer.cli._groups import Files, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._text import note_unless
 from recometer.data.paths import check_no_link
@@ -192,15 +192,6 @@ def with_option(part: AnyPart, option: str) -> AnyPart:
     return part
 
 
-def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
-    """Return a function that completes the name of a part."""
-    return lambda incomplete: [
-        name + ("=" if part.usage.startswith(f"{name}=") else "")
-        for name, part in parts.items()
-        if name.startswith(incomplete)
-    ]
-
-
 def usages(parts: Iterable[Part]) -> str:
     """List the syntax and the meaning of parts."""
     return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
@@ -211,42 +202,14 @@ choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
 filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 
-def files_of_part(text: str) -> list[str]:
-    """Return the files that ``users=FILE`` or ``cold_items=FILE`` may name."""
-    return text.partition("=")[2].split(",")
-
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE",
-        help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input.",
-    ),
-    Reads(),
-]
-Out = Annotated[
-    Path,
-    options.output_option(
-        parser=options.output_folder,
-        metavar="FOLDER",
-        help="Write train.parquet, test.parquet, ... into this folder, or into a folder in it "
-        "for each of several folds.",
-    ),
-]
 Who = Annotated[
     str,
     choice_option(
         metavar="WHO",
         help=f"Which users are tested: {usages(WHO.values())}.",
-        autocompletion=complete(WHO),
     ),
-    Reads(files_of_part),
 ]
 Seed = Annotated[int, choice_option(min=0, help="Seed of everything that is random.")]
-FromValue = Annotated[
-    float | None,
-    filter_option(metavar="VALUE", help="Leave out interactions with a smaller value."),
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,9 +221,7 @@ class Choice:
         choice_option(
             metavar="WHAT",
             help=f"Which interactions of the tested users are held out: {usages(WHAT.values())}.",
-            autocompletion=complete(WHAT),
         ),
-        Reads(files_of_part),
     ] = None
     who: Who = "all"
     untested: Annotated[
@@ -291,7 +252,10 @@ class Choice:
 class Filters:
     """The filters, in the order in which they are applied."""
 
-    from_value: FromValue = None
+    from_value: Annotated[
+        float | None,
+        filter_option(metavar="VALUE", help="Leave out interactions with a smaller value."),
+    ] = None
     duplicates: Annotated[
         Literal["first", "last", "sum"] | None,
         filter_option(
@@ -352,8 +316,22 @@ class Filters:
 
 @command
 def split(
-    data: Data,
-    out: Out,
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        options.output_option(
+            parser=options.output_folder,
+            metavar="FOLDER",
+            help="Write train.parquet, test.parquet, ... into this folder, or into a folder in it "
+            "for each of several folds.",
+        ),
+    ],
     choice: Choice,
     filters: Filters,
     files: Files,
@@ -410,9 +388,7 @@ def _made(
     several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
     if all(several):
         raise typer.BadParameter(f"--who {choice.who} and --what {choice.what} both make folds.")
-    columns = inputs.columns_of(data)
-    inputs.say_columns("data", data, columns)
-    settings = {**settings, "who": tested, **(columns or {})}
+    settings = {**settings, "who": tested, **inputs.columns_of(data)}
     path = inputs.stdin.path(data)
     if any(several):
         folds = splits.folds(path, held_out, **settings)

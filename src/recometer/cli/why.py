@@ -9,9 +9,8 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
-from recometer.cli._groups import Files, Reads, command
+from recometer.cli._groups import Files, command
 from recometer.cli._job import given_rules, protocol_of, reading
-from recometer.evaluating.arguments import protocol_names
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output
@@ -23,42 +22,35 @@ Metric = Annotated[
         "-m",
         metavar="METRIC",
         help="One metric, by its name in recometer, for instance ndcg@10, or in --from.",
-        autocompletion=options.complete_metrics,
     ),
-]
-To = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="Where the other number comes from: a convention (recometer conventions lists "
-        "them), or a saved evaluation (.parquet).",
-        autocompletion=options.one_of(protocol_names),
-    ),
-    Reads(),
-]
-From = Annotated[
-    str,
-    typer.Option(
-        "--from",
-        metavar="NAME|FILE",
-        help="Where the number comes from: a protocol, a convention or a result.",
-        autocompletion=options.one_of(protocol_names),
-    ),
-    Reads(),
 ]
 
 
 @command
 def why(
     metrics: Metric,
-    to: To,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Where the other number comes from: a convention (recometer conventions lists "
+            "them), or a saved evaluation (.parquet).",
+        ),
+    ],
     data: options.DataOptions,
     model: options.ModelOptions,
     rules: options.RuleOptions,
     run: options.RunOptions,
     files: Files,
     baseline: options.Baseline = None,
-    from_: From = "recometer",
+    from_: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="NAME|FILE",
+            help="Where the number comes from: a protocol, a convention or a result.",
+        ),
+    ] = "recometer",
 ) -> None:
     """Explain why the number of one library differs from that of another.
 
