@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from recometer.errors import (
@@ -121,6 +121,7 @@ KINDS: dict[str, Kind] = {
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
+BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose labels are called "score"
 PAIRED = ("user",)  # meanings that a pair of columns may have
 # Last words of column names that suggest ranks rather than scores.
 PLACES = {
@@ -369,29 +370,29 @@ def _last_words(name: str) -> set[str]:
     return {*words[-1:], "".join(words)}
 
 
-def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
-    """Warn that columns of numbers or bools are not read, so that all rows have the same weight.
+def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
+    """Warn if a column that might have values is not read, or if scores are read as values.
 
-    `names` are these columns. `whose` is the argument that contains the table, if that call has no
-    options for columns.
+    `numeric` returns the names of the columns with numbers, or with True and False. `whose` is the
+    argument that contains the table, if that call has no options for columns.
     """
-    others = could_hold_values(names)
-    if others:
+    value = columns.value
+    if value is None:
+        read = single_names(columns)
+        others = could_hold_values(name for name in numeric() if name not in read)
+        if others:
+            warn(
+                "No column has a common name for values, so all rows count alike, as relevant: "
+                f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
+                f"Hint: {_call(whose, others[0])} reads that column; "
+                f"{_call(whose, False)} says that the rows are all there is to know."
+            )
+    elif columns.item != BEIR_ITEM and not common_names("value", [value], otherwise=False):
         warn(
-            "No column has a common name for values, so all rows count alike, as relevant: "
-            f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
-            f"Hint: {_call(whose, others[0])} reads that column; "
-            f"{_call(whose, False)} says that the rows are all there is to know."
+            f"The column {value!r} was read as the relevance of items; a model's scores are not "
+            f"truth. Hint: {_call(whose, value)} says that it is meant, {_call(whose, False)} that "
+            "all rows count alike."
         )
-
-
-def warn_of_score(name: str, whose: str = "") -> None:
-    """Warn that scores were read as labels, because there was no better column."""
-    warn(
-        f"The column {name!r} was read as the relevance of items; a model's scores are not truth. "
-        f"Hint: {_call(whose, name)} says that it is meant, {_call(whose, False)} that all "
-        "rows count alike."
-    )
 
 
 def _call(whose: str, value: str | bool) -> str:

@@ -219,16 +219,9 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
     import polars as pl
 
     check_file(path)
-    try:
-        with open_text(path) as file:
-            # Do not use splitlines(), which also splits at characters that ids may contain.
-            lines = file.read().removesuffix("\n").split("\n")
-    except FileError:
-        raise
-    except DAMAGED as error:
-        raise FileError(
-            f"{path} cannot be read as text: {error}. Hint: it must be UTF-8."
-        ) from None
+    with open_text(path) as file:
+        # Do not use splitlines(), which also splits at characters that ids may contain.
+        lines = file.read().removesuffix("\n").split("\n")
     return like(pl.Series("id", lines, dtype=pl.String), known)
 
 

@@ -18,9 +18,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TextIO
 
 from recometer.data.cells import integers
-from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
+from recometer.data.columns import (
+    ColumnPair,
+    Columns,
+    choose_columns,
+    single_names,
+    warn_of_values,
+)
 from recometer.data.forks import check_threads
-from recometer.data.frames import first_line, numeric_names, warn_of_values
+from recometer.data.frames import first_line, is_numeric
 from recometer.data.ids import paired, selected
 from recometer.data.numbers import check_told_apart, large_in_text
 from recometer.data.paths import as_path, check_file, unreadable
@@ -47,24 +53,12 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of a file's columns, in the order of the file.
-
-    Raises
-    ------
-    FileError
-        If a file does not exist, is empty or damaged, or has an extension that is not supported.
-    """
+    """Return the names of a file's columns, in the order of the file."""
     return scan(as_path(path, WHAT)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read some or all columns of a file; columns of text files (CSV, TSV) stay strings.
-
-    Raises
-    ------
-    FileError
-        As `column_names` does.
-    """
+    """Read some or all columns of a file; columns of text files (CSV, TSV) stay strings."""
     path = as_path(path, WHAT)
     table = scan(path)
     names = table.collect_schema().names() if names is None else names
@@ -82,36 +76,9 @@ def read_file(
     time: object = None,
     whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
-    """Read only the user, item, value and time columns of a file.
+    """Read only the user, item, value and time columns of a file, which `open_file` finds.
 
-    Parameters
-    ----------
-    path
-        A file whose name ends in one of `EXTENSIONS`; or a folder of Parquet files, or a pattern
-        such as ``"ratings/part-*.parquet"``. Several files are one table, in the order of their
-        names. Subfolders with names such as ``model=als`` become a column ``model``.
-
-        Text (CSV, TSV) is UTF-8, and its first line names the columns. If that line has no comma
-        (in .csv) or tab (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. A
-        byte order mark and blanks after commas are ignored. All common line endings are accepted.
-        Ids in text are integers if each of them is written as a plain integer (so ``007`` stays a
-        string), otherwise strings. Values are numbers, or True and False. Times in text are
-        numbers, or dates and times in ISO 8601.
-    user, item, value, time
-        As in `recometer.data.columns.find_columns`.
-    whose
-        As in `recometer.data.frames.read_frame`.
-
-    Raises
-    ------
-    FileError
-        If a file does not exist, is empty or damaged, has no header, has lines with a different
-        number of fields (the message names the first), or has an extension that is not supported.
-    ColumnError
-        See `find_columns`; the message starts with the path.
-    InputError
-        If there is text instead of a number or a time, or it is unclear which number of a date is
-        the day; the message names the row.
+    For `whose`, see `warn_of_values`; None suppresses these warnings.
     """
     import polars as pl
 
@@ -157,9 +124,15 @@ def in_memory(column: Any) -> Any:
 def open_file(
     path: str | os.PathLike[str], wanted: Mapping[str, object]
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
-    """Find columns in a file, which can then be read one by one.
+    """Find columns in a file by `choose_columns`; they can then be read one by one.
 
-    For `path`, see `read_file`; for `wanted`, see `recometer.data.columns.choose_columns`.
+    The path names a file with one of `EXTENSIONS`, a folder of Parquet files, or a pattern such as
+    ``"ratings/part-*.parquet"``. Several files are one table, in the order of their names.
+    Subfolders with names such as ``model=als`` become a column ``model``.
+
+    Text is UTF-8, and its first line names the columns. If that line has no comma (in .csv) or tab
+    (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers
+    if each of them is written as a plain integer (so ``007`` stays a string).
 
     Returns
     -------
@@ -167,6 +140,14 @@ def open_file(
         The name of the column, or None, for every key of `wanted`.
     fetch
         A function that returns the column for a key. Columns of Parquet files are not yet read.
+
+    Raises
+    ------
+    FileError
+        If a file does not exist, is empty or damaged, has no header, has lines with a different
+        number of fields (the message names the first), or has an extension that is not supported.
+    ColumnError
+        See `choose_columns`; the message starts with the path.
     """
     path = as_path(path, WHAT)
     table = scan(path)
@@ -193,17 +174,11 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
     """Return the names of the numeric columns; in text files, the first rows decide.
 
     `booleans` also includes columns of True and False.
-
-    Raises
-    ------
-    FileError
-        As `column_names` does.
     """
     path = as_path(path, WHAT)
-    table = scan(path)
+    schema = scan(path).collect_schema()
     if _extension(path) not in SEPARATORS:
-        return numeric_names(table, booleans)
-    schema = table.collect_schema()
+        return [name for name, dtype in schema.items() if is_numeric(dtype, booleans)]
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
     found = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
@@ -223,11 +198,6 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     """Return the Parquet files of a folder or a pattern, sorted by name; None if it is neither.
 
     Files whose names begin with ``_`` or a dot are not data.
-
-    Raises
-    ------
-    FileError
-        If there are no such files.
     """
     if path.is_dir():
         found = [
@@ -257,13 +227,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
 
 
 def names_in(folder: pathlib.Path) -> list[str]:
-    """Return the sorted names of the files in a folder; empty if the folder does not exist.
-
-    Raises
-    ------
-    FileError
-        If permissions forbid listing the folder.
-    """
+    """Return the sorted names of the files in a folder; empty if the folder does not exist."""
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -280,15 +244,7 @@ def _unlisted(error: OSError) -> NoReturn:
 
 
 def scan(path: pathlib.Path) -> pl.LazyFrame:
-    """Return the lazy table of a file, or of the Parquet files of a folder or a pattern.
-
-    Raises
-    ------
-    FileError
-        As `column_names` does.
-    ColumnError
-        If two columns of a text file have the same name.
-    """
+    """Return the lazy table of a file, or of the Parquet files of a folder or a pattern."""
     import polars as pl
 
     check_threads()
@@ -330,21 +286,10 @@ def _unknown(path: pathlib.Path) -> FileError:
 
 
 def first_line_of(path: pathlib.Path) -> tuple[int, str]:
-    """Return the first line of a text file that is not blank, and its number, counted from 1.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read.
-    """
-    try:
-        with open_text(path, errors="replace") as file:
-            lines = enumerate(iter(lambda: file.readline(LONGEST_HEADER), ""), 1)
-            return next(((number, line.strip()) for number, line in lines if line.strip()), (1, ""))
-    except FileError:
-        raise
-    except DAMAGED as error:
-        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    """Return the first line of a text file that is not blank, and its number, counted from 1."""
+    with open_text(path, errors="replace") as file:
+        lines = enumerate(iter(lambda: file.readline(LONGEST_HEADER), ""), 1)
+        return next(((number, line.strip()) for number, line in lines if line.strip()), (1, ""))
 
 
 def not_of_trec(path: pathlib.Path) -> str:
@@ -410,14 +355,11 @@ def _check_parts(
     """Refuse a part of a table whose columns, or their kinds, differ from those of the first."""
     first = schemas[0]
     for part, schema in zip(parts, schemas, strict=True):
-        if schema == first:
-            continue
-        for name in {**first, **schema}:
+        for name in {**first, **schema} if schema != first else ():
             if name not in schema or name not in first:
-                one, other = (parts[0], part) if name in first else (part, parts[0])
-                raise _not_one_table(path, f"extra column {name!r} in {one}, which {other} lacks")
-            kinds = {_kind(dtype) for dtype in (first[name], schema[name])} - {"Null"}
-            if len(kinds) > 1:
+                owner, other = (parts[0], part) if name in first else (part, parts[0])
+                raise _not_one_table(path, f"extra column {name!r} in {owner}, which {other} lacks")
+            if len({_kind(dtype) for dtype in (first[name], schema[name])} - {"Null"}) > 1:
                 raise _not_one_table(
                     path,
                     f"data type mismatch for column {name}: {first[name]} in {parts[0]}, "
@@ -431,11 +373,8 @@ def _kind(dtype: pl.DataType) -> str:
         return "number"
     if dtype.is_temporal():
         return "time"
-    return (
-        "text"
-        if str(dtype).startswith(("String", "Categorical", "Enum"))
-        else str(dtype.base_type())
-    )
+    text = str(dtype).startswith(("String", "Categorical", "Enum"))
+    return "text" if text else str(dtype.base_type())
 
 
 def _partitions(
@@ -481,31 +420,23 @@ class _Form(NamedTuple):
 def _form(path: pathlib.Path) -> _Form:
     usual = SEPARATORS[_extension(path)]
     names, separator, rows = [], usual, []
-    try:
-        with open_text(path, newline="", errors="replace") as file:
-            header = file.readline(LONGEST_HEADER)
-            if len(header) >= LONGEST_HEADER - 1:
-                raise FileError(
-                    f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, and "
-                    "must hold the names of the columns. Hint: is it a text file, with ends of "
-                    "lines?"
-                )
-            with contextlib.suppress(csv.Error):  # Polars reports this error later
-                fields = {
-                    one: len(next(csv.reader([header], delimiter=one), []))
-                    for one in (usual, *OTHER_SEPARATORS)
-                }
-                if fields[usual] < 2:
-                    separator = max(fields, key=fields.__getitem__)
-                reader = filter(
-                    None, csv.reader(itertools.chain([header], file), delimiter=separator)
-                )
-                names = next(reader, [])
-                rows = list(itertools.islice(reader, PROBE))
-    except FileError:
-        raise
-    except DAMAGED as error:
-        raise _unreadable(path, error) from error
+    with open_text(path, newline="", errors="replace") as file:
+        header = file.readline(LONGEST_HEADER)
+        if len(header) >= LONGEST_HEADER - 1:
+            raise FileError(
+                f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, and must "
+                "hold the names of the columns. Hint: is it a text file, with ends of lines?"
+            )
+        with contextlib.suppress(csv.Error):  # Polars reports this error later
+            fields = {
+                one: len(next(csv.reader([header], delimiter=one), []))
+                for one in (usual, *OTHER_SEPARATORS)
+            }
+            if fields[usual] < 2:
+                separator = max(fields, key=fields.__getitem__)
+            reader = filter(None, csv.reader(itertools.chain([header], file), delimiter=separator))
+            names = next(reader, [])
+            rows = list(itertools.islice(reader, PROBE))
     spaced = any(field.startswith(" ") for row in (names, *rows) for field in row[1:])
     return _Form(
         [_plain(name) for name in names],
@@ -561,18 +492,11 @@ def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the records of a text file with their line numbers, the header first."""
-    try:
-        with (
-            contextlib.suppress(csv.Error),
-            open_text(path, newline="", errors="replace") as file,
-        ):
-            reader = csv.reader(file, delimiter=_form(path).separator)
-            for record in reader:
-                yield reader.line_num, record
-    except FileError:
-        raise
-    except DAMAGED as error:
-        raise _unreadable(path, error) from error
+    separator = _form(path).separator
+    with contextlib.suppress(csv.Error), open_text(path, newline="", errors="replace") as file:
+        reader = csv.reader(file, delimiter=separator)
+        for record in reader:
+            yield reader.line_num, record
 
 
 def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:
@@ -605,9 +529,10 @@ def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     reason = first_line(error)
     if not path.is_file():
         return _not_one_table(path, reason)
+    extension = _extension(path)
     return FileError(
-        f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or does it "
-        "have another format than its name says? Text must be UTF-8."
+        f"{path} cannot be read{extension and f' as {extension}'}: {reason}. Hint: is it damaged, "
+        "or does it have another format than its name says? Text must be UTF-8."
     )
 
 
@@ -619,13 +544,7 @@ def _not_one_table(path: pathlib.Path, reason: str) -> FileError:
 
 
 def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
-    """Read the named columns of a table that `scan` returned.
-
-    Raises
-    ------
-    FileError
-        If a file is damaged, or a line of text has more fields than the table has columns.
-    """
+    """Read the named columns of a table that `scan` returned."""
     try:
         return table.select([selected(table, name) for name in names]).collect()
     except unreadable() as error:
@@ -692,11 +611,6 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     """Return whether a file is a run, qrels or neither, judging by the first line with text.
 
     A file with the extension of another format is neither.
-
-    Raises
-    ------
-    FileError
-        If the file does not exist.
     """
     path = as_path(path, "data")
     if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
@@ -714,19 +628,9 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a TREC run: lines of topic, ignored field, document, rank, score and name of the run.
 
-    As in trec_eval, documents are ranked by score. The rank is ignored, and so is everything after
-    the sixth field.
-
-    Returns
-    -------
-    polars.DataFrame
-        The columns user (the topic) and item (the document) as String, and score as Float64.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read, a line has fewer than six fields, or a score is not a number.
-        The message names the line.
+    The result has the columns user (the topic) and item (the document) as String, and score as
+    Float64. As in trec_eval, documents are ranked by score. The rank is ignored, and so is
+    everything after the sixth field.
     """
     expected = f"{RUN_LINE} (six fields), for instance: 301 Q0 FT941-793 1 2.5 mine"
     return _read(path, RUN, ("user", "item", "score"), expected)
@@ -735,17 +639,8 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read TREC qrels: lines of topic, ignored field, document and relevance (a whole number).
 
-    Documents with a negative relevance count as unjudged and are left out.
-
-    Returns
-    -------
-    polars.DataFrame
-        The columns user (the topic) and item (the document) as String, and value as Float64.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read, or a line has another format. The message names the line.
+    The result has the columns user (the topic) and item (the document) as String, and value as
+    Float64. Documents with a negative relevance count as unjudged and are left out.
     """
     import polars as pl
 
@@ -759,13 +654,8 @@ def _read(
 ) -> pl.DataFrame:
     import polars as pl
 
-    try:
-        with open_text(pathlib.Path(path)) as file:
-            lines = pl.Series(file.read().split("\n"), dtype=pl.String)
-    except FileError:
-        raise
-    except DAMAGED as error:
-        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    with open_text(pathlib.Path(path)) as file:
+        lines = pl.Series(file.read().split("\n"), dtype=pl.String)
     check_marks(lines, f"{path}: line")
     fields = lines.str.extract_groups(pattern).struct.unnest()
     fields.columns = list(names)
@@ -807,27 +697,30 @@ def check_marks(texts: pl.Series, where: str) -> None:
         )
 
 
-def open_text(path: pathlib.Path, *, newline: str | None = None, errors: str = "strict") -> TextIO:
-    """Open a text file, compressed or not; skip a byte order mark.
+@contextlib.contextmanager
+def open_text(
+    path: pathlib.Path, *, newline: str | None = None, errors: str = "strict"
+) -> Iterator[TextIO]:
+    """Open a text file, compressed or not; skip a byte order mark, and report damage.
 
     `newline` and `errors` are as in `open`; ``newline=None`` reads any line ending as a newline.
-
-    Raises
-    ------
-    FileError
-        If the file is UTF-16, or too large when unpacked.
     """
-    with path.open("rb") as file:
-        packed = file.read(len(GZIP)) == GZIP
-    if packed:
-        check_gzip(path)
-    opened = gzip.open if packed else open
-    with opened(path, "rb") as file:
-        start = file.read(4)
-    if UTF_16.match(start):
-        raise FileError(
-            f"{path} is written in UTF-16, and text must be UTF-8. Hint: save it as UTF-8 (in "
-            f'Excel "CSV UTF-8"), or: iconv -f UTF-16 -t UTF-8 {path.name} > utf8_{path.name}.'
-        )
-    text: TextIO = opened(path, "rt", encoding="utf-8-sig", errors=errors, newline=newline)
-    return text
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP)) == GZIP
+        if packed:
+            check_gzip(path)
+        opened: Any = gzip.open if packed else open
+        with opened(path, "rb") as file:
+            start = file.read(4)
+        if UTF_16.match(start):
+            raise FileError(
+                f"{path} is written in UTF-16, and text must be UTF-8. Hint: save it as UTF-8 (in "
+                f'Excel "CSV UTF-8"), or: iconv -f UTF-16 -t UTF-8 {path.name} > utf8_{path.name}.'
+            )
+        with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline=newline) as text:
+            yield text
+    except FileError:
+        raise
+    except DAMAGED as error:
+        raise _unreadable(path, error) from error

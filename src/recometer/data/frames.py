@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sized
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from collections.abc import Callable, Mapping, Sized
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Int64
 from recometer.data import columns as naming
-from recometer.data.cells import Separator, taken_apart
-from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
+from recometer.data.columns import ColumnPair, Columns
 from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing, paired
-from recometer.data.numbers import as_array, check_whole, numbers, plain
+from recometer.data.numbers import as_array, check_whole
 from recometer.data.tensors import is_a, is_nested, is_tensor
 from recometer.data.times import check_units, named_zone, offsets_of_text, times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError, argument_text
@@ -24,30 +24,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 100  # number of rows from which the types of columns are inferred
-BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose labels are called "score"
-PLAIN_ROWS = {
-    list,
-    tuple,
-    set,
-    frozenset,
-    dict,
-    np.ndarray,
-}  # types of a user's row that need no further check
-DUCKDB_NUMBERS = (
-    *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
-    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+# Types of a user's row that need no further check.
+PLAIN_ROWS = {list, tuple, set, frozenset, dict, np.ndarray}
+# The names of numeric types in NumPy, pandas, Arrow, DuckDB and Polars.
+NUMERIC = re.compile(
+    r"(sparse\[)?(u?(tiny|small|big|huge)?int(eger)?(\d|$)|(half)?float|double|decimal)",
+    re.IGNORECASE,
 )
-
-
-class Table(NamedTuple):
-    """The columns of a table; users and items keep the types of the frame's library."""
-
-    names: Columns
-    users: Any
-    items: Any
-    values: Float64 | None
-    times: Array | None
-    lengths: Int64 | None = None  # lengths of the lists, if rows have lists
 
 
 def is_column(data: object) -> bool:
@@ -79,7 +62,7 @@ def in_numpy(data: Any, what: str) -> Any:
 
 
 def is_frame(data: object) -> bool:
-    """Return whether `read_frame` can read an object."""
+    """Return whether an object is a data frame, which `open_frame` can read."""
     return not is_column(data) and (
         _is_structured(data)
         or is_a(data, "polars", "LazyFrame")
@@ -87,64 +70,6 @@ def is_frame(data: object) -> bool:
         or (hasattr(data, "columns") and hasattr(data, "__getitem__"))
         or _is_arrow_table(data)
     )
-
-
-def read_frame(
-    data: Any,
-    *,
-    user: object = None,
-    item: object = None,
-    value: object = None,
-    time: object = None,
-    whose: str | None = "",
-    separator: Separator = None,
-) -> Table:
-    """Read the user, item, value and time columns of a data frame.
-
-    Parameters
-    ----------
-    data
-        A Polars (lazy) frame, a pandas frame, a pyarrow table or record batch, a DuckDB
-        relation, anything with ``__arrow_c_stream__``, or with ``columns`` and ``[]``.
-    user, item, value, time
-        As in `find_columns`.
-    whose
-        The name of the argument, for warnings that no column has values, or that scores were read
-        as values; see `warn_of_unread`. None suppresses these warnings.
-    separator
-        The separator of the items in a cell; see `taken_apart`.
-
-    Raises
-    ------
-    ColumnError
-        See `find_columns`. Also if a lazy frame reads a column that does not exist.
-    InputTypeError
-        If values are not numbers, or times are neither numbers nor dates.
-    InputError
-        If a time is missing, or a lazy frame or relation cannot be executed.
-    FileError
-        If a lazy frame scans a file that cannot be read.
-    """
-    data = twice_readable(data)
-    names, fetch = open_frame(data)
-    columns = find_columns(names, user=user, item=item, value=value, time=time)
-    if whose is not None and value is None:
-        warn_of_values(columns, lambda: numeric_columns(data, booleans=True), whose)
-    wanted = [name for name in columns if name is not None]
-    series = dict(zip(wanted, fetch(wanted), strict=True))
-    lengths = None
-    what = f"item ids (column {columns.item!r})"
-    series[columns.item] = taken_apart(series[columns.item], separator, what)
-    if holds_lists(series[columns.item]):
-        lengths = _flatten(series, columns)
-    ratings = moments = None
-    if columns.value is not None:
-        what = f"values (column {columns.value!r})"
-        hint = f"or pass {argument_text('value', False)} if it contains something else"
-        ratings = numbers(plain(series[columns.value]), what, hint)
-    if columns.time is not None:
-        moments = times(series[columns.time], f"times (column {columns.time!r})")
-    return Table(columns, series[columns.user], series[columns.item], ratings, moments, lengths)
 
 
 def holds_lists(column: Any) -> bool:
@@ -219,40 +144,23 @@ def flat_dict(
     return users, list(itertools.chain.from_iterable(rows)), lengths, values
 
 
-def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
+def flatten(series: dict[str, Any], columns: Columns) -> Int64:
     """Replace columns of lists by their concatenated entries; return the length of each list."""
     series[columns.item], lengths = flat(series[columns.item], f"items (column {columns.item!r})")
-    for name in (columns.value, columns.time):
-        if name is None:
-            continue
-        if holds_lists(series[name]):
-            series[name], others = flat(series[name], f"entries of column {name!r}")
-            if isinstance(series[name], list):
-                series[name] = np.array(series[name])
-            if not np.array_equal(lengths, others):
-                row = int(np.flatnonzero(lengths != others)[0])
-                raise InputError(
-                    f"Row {row} (counted from 0) has {lengths[row]} items (column "
-                    f"{columns.item!r}), but {others[row]} entries of column {name!r}. Hint: one "
-                    "for each item."
-                )
-        else:
+    for name in filter(None, (columns.value, columns.time)):
+        if not holds_lists(series[name]):
             series[name] = series[name][np.repeat(np.arange(len(lengths)), lengths)]
+            continue
+        series[name], others = flat(series[name], f"entries of column {name!r}")
+        if isinstance(series[name], list):
+            series[name] = np.array(series[name])
+        if not np.array_equal(lengths, others):
+            row = int(np.flatnonzero(lengths != others)[0])
+            raise InputError(
+                f"Row {row} (counted from 0) has {lengths[row]} items (column {columns.item!r}), "
+                f"but {others[row]} entries of column {name!r}. Hint: one for each item."
+            )
     return lengths
-
-
-def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
-    """Warn if no column of values was found, or if scores were read as values.
-
-    `numeric` returns the names of the columns with numbers, or with True and False.
-    """
-    if columns.value is None:
-        read = single_names(columns)
-        naming.warn_of_unread([name for name in numeric() if name not in read], whose)
-    elif columns.item != BEIR_ITEM and not naming.common_names(
-        "value", [columns.value], otherwise=False
-    ):
-        naming.warn_of_score(columns.value, whose)
 
 
 def times(column: Any, what: str) -> Array:
@@ -316,17 +224,8 @@ def times(column: Any, what: str) -> Array:
 def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
     """Return the time zone in which the dates of a column are written; UTC if they have none.
 
-    Parameters
-    ----------
-    column
-        The column as read by the function that `open_frame` returns.
-    data, name
-        The frame that contains the column, if any, and the name of the column.
-
-    Raises
-    ------
-    InputError
-        If the dates are written with several offsets from UTC.
+    `column` comes from the function that `open_frame` returns, `data` is its frame, if any, and
+    `name` is the name of the column. Dates with several offsets from UTC raise InputError.
     """
     import polars as pl
 
@@ -410,23 +309,23 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
         for name in wanted:
             naming.check_column("name", name, names)
             naming.check_once(name, names)
-        pairs = [one for one in wanted if isinstance(one, ColumnPair) and one not in names]
-        if not pairs:
+        parts: dict[str, tuple[str, str]] = {
+            name: name.parts
+            for name in wanted
+            if isinstance(name, ColumnPair) and name not in names
+        }
+        if not parts:
             return fetch(wanted)
-        single = list(dict.fromkeys(part for one in wanted for part in _parts(one, pairs)))
-        found = dict(zip(single, fetch(single), strict=True))
+        single = list(dict.fromkeys(part for name in wanted for part in parts.get(name, (name,))))
+        columns = dict(zip(single, fetch(single), strict=True))
         return [
-            paired(one, {part: found[part] for part in one.parts})
-            if isinstance(one, ColumnPair) and one in pairs
-            else found[one]
-            for one in wanted
+            paired(name, {part: columns[part] for part in parts[name]})
+            if name in parts
+            else columns[name]
+            for name in wanted
         ]
 
     return names, fetch_pairs
-
-
-def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
-    return single_names([name]) if name in pairs else [name]
 
 
 def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
@@ -436,7 +335,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
             names = data.collect_schema().names()
         except Exception as error:  # a lazy frame may call the user's functions
             raise _not_executed("lazy frame", error) from error
-        return names, lambda wanted: _from_lazy(data, wanted)
+        return names, lambda wanted: collected(data.select(wanted)).get_columns()
     if is_a(data, "pandas", "DataFrame"):
         names = naming.Names(map(str, data.columns))
         names.hint = _hint_of_other_names(data)
@@ -482,38 +381,23 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     `data` must come from `twice_readable`. `booleans` also includes columns of True and False.
     """
     if is_a(data, "pandas", "DataFrame"):
-        import pandas.api.types as known
-
         # Infer the types of object columns from their first entries.
-        types = data.iloc[:PROBE].infer_objects().dtypes
-        return [
-            str(name)
-            for name, dtype in zip(data.columns, types, strict=True)
-            if known.is_any_real_numeric_dtype(dtype) or (booleans and known.is_bool_dtype(dtype))
-        ]
-    if _is_arrow_table(data):
-        from pyarrow import types as arrow
-
-        tests = [arrow.is_integer, arrow.is_floating, arrow.is_decimal]
-        tests += [arrow.is_boolean] if booleans else []
-        return [field.name for field in data.schema if any(test(field.type) for test in tests)]
-    if _is_relation(data):
+        types = data.iloc[:PROBE].infer_objects().dtypes.items()
+    elif _is_arrow_table(data):
+        types = ((field.name, field.type) for field in data.schema)
+    elif _is_relation(data):
         types = zip(data.columns, data.types, strict=True)
-        wanted = (*DUCKDB_NUMBERS, "boolean") if booleans else DUCKDB_NUMBERS
-        return [name for name, dtype in types if dtype.id in wanted]
-    if is_a(data, "polars", "DataFrame", "LazyFrame"):
-        return numeric_names(data, booleans)
-    kinds = "iufb" if booleans else "iuf"
-    return [str(name) for name in _names_of(data) if _field(data, name).dtype.kind in kinds]
+    elif is_a(data, "polars", "DataFrame", "LazyFrame"):
+        types = data.collect_schema().items()
+    else:
+        types = ((name, _field(data, name).dtype) for name in _names_of(data))
+    return [str(name) for name, dtype in types if is_numeric(dtype, booleans)]
 
 
-def numeric_names(frame: pl.DataFrame | pl.LazyFrame, booleans: bool) -> list[str]:
-    """Return the names of the numeric columns of a Polars frame."""
-    return [
-        name
-        for name, dtype in frame.collect_schema().items()
-        if dtype.is_numeric() or (booleans and str(dtype) == "Boolean")
-    ]
+def is_numeric(dtype: Any, booleans: bool) -> bool:
+    """Return whether a type of any library is numeric (or bool, if `booleans`), by its name."""
+    name = str(getattr(dtype, "name", dtype))
+    return NUMERIC.match(name) is not None or (booleans and name.lower().startswith("bool"))
 
 
 def _from_stream(data: Any) -> pl.DataFrame:
@@ -528,11 +412,6 @@ def _from_stream(data: Any) -> pl.DataFrame:
             f"The Arrow stream of {type(data).__name__} cannot be read as a data frame: "
             f"{first_line(error)}. Hint: it must contain rows with named columns."
         ) from error
-
-
-def _from_lazy(frame: Any, wanted: list[str]) -> list[Any]:
-    columns: list[Any] = collected(frame.select(wanted)).get_columns()
-    return columns
 
 
 def collected(frame: pl.LazyFrame) -> pl.DataFrame:

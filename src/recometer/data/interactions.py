@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 MAX_REPEATED = 5  # number of pairs that `repeated` keeps
+# The fields that are arrays, with their dtypes; all but the first two may be None.
 DTYPES = {
     "indptr": ("int64",),
     "items": ("int32",),
@@ -44,7 +45,7 @@ DTYPES = {
     "user_ids": ("int64", "uint64", "object"),
     "item_ids": ("int64", "uint64", "object"),
 }
-OPTIONAL = ("values", "times", "copies", "largest", "user_ids", "item_ids")
+OPTIONAL = (*DTYPES,)[2:]
 # Data that use hardly any of this many positions are refused, because ids were probably passed as
 # positions. Fewer positions are accepted, because an array over them takes less than 2 GB.
 MANY_POSITIONS = 2**28
@@ -107,25 +108,21 @@ class Interactions:
     largest: Float64 | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        _check_types(self)
         self._lay_out()
-        check_order(self)
-        check_rows(self)
+        _check_rows(self)
         self._check_values()
 
     @classmethod
     def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
-        """Make interactions from sorted rows and all other fields, without checking them.
-
-        `value_range` is the range of the values, if it is known.
-        """
-        found = object.__new__(cls)
-        vars(found).update(fields)
+        """Make interactions from sorted rows and all other fields, without checking them."""
+        made = object.__new__(cls)
+        vars(made).update(fields)
         if value_range is not None:
-            vars(found)["value_range"] = value_range
-        found._lay_out()
-        found._check_values()
-        return found
+            vars(made)["value_range"] = value_range
+        made._lay_out()
+        made._check_values()
+        return made
 
     def _lay_out(self) -> None:
         """Lay out the arrays for the kernel."""
@@ -229,7 +226,7 @@ class Interactions:
         ColumnError
             See `find_columns`.
         FileError
-            See `recometer.data.files.read_file`.
+            If a file cannot be read. The message says why.
         """
         options = Options(
             user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids, separator
@@ -350,8 +347,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
-    for name in ("values", "times"):
-        column = getattr(rows, name)
+    for name, column in (("values", values), ("times", times)):
         if column is not None:
             _check_array(name, column)
     duplicates, copies, largest = 0, None, None
@@ -415,21 +411,10 @@ def read_interactions(
 ) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with the name of the argument.
 
-    Parameters
-    ----------
-    data
-        As in `Interactions.of`.
-    what
-        The name of the argument, or of the file.
-    warns
-        Whether to warn if a column that might have values is not read. False if values hardly
-        matter.
-    says_sums
-        Whether to warn that the values of repeated pairs were summed. False if a rule decides about
-        repeated pairs later.
-    **columns
-        Options of `Interactions.of` for columns. Without any, messages assume that the user cannot
-        name columns in this call.
+    Without any `columns` (options of `Interactions.of`), messages assume that the user cannot name
+    columns in this call. `warns` says whether to warn if a column that might have values is not
+    read. `says_sums` says whether to warn that the values of repeated pairs were summed, which is
+    unnecessary if a rule decides about repeated pairs later.
     """
     try:
         whose = (what if not columns else "") if warns else None
@@ -457,7 +442,7 @@ def _pair(user: int, item: int, user_ids: Array | None, item_ids: Array | None) 
     return f"{first} and {second}"
 
 
-def check_fields(data: Interactions) -> None:
+def _check_types(data: Interactions) -> None:
     """Raise an error unless every field has the right type."""
     check_count(data.n_items, "items")
     if not isinstance(data.columns, Columns | None):
@@ -477,9 +462,9 @@ def check_fields(data: Interactions) -> None:
         _check_array(name, array)
 
 
-def check_order(data: Interactions) -> None:
-    """Raise an error unless users' rows are consecutive, and each user's items ascend."""
-    indptr, items = data.indptr, data.items
+def _check_rows(data: Interactions) -> None:
+    """Raise an error unless each user's items ascend, and all arrays have matching lengths."""
+    indptr, items, times = data.indptr, data.items, data.times
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
         raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
     if (indptr[1:] < indptr[:-1]).any():
@@ -488,22 +473,15 @@ def check_order(data: Interactions) -> None:
         if items.min() < 0 or items.max() >= data.n_items:
             raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
         raise InputError("The items of a user must ascend, without duplicates.")
-
-
-def check_rows(data: Interactions) -> None:
-    """Raise an error unless arrays have matching lengths, and no time is NaN."""
-    n_rows = len(data.items)
-    lengths = dict.fromkeys(("values", "times", "copies", "largest"), n_rows)
-    lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}
-    for name, n in lengths.items():
+    lengths = {"user_ids": data.n_users, "item_ids": data.n_items}
+    for name in OPTIONAL:
         array = getattr(data, name)
         if array is not None:
-            _check_array(name, array, n)
-            if name.endswith("_ids"):
+            _check_array(name, array, lengths.get(name, len(items)))
+            if name in lengths:
                 _check_ids(name, array)
-    times = data.times
     of_floats = times is not None and times.dtype.kind == "f"
-    if times is not None and of_floats and any_in_blocks(n_rows, lambda one: np.isnan(times[one])):
+    if times is not None and of_floats and any_in_blocks(len(times), lambda b: np.isnan(times[b])):
         raise InputError("times must not be NaN.")
 
 
@@ -516,10 +494,7 @@ def check_count(n: object, what: str) -> None:
 
 
 def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
-    """Refuse implausibly many positions, before memory is allocated for all of them.
-
-    In the message, `whose` names the owner of the positions, and `named` names the entries.
-    """
+    """Refuse implausibly many positions, before memory is allocated for all of them."""
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
             f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {named}. Hint: "
@@ -554,10 +529,7 @@ def _check_ids(name: str, ids: Array) -> None:
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:
-    """Combine the interactions of two parts of the same data, without their values.
-
-    Users and items are matched by id; without ids, positions must agree.
-    """
+    """Combine the interactions of two parts of the same data, without their values."""
     rows = _all_rows(first, second)
     if first.times is not None and second.times is not None:
         rows.times = np.concatenate([first.times, second.times])
@@ -565,15 +537,7 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 
 
 def in_either(first: Interactions, second: Interactions) -> Interactions:
-    """Return the pairs of user and item in either of two data sets, without values and times.
-
-    Users and items are matched by id, or by position if neither side has ids.
-
-    Raises
-    ------
-    InputError
-        If only one of them has ids, or if neither has ids, and numbers of users or items differ.
-    """
+    """Return the pairs of user and item in either of two data sets, without values and times."""
     for name in ("user", "item"):
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
         if has[0] != has[1]:

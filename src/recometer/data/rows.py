@@ -17,14 +17,24 @@ from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import files
 from recometer.data.array_files import open_sparse
-from recometer.data.cells import Separator, check_separator, check_single
-from recometer.data.columns import Columns, refuse_columns
-from recometer.data.files import read_file
-from recometer.data.frames import flat_dict, is_array, is_column, is_frame, read_frame, times
+from recometer.data.cells import Separator, check_separator, check_single, taken_apart
+from recometer.data.columns import Columns, find_columns, refuse_columns, warn_of_values
+from recometer.data.frames import (
+    flat_dict,
+    flatten,
+    holds_lists,
+    is_array,
+    is_column,
+    is_frame,
+    numeric_columns,
+    open_frame,
+    times,
+    twice_readable,
+)
 from recometer.data.ids import as_ids, encode, show
-from recometer.data.numbers import as_array, extent, numbers
+from recometer.data.numbers import as_array, extent, numbers, plain
 from recometer.data.tensors import is_sparse, is_tensor, to_scipy
-from recometer.errors import FileError, InputError, InputTypeError, brief, warn
+from recometer.errors import FileError, InputError, InputTypeError, argument_text, brief, warn
 from recometer.ragged import users_of
 from recometer.tasks import on_all_threads
 
@@ -63,10 +73,6 @@ class Options(NamedTuple):
         for name in names:
             if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
-
-    def columns(self) -> dict[str, Any]:
-        """Return the options that say which columns are read."""
-        return {name: getattr(self, name) for name in ("user", "item", "value", "time", "whose")}
 
     def size(self) -> tuple[int, int] | None:
         """Return (n_users, n_items) if users and items are positions, otherwise None."""
@@ -152,14 +158,10 @@ def _read(data: Any, options: Options) -> Rows:
             options.refuse("qrels", *COLUMNS, "value", "time")
             rows = _from_frame(files.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
-        columns, frame = read_file(data, **options.columns())
-        found = options._replace(
-            user=columns.user,
-            item=columns.item,
-            value=columns.value is not None and columns.value,
-            time=columns.time is not None and columns.time,
-        )
-        return _from_frame(frame, found)
+        columns = {name: getattr(options, name) for name in ("user", "item", "value", "time")}
+        found, frame = files.read_file(data, **columns, whose=options.whose)
+        given: dict[str, Any] = {name: one or False for name, one in found._asdict().items()}
+        return _from_frame(frame, options._replace(**given))
     sparse = sys.modules.get("scipy.sparse")
     if is_tensor(data) and is_sparse(data):
         return _from_sparse(to_scipy(data), options)
@@ -185,28 +187,46 @@ def _read(data: Any, options: Options) -> Rows:
 
 def _from_frame(data: Any, options: Options) -> Rows:
     check_separator(options.separator)
-    table = read_frame(data, **options.columns(), separator=options.separator)
-    user_what = f"user ids (column {table.names.user!r})"
-    item_what = f"item ids (column {table.names.item!r})"
-    size, user_ids, item_ids = options.size(), None, None
-    lengths = table.lengths
+    data = twice_readable(data)
+    names, fetch = open_frame(data)
+    columns = find_columns(
+        names, user=options.user, item=options.item, value=options.value, time=options.time
+    )
+    if options.whose is not None and options.value is None:
+        warn_of_values(columns, lambda: numeric_columns(data, booleans=True), options.whose)
+    wanted = [name for name in columns if name is not None]
+    series = dict(zip(wanted, fetch(wanted), strict=True))
+    item_what = f"item ids (column {columns.item!r})"
+    series[columns.item] = taken_apart(series[columns.item], options.separator, item_what)
+    lengths = flatten(series, columns) if holds_lists(series[columns.item]) else None
+    values = moments = None
+    if columns.value is not None:
+        hint = f"or pass {argument_text('value', False)} if it contains something else"
+        values = numbers(plain(series[columns.value]), f"values (column {columns.value!r})", hint)
+    if columns.time is not None:
+        moments = times(series[columns.time], f"times (column {columns.time!r})")
+    user_what = f"user ids (column {columns.user!r})"
+    rows = _numbered(series[columns.user], user_what, series[columns.item], item_what, options)
+    if lengths is not None:
+        assert rows.users is not None
+        rows.users = np.repeat(rows.users, lengths)
+    rows.values, rows.times, rows.columns = values, moments, columns
+    return rows
+
+
+def _numbered(users: Any, user_what: str, items: Any, item_what: str, options: Options) -> Rows:
+    """Return rows without values; users and items are ids, or positions if there is a size."""
+    size = options.size()
     if size is None:
-        users, user_ids = encode(table.users, user_what)
-        items, item_ids = encode(table.items, item_what)
+        users, user_ids = encode(users, user_what)
+        items, item_ids = encode(items, item_what)
         check_single(item_ids, item_what, options.separator)
-        size = len(user_ids), len(item_ids)
-    else:
-        users = as_positions(as_ids(table.users, user_what), size[0], 0, "user")
-        items = as_positions(as_ids(table.items, item_what), size[1], options.item_offset, "item")
+        sizes = len(user_ids), len(item_ids)
+        return Rows(users, items, *sizes, user_ids=user_ids, item_ids=item_ids)
     return Rows(
-        users if lengths is None else np.repeat(users, lengths),
-        items,
+        as_positions(as_ids(users, user_what), size[0], 0, "user"),
+        as_positions(as_ids(items, item_what), size[1], options.item_offset, "item"),
         *size,
-        table.values,
-        table.times,
-        user_ids,
-        item_ids,
-        columns=table.names,
     )
 
 
@@ -216,16 +236,10 @@ def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
     expected = "a dict {item: value} for every user, or a list, set or array of items"
     keys, flat, lengths, entries = flat_dict(data, (str, bytes), "items", expected)
     values = None if entries is None else numbers(entries, "values")
-    size = options.size()
-    if size is None:
-        codes, user_ids = encode(keys, "user ids")
-        items, item_ids = encode(flat, "item ids")
-        check_single(item_ids, "item ids", options.separator)
-        users = np.repeat(codes, lengths)
-        return Rows(users, items, len(user_ids), len(item_ids), values, None, user_ids, item_ids)
-    users = np.repeat(as_positions(as_ids(keys, "user ids"), size[0], 0, "user"), lengths)
-    items = as_positions(as_ids(flat, "item ids"), size[1], options.item_offset, "item")
-    return Rows(users, items, *size, values)
+    rows = _numbered(keys, "user ids", flat, "item ids", options)
+    assert rows.users is not None
+    rows.users, rows.values = np.repeat(rows.users, lengths), values
+    return rows
 
 
 def _from_sparse(matrix: Any, options: Options) -> Rows:
@@ -366,15 +380,7 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
-    """Return the positions of the given users, passed as positions or as a mask of all users.
-
-    Raises
-    ------
-    InputError
-        If positions do not exist, or a mask has another length.
-    InputTypeError
-        If the argument is neither positions nor a mask.
-    """
+    """Return the positions of some users, which are positions or a mask of all users."""
     chosen = np.asarray(as_array(positions, "Positions of users"))
     if chosen.dtype == bool and chosen.ndim:
         if chosen.shape != (n_users,):
