@@ -57,7 +57,7 @@ def test_module_prints_errors_to_standard_error() -> None:
     """Check for one line on standard error, and nothing on standard output."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: There is no file 'missing.parquet'. Hint: ")
+    assert result.stderr.startswith("Error: There is no file missing.parquet. Hint: ")
     assert len(result.stderr.splitlines()) == 1
 
 

@@ -60,7 +60,7 @@ def test_formats_and_values_of_users_match_python(results: dict[str, rm.Evaluati
     ("arguments", "code", "message"),
     [
         ((), 2, "Missing argument"),
-        (("saved/nope.parquet",), 1, "There is no file 'saved/nope.parquet'"),
+        (("saved/nope.parquet",), 1, "There is no file saved/nope.parquet"),
         (("saved/notes.csv",), 1, "is not a Parquet file"),
         ((".",), 1, "holds no saved evaluation"),
         (("saved", "saved/als.parquet"), 2, "are both called 'als'. Hint: write NAME=FILE"),

@@ -163,9 +163,9 @@ def test_saving_to_a_folder_is_refused(tmp_path: pathlib.Path) -> None:
 
 
 def test_loading_a_missing_file_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(FileError, match=r"There is no file .*nothing.parquet.*Hint:.*save"):
+    with pytest.raises(FileError, match=r"no file .*nothing\.parquet\. Hint: Relative paths"):
         load(tmp_path / "nothing.parquet")
-    with pytest.raises(FileError, match=r"is a folder\. Hint: name the file"):
+    with pytest.raises(FileError, match=r"is not a file\. Hint: name one file, not a folder"):
         load(tmp_path)
 
 

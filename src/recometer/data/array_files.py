@@ -26,21 +26,12 @@ DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
 def in_place(given: Any, what: str) -> Any:
-    """Return the array in the file that a path names; return anything else unchanged.
-
-    `what` names the array in messages.
-    """
+    """Return the array in the file that a path names; return anything else unchanged."""
     return open_array(given, what) if isinstance(given, str | os.PathLike) else given
 
 
 def open_array(path: str | os.PathLike[str], what: str) -> Array:
-    """Return the array in a .npy file, mapped into memory.
-
-    Raises
-    ------
-    FileError
-        If the file does not exist, or is not an array that can be mapped.
-    """
+    """Return the array in a .npy file, mapped into memory; `what` names it in messages."""
     found = as_path(path, what)
     check_file(found)
     name = found.name.lower()
@@ -76,13 +67,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
 
 
 def open_sparse(path: str | os.PathLike[str]) -> Any:
-    """Return the sparse matrix that ``scipy.sparse.save_npz`` wrote.
-
-    Raises
-    ------
-    FileError
-        If the file does not exist, or contains something else.
-    """
+    """Return the sparse matrix that ``scipy.sparse.save_npz`` wrote."""
     import scipy.sparse
 
     found = as_path(path, "data")

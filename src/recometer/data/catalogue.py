@@ -13,7 +13,7 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.cells import integers
-from recometer.data.columns import KINDS, check_column, check_once, choose_columns, common_names
+from recometer.data.columns import KINDS, check_column, check_once, choose_columns
 from recometer.data.matching import both_have_ids
 from recometer.data.numbers import all_numbers, as_array, plain
 from recometer.errors import (
@@ -186,30 +186,29 @@ class Catalogue:
         """
         groups = _of_groups(item_groups, column, item)
         if catalogue is None:
-            found = copy.copy(groups)
-            found.lists_all = False
-            return found
-        known = catalogue if isinstance(catalogue, Catalogue) else cls(catalogue)
-        found = copy.copy(known)
-        found.categories = known._rows_of(groups)
-        found.category_names = groups.category_names
-        return found
+            made = copy.copy(groups)
+            made.lists_all = False
+            return made
+        made = copy.copy(catalogue) if isinstance(catalogue, Catalogue) else cls(catalogue)
+        made.categories = made._rows_of(groups)
+        made.category_names = groups.category_names
+        return made
 
     def _rows_of(self, other: Catalogue) -> scipy.sparse.csr_array:
         """Return the categories in another catalogue, with rows in the order of these items."""
         import scipy.sparse
 
-        names = "the catalogue", "item_groups"
-        if not both_have_ids("item", names[0], self.item_ids, names[1], other.item_ids):
-            row = np.where(np.arange(self.n_items) < other.n_items, np.arange(self.n_items), -1)
+        if both_have_ids("item", "the catalogue", self.item_ids, "item_groups", other.item_ids):
+            names = "item ids of the catalogue", "item ids of item_groups"
+            row = ids.match(self.item_ids, other.item_ids, *names)
         else:
-            row = ids.match(self.item_ids, other.item_ids, *(f"item ids of {one}" for one in names))
+            row = np.where(np.arange(self.n_items) < other.n_items, np.arange(self.n_items), -1)
         known = np.flatnonzero(row >= 0)
         assert other.categories is not None
-        found: Any = scipy.sparse.csr_array(
+        rows: Any = scipy.sparse.csr_array(
             (np.ones(len(known), bool), (known, row[known])), (self.n_items, other.n_items)
         )
-        return _sorted(found @ other.categories).astype(bool)
+        return _sorted(rows @ other.categories).astype(bool)
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -345,10 +344,8 @@ class Catalogue:
             at = int(wrong.argmax())
             expected = "a number above 0."
             if values[at] > 1:
-                expected = (
-                    "at most 1: it is the probability that the item was observed. Hint: divide "
-                    "counts by the number of users."
-                )
+                expected = "at most 1: it is the probability that the item was observed. Hint: "
+                expected += "divide counts by the number of users."
             raise InputError(
                 f"The propensity of item {self._name(at)} is {values[at]:.12g}, expected {expected}"
             )
@@ -473,15 +470,11 @@ class NamedColumns:
                     "a column, an entry for each item, or False for none."
                 )
             return given
+        if option not in KINDS:
+            return None
         free = [name for name in self.names if name not in self.taken]
-        near = common_names(option, free) if option in KINDS else []
-        if len(near) > 1:
-            raise ColumnError(
-                f"Several columns could be {argument_text(option)}: {', '.join(map(repr, near))}. "
-                f"Hint: pass {argument_text(option)} with the name of one, or "
-                f"{argument_text(option, False)}."
-            )
-        return self.fetch(near[0]) if near else None
+        name = choose_columns(free, {option: None}, required=())[option]
+        return None if name is None else self.fetch(name)
 
 
 def _size(items: object) -> int:
@@ -535,7 +528,7 @@ def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
 
 
 def _labels(row: Any, number: int) -> Iterable[str]:
-    if row is None or _is_nan(row):
+    if _is_missing(row):
         return []
     if isinstance(row, str):
         return [part.strip() for part in row.split(SEPARATOR) if part.strip()]
@@ -549,12 +542,16 @@ def _labels(row: Any, number: int) -> Iterable[str]:
     )
 
 
+def _is_missing(entry: object) -> bool:
+    return entry is None or (isinstance(entry, float) and entry != entry)
+
+
 def _rows_of_lists(column: Any, name: str) -> Array:
     """Return a column of equally long lists as a matrix; NaN where a list is missing."""
     if getattr(column, "ndim", 1) == 2:
         return np.asarray(column)
     rows = _objects(column)
-    present = [at for at, row in enumerate(rows) if row is not None and not _is_nan(row)]
+    present = [at for at, row in enumerate(rows) if not _is_missing(row)]
     if present and isinstance(rows[present[0]], numbers.Number | str):
         return all_numbers(column, f"features (column {name!r})")[:, np.newaxis]
     lengths = [len(rows[at]) for at in present]
@@ -566,10 +563,6 @@ def _rows_of_lists(column: Any, name: str) -> Array:
     matrix = np.full((len(rows), lengths[0]), np.nan)
     matrix[present] = np.array([np.asarray(rows[at], np.float64) for at in present])
     return matrix
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and value != value
 
 
 def _sorted(matrix: Any) -> scipy.sparse.csr_array:

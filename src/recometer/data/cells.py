@@ -22,16 +22,10 @@ SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[(
 
 
 def check_single(item_ids: Array, what: str, separator: Separator) -> None:
-    """Raise InputError if single ids look like lists of ids, unless the user allows them.
+    """Raise InputError if single ids look like lists of ids, unless the user passes a separator.
 
-    Parameters
-    ----------
-    item_ids : [n]
-        Distinct ids.
-    what
-        The name of the ids in the message.
-    separator
-        The option that the user passed; False means that each string is a single id.
+    `item_ids` are distinct, and `what` names them in the message. The separator False means that
+    each string is a single id.
     """
     if separator is not None or not len(item_ids) or not isinstance(item_ids[0], str):
         return
@@ -65,11 +59,6 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
 
     Brackets around a cell, and blanks and quotes around its parts, are removed. The parts are
     integers if each of them is written as a plain integer. A missing cell becomes an empty list.
-
-    Raises
-    ------
-    InputError
-        If the separator is ``"json"``, and a cell is not a JSON list.
     """
     if not isinstance(separator, str):
         return column

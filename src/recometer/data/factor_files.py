@@ -35,7 +35,7 @@ def read_factors(
 ) -> dict[str, Any]:
     """Read the arguments of `Factors` from files; see `Factors.from_files`.
 
-    `columns` maps ``"user"`` and ``"item"`` to the names of the id columns, or to None. `note` is
+    `columns` has the names of the id columns for ``"user"`` and ``"item"``, or None. `note` is
     called with notes for the user.
     """
     if is_archive(paths[0]):
@@ -138,12 +138,12 @@ def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, obj
     own = id_column(path, frame.columns, what, column)
     rest = frame.drop(own)
     nested = [name for name in rest.columns if isinstance(rest[name].dtype, pl.List | pl.Array)]
+    if len(nested) > 1:
+        raise ColumnError(
+            f"{path}: several columns hold lists: {', '.join(nested)}. Hint: keep the one with the "
+            "factors."
+        )
     if nested:
-        if len(nested) > 1:
-            raise ColumnError(
-                f"{path}: several columns hold lists: {', '.join(nested)}. Hint: keep the one "
-                "with the factors."
-            )
         return _from_lists(path, rest[nested[0]]), frame[own]
     wrong = [name for name in rest.columns if not rest[name].dtype.is_numeric()]
     if wrong or not rest.width:
@@ -196,8 +196,7 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
 
 def known_ids(test: Interactions | None, what: str) -> Array | None:
     """Return the user or item ids of the test data; None without test data, or without ids."""
-    found: Array | None = None if test is None else getattr(test, f"{what}_ids")
-    return found
+    return None if test is None else {"user": test.user_ids, "item": test.item_ids}[what]
 
 
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:

@@ -87,11 +87,6 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     """Return the concatenated lists of a column, and the length of each list.
 
     A missing list is empty.
-
-    Raises
-    ------
-    InputTypeError
-        If an entry is not a list.
     """
     import polars as pl
 
@@ -118,11 +113,6 @@ def flat_dict(
     The result has the users, all items, the number of items of each user, and the numbers, if any.
     `refused` are types that have a length but cannot be a row. For messages, `of` names a row, and
     `expected` lists the supported types of rows.
-
-    Raises
-    ------
-    InputTypeError
-        If a row has another type, or some rows are lists and others dicts.
     """
     users, rows = list(data), list(data.values())
     if not {*map(type, rows)} <= PLAIN_ROWS:
@@ -166,15 +156,8 @@ def flatten(series: dict[str, Any], columns: Columns) -> Int64:
 def times(column: Any, what: str) -> Array:
     """Return times as int64 or float64: numbers unchanged, dates in microseconds since 1970.
 
-    Strings are read as numbers, or as dates and times in ISO 8601.
-
-    Raises
-    ------
-    InputTypeError
-        If an entry is neither a number nor a date.
-    InputError
-        If a time is missing (the message names its row), if it is a float that may stand for
-        several whole numbers, or if times have different units, such as seconds and milliseconds.
+    Strings are read as numbers, or as dates and times in ISO 8601. A missing time, a float that may
+    stand for several whole numbers, and different units (seconds and milliseconds) are refused.
     """
     import polars as pl
 
@@ -262,13 +245,7 @@ def twice_readable(data: Any) -> Any:
 
 
 def only_column(data: Any, what: str) -> Any:
-    """Return the only column of a frame.
-
-    Raises
-    ------
-    ColumnError
-        If there are several columns or none.
-    """
+    """Return the only column of a frame."""
     names, fetch = open_frame(data)
     if len(names) != 1:
         raise ColumnError(
@@ -294,14 +271,8 @@ def _is_relation(data: object) -> bool:
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads some of them.
 
-    The function reads a pair of columns as a single column; see `paired`.
-
-    Raises
-    ------
-    ColumnError, InputError, FileError
-        If a lazy frame or relation cannot be executed, here or in the function.
-    InputTypeError
-        If an Arrow stream is not a table.
+    The function reads a pair of columns as a single column; see `paired`. Both raise an error if a
+    lazy frame or relation cannot be executed.
     """
     names, fetch = _open_frame(data)
 

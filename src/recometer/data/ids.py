@@ -200,13 +200,6 @@ def match(
     -------
     int64 [n]
         The position of each of `ids` in `onto`, or -1 if `onto` does not contain it.
-
-    Raises
-    ------
-    InputTypeError
-        If the two sides have different kinds of ids, for instance strings and integers.
-    InputError
-        If an id is missing, or if `onto` has an id twice.
     """
     left, right = as_ids(ids, what), as_ids(onto, onto_what)
     if len(left) and len(right) and kind(left) != kind(right):
@@ -233,22 +226,6 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
     It seeds the user's random draws, and is the same on every platform and in every process. For an
     integer id, it is the id itself (modulo 2**64); without ids, it is the user's position;
     otherwise, it is BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
-
-    Parameters
-    ----------
-    ids : [n] or None
-        Ids from `as_ids`.
-    n
-        Number of users.
-
-    Returns
-    -------
-    uint64 [n]
-
-    Raises
-    ------
-    InputError
-        If the number of ids is not n.
     """
     if ids is None:
         return np.arange(n, dtype=np.uint64)
@@ -471,13 +448,7 @@ def common(
 
 
 def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
-    """Combine two columns into a single column of pairs, a Polars struct.
-
-    Raises
-    ------
-    InputTypeError
-        If Polars lacks the type of the entries.
-    """
+    """Combine two columns into a single column of pairs, a Polars struct."""
     import polars as pl
 
     series = []

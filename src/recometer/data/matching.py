@@ -185,18 +185,8 @@ def both_have_ids(
 ) -> bool:
     """Return True if two sides are matched by ids, and False if neither has ids.
 
-    Parameters
-    ----------
-    name
-        The kind of ids to match: ``"user"`` or ``"item"``.
-    one, one_ids, other, other_ids
-        The names of the sides in messages, such as ``"Factors"`` and ``"test"``, and their ids, or
-        None for positions.
-
-    Raises
-    ------
-    InputError
-        If only one side has ids.
+    If only one side has ids, raise InputError. `name` is ``"user"`` or ``"item"``. `one` and
+    `other` name the sides in messages, such as ``"Factors"`` and ``"test"``.
     """
     if (one_ids is None) == (other_ids is None):
         return one_ids is not None
@@ -285,13 +275,7 @@ def find_rows(
 
 
 def in_train(test: Interactions, train: Interactions) -> Bool:
-    """Return a mask of the test rows whose user and item also occur in train: bool [len(test)].
-
-    Raises
-    ------
-    InputError
-        If only one side has ids, or neither has ids, and the numbers of users differ.
-    """
+    """Return a mask of the test rows whose user and item also occur in train: bool [len(test)]."""
     index = SourceIndex.of_data(train, "train")
     positions = index.items_of(test, "test", as_many=False)
     items = test.items if positions is None else positions[test.items]
@@ -302,10 +286,7 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
     """Return a mask of the relevant test rows: bool [len(test)].
 
-    Raises
-    ------
-    InputError
-        If the rule is a threshold, and several rows with values have the same user and item.
+    A threshold is refused if several rows with values have the same user and item.
     """
     if test.values is None:
         return np.full(len(test), is_relevant(np.ones(1), relevant_from)[0])
@@ -356,9 +337,8 @@ def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
 
 
 def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
-    """Refuse implausibly many positions of items, before memory is allocated for all of them.
+    """Refuse implausibly many positions of items on one side; see `check_positions`.
 
-    `n_entries` is the number of entries of all sides that name an item. `side` is the name of the
-    side whose items are positions.
+    `n_entries` is the number of entries of all sides that name an item.
     """
     check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

@@ -27,13 +27,6 @@ def as_array(given: object, what: str) -> Array:
     Torch tensors and arrays of other libraries (JAX, CuPy, TensorFlow) share memory with the result
     if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
     bfloat16, become float32, which represents them exactly.
-
-    Raises
-    ------
-    InputError
-        If rows have different lengths, or NumPy cannot read the object.
-    InputTypeError
-        If a tensor is sparse or quantised, or has no data.
     """
     if is_tensor(given):
         return to_numpy(given)
@@ -67,15 +60,7 @@ def without_mask(array: Array) -> Array:
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None if all are True, because missing values count as 1.
-
-    Raises
-    ------
-    InputTypeError
-        If an entry is not a number.
-    InputError
-        If a whole number is too large for float64.
-    """
+    """Return numbers as float64; None if all are True, because missing values count as 1."""
     array = without_mask(as_array(array, f"The {what}"))
     if array.dtype.kind == "b" and array.all():
         return None
@@ -126,18 +111,8 @@ def _is_number(value: Any) -> bool:
 def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) -> None:
     """Refuse whole numbers that their float type cannot distinguish from neighbours.
 
-    Parameters
-    ----------
-    floats
-    what
-        The name of the numbers in the message: ``"user ids of test"``.
-    dtype
-        The original dtype of the numbers, if it differs from the dtype of `floats`.
-
-    Raises
-    ------
-    InputError
-        If a finite number is 2**24 or more in float32, 2**53 or more in float64.
+    `dtype` is the original dtype of the numbers, if it differs from the dtype of `floats`. Numbers
+    of 2**24 or more in float32, and 2**53 or more in float64, are refused.
     """
     kind = floats.dtype if dtype is None else dtype
     bits = np.finfo(kind).nmant + 1
@@ -153,13 +128,7 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
 
 
 def in_float64(array: Array, what: str) -> Float64:
-    """Return scores or ranks as float64.
-
-    Raises
-    ------
-    InputError
-        If two integers of a row (the last dimension) differ, but are equal in float64.
-    """
+    """Return scores or ranks as float64; refuse integers of a row that float64 would make equal."""
     found = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
         return found
@@ -184,13 +153,7 @@ def _not_told_apart(what: str, one: int, other: int) -> InputError:
 
 
 def all_numbers(column: Any, what: str) -> Float64:
-    """Return a column of scores or ranks as float64; ones if all are True.
-
-    Raises
-    ------
-    InputTypeError, InputError
-        As for `numbers`; also if two integers differ, but are equal in float64.
-    """
+    """Return a column of scores or ranks as float64; ones if all are True."""
     large = _large_integers(column)
     array = plain(column)
     found = numbers(array, what)
@@ -203,13 +166,7 @@ def all_numbers(column: Any, what: str) -> Float64:
 
 
 def check_told_apart(integers: Iterable[int], what: str) -> None:
-    """Refuse integers that differ, but are equal in float64; see `in_float64` for arrays.
-
-    Raises
-    ------
-    InputError
-        If two of the integers differ, but are equal in float64.
-    """
+    """Refuse integers that differ, but are equal in float64; see `in_float64` for arrays."""
     known: dict[float, int] = {}
     for number in integers:
         other = known.setdefault(float(number), number)
@@ -249,13 +206,7 @@ def _large_integers(column: Any) -> list[int]:
 
 
 def flag(name: str, given: object) -> bool:
-    """Return an option that must be True or False, as a bool.
-
-    Raises
-    ------
-    InputTypeError
-        If it is neither. The message names the option.
-    """
+    """Return an option that must be True or False, as a bool."""
     if not isinstance(given, bool | np.bool_):
         raise InputTypeError(f"{name}={brief(given)} must be True or False.")
     return bool(given)
@@ -283,13 +234,7 @@ def plain(column: Any) -> Array:
 
 
 def sizes_of(sizes: object, n_rows: int) -> Int64:
-    """Return the number of rows of each query: int64 [n_queries].
-
-    Raises
-    ------
-    InputError
-        If there are no queries, or their sizes do not add up to the number of rows.
-    """
+    """Return the number of rows of each query, after checking their sum: int64 [n_queries]."""
     hint = (
         "Hint: group= of LightGBM and sizes= of rm.Pairs.of take the number of rows of each query."
     )

@@ -21,21 +21,10 @@ ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     """Return a path that the system can look up; the file need not exist.
 
-    Parameters
-    ----------
-    path
-        Bytes that are not UTF-8 are kept, as in `os.fsdecode`.
-    what
-        The name of the file in messages: ``"a saved evaluation"``.
-
-    Raises
-    ------
-    InputTypeError
-        If it is not a path, or its `__fspath__` fails.
-    FileError
-        If the path is empty or impossible (with a NUL, a lone surrogate, or a part that is too
-        long), if it leads through a folder without permission to enter, or if it is an address of
-        another system, such as ``s3://...``.
+    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `what` is the name of the file in
+    messages: ``"a saved evaluation"``. A path is refused if it is empty or impossible (with a NUL,
+    a lone surrogate, or a part that is too long), if it leads through a folder without permission
+    to enter, or if it is an address of another system, such as ``s3://...``.
     """
     try:
         text = os.fsdecode(path)
@@ -166,11 +155,6 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file completely, or leave an existing file unchanged.
 
     Pipes and devices are written to; see `is_replaced`.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written.
     """
     replaces = is_replaced(path)
     # The temporary name is short, because the file's name may already have the maximum length.

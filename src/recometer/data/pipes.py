@@ -10,7 +10,6 @@ import stat
 import sys
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from recometer.data.files import EXTENSIONS, GZIP, kind_of, not_of_trec
@@ -71,12 +70,7 @@ class StandardInput:
     def __enter__(self) -> StandardInput:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -109,9 +103,8 @@ class StandardInput:
             head = file.read(len(GZIP))
         called = "Standard input" if name == STDIN else name
         if not head:
-            hint = "pipe a file into it: ... < file.csv."
-            if name != STDIN:
-                hint = "does the command that writes it fail?"
+            empty = "does the command that writes it fail?"
+            hint = "pipe a file into it: ... < file.csv." if name == STDIN else empty
             raise FileError(f"{called} is empty. Hint: {hint}")
         if not needs_format(name):
             extension = next(end for end in TELLING if name.lower().endswith(end))

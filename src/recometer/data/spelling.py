@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from recometer.errors import brief
 
@@ -40,22 +40,8 @@ DIFFERENCES: Mapping[str, Callable[[str], str]] = {
 CASES = (str.lower, str.upper, str.capitalize, str.title)
 
 
-class Guess(NamedTuple):
-    """An id from one side, and how the other side seems to spell it."""
-
-    asked: Any
-    known: Any
-    differences: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return (
-            f"{brief(self.asked)} may be {brief(self.known)}, written differently: "
-            f"{' and '.join(self.differences)}"
-        )
-
-
-def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
-    """Guess how the other side spells ids that have no match.
+def guess(asked: Sequence[Any], known: Iterable[Any]) -> str | None:
+    """Say how the other side may spell ids that have no match, for a hint.
 
     Parameters
     ----------
@@ -66,7 +52,7 @@ def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
 
     Returns
     -------
-    Guess or None
+    str or None
         None unless one difference, or all `DIFFERENCES` together, explain at least a tenth of the
         ids in `asked`.
     """
@@ -74,50 +60,45 @@ def guess(asked: Sequence[Any], known: Iterable[Any]) -> Guess | None:
         return None
     known = list(known)
     best, most = None, FEWEST * len(asked)
-    for changes in [[one] for one in DIFFERENCES.values()] + [[*DIFFERENCES.values()]]:
-        found = {_changed(one, changes): one for one in known}
-        pairs = [(one, found.get(_changed(one, changes))) for one in asked]
-        explained = [(one, other) for one, other in pairs if other is not None]
+    for changes in [[change] for change in DIFFERENCES.values()] + [[*DIFFERENCES.values()]]:
+        by_plain = {_changed(other, changes): other for other in known}
+        pairs = [(own, by_plain.get(_changed(own, changes))) for own in asked]
+        explained = [(own, other) for own, other in pairs if other is not None]
         if len(explained) > most or (best is None and explained and len(explained) >= most):
             best, most = explained[0], len(explained)
     if best is None:
         return None
-    one, other = best
-    return Guess(one, other, _differences(one, other))
-
-
-def plain(one: Any) -> Any:
-    """Remove all `DIFFERENCES` from an id, in each part that is a string."""
-    return _changed(one, DIFFERENCES.values())
+    names = " and ".join(_differences(*best))
+    return f"{brief(best[0])} may be {brief(best[1])}, written differently: {names}"
 
 
 def variants(text: str, length: int) -> list[str]:
     """Return other spellings of a string; `length` is the length of an id on the other side."""
-    found = [one(text) for one in (*DIFFERENCES.values(), *CASES)]
-    found += [unicodedata.normalize("NFD", text), text.zfill(length), f"{text}.0"]
-    found += [f"{text} ", f" {text}"]
-    return [one for one in dict.fromkeys(found) if one != text]
+    spellings = [change(text) for change in (*DIFFERENCES.values(), *CASES)]
+    spellings += [unicodedata.normalize("NFD", text), text.zfill(length), f"{text}.0"]
+    spellings += [f"{text} ", f" {text}"]
+    return [spelling for spelling in dict.fromkeys(spellings) if spelling != text]
 
 
-def _has_text(one: Any) -> bool:
-    return isinstance(one, str) or (isinstance(one, tuple) and any(map(_has_text, one)))
+def _has_text(id_: Any) -> bool:
+    return isinstance(id_, str) or (isinstance(id_, tuple) and any(map(_has_text, id_)))
 
 
-def _changed(one: Any, changes: Iterable[Callable[[str], str]]) -> Any:
+def _changed(id_: Any, changes: Iterable[Callable[[str], str]]) -> Any:
     """Remove some differences from an id, in each part that is a string."""
-    if isinstance(one, tuple):
-        return tuple(_changed(part, changes) for part in one)
-    if isinstance(one, str):
+    if isinstance(id_, tuple):
+        return tuple(_changed(part, changes) for part in id_)
+    if isinstance(id_, str):
         for change in changes:
-            one = change(one)
-    return one
+            id_ = change(id_)
+    return id_
 
 
-def _differences(one: Any, other: Any) -> tuple[str, ...]:
+def _differences(own: Any, other: Any) -> list[str]:
     """Name the differences between two ids that are equal after removing all `DIFFERENCES`."""
-    found = []
+    names = []
     for name, change in DIFFERENCES.items():
-        others = [each for each in DIFFERENCES.values() if each is not change]
-        if _changed(one, others) != _changed(other, others):
-            found.append(name)
-    return tuple(found) or tuple(DIFFERENCES)
+        rest = [each for each in DIFFERENCES.values() if each is not change]
+        if _changed(own, rest) != _changed(other, rest):
+            names.append(name)
+    return names or [*DIFFERENCES]

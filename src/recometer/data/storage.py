@@ -17,7 +17,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data import ids
 from recometer.data.forks import check_threads
-from recometer.data.paths import as_path, check_readable, is_replaced, unreadable, write_whole
+from recometer.data.paths import as_path, check_file, is_replaced, unreadable, write_whole
 from recometer.data.unpacking import check_nested, check_table
 from recometer.errors import FileError, InputTypeError, python_or_command
 
@@ -29,14 +29,7 @@ PARQUET = b"PAR1"  # the bytes that begin and end a Parquet file
 VERSION = 1  # version of the format; readers understand their own version and all older ones
 
 # Exceptions that a damaged file may raise, in addition to those of Polars and the system.
-DAMAGED = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 # The methods that write a result as a table, by file extension.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
@@ -65,11 +58,6 @@ def check_replaced(
     `is_ours` says whether recometer wrote an existing file. `inputs` are the files that are read;
     files that do not exist are ignored. A path that is not a file, such as a pipe, is written to
     and not replaced.
-
-    Raises
-    ------
-    FileError
-        If writing would replace such a file. The message names it.
     """
     read = [path for path in inputs if os.path.exists(path)]
     for path in paths:
@@ -120,13 +108,20 @@ def write_table(
     FileError
         If the file cannot be written, or its extension belongs to another format.
     InputTypeError
-        If ids have a type that cannot be stored, or `path` is not a path.
+        If ids have a type that cannot be stored.
     """
     import polars as pl
 
     check_threads()
     path = as_path(path, "a saved evaluation")
-    _check_extension(path)
+    extension = path.suffix.lower()
+    if extension in OTHER_FORMATS:
+        writes = WRITES.get(extension)
+        more = f" result.{writes}({path.name!r}) writes the table." if writes else ""
+        raise FileError(
+            f"{str(path)!r} has the name of another format, but what is saved is Parquet. Hint: "
+            f"save({path.with_suffix('.parquet').name!r}).{more}"
+        )
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind: str | list[str] | None = None
     if user_ids is not None:
@@ -150,21 +145,7 @@ def evaluations_hint() -> str:
 def read_table(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Array], Array | None, dict[str, Any]]:
-    """Read a file that `write_table` wrote.
-
-    Returns
-    -------
-    tuple
-        The columns, the users' ids (None if the file has none), and the header.
-
-    Raises
-    ------
-    FileError
-        If the file does not exist, was not written by `write_table`, or was written by a newer
-        version.
-    InputTypeError
-        If `path` is not a path.
-    """
+    """Return the columns, users' ids (or None) and header of a file that `write_table` wrote."""
     import polars as pl
 
     check_threads()
@@ -189,13 +170,7 @@ def read_table(
 
 
 def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
-    """Return the table in an open Parquet file; `path` names it in messages.
-
-    Raises
-    ------
-    FileError
-        If it unpacks to far more data than a file of its size can contain.
-    """
+    """Return the table in an open Parquet file; `path` names it in messages."""
     import polars as pl
 
     table = pl.scan_parquet(file)
@@ -210,21 +185,7 @@ def _verified(path: Path, hint: str) -> bytes:
 
     Reading the file several times could mix two versions if another process saves it in between.
     """
-    if not path.is_file():
-        command = "recometer evaluate --out FOLDER writes saved evaluations"
-        writer = python_or_command("result.save(path) writes one", command)
-        saved = python_or_command(
-            "the file that result.save(path) wrote",
-            "a file NAME.parquet in the folder that recometer evaluate --out wrote",
-        )
-        raise FileError(
-            f"{str(path)!r} is a folder. Hint: name {saved}."
-            if path.is_dir()
-            else f"{str(path)!r} is a pipe or a device. Hint: copy what it holds into a file."
-            if path.exists()
-            else f"There is no file {str(path)!r}. Hint: {writer}."
-        )
-    check_readable(path)
+    check_file(path)
     try:
         with path.open("rb") as file:
             begin, end = file.read(len(PARQUET)), end_of(file)
@@ -248,23 +209,8 @@ def _verified(path: Path, hint: str) -> bytes:
     raise FileError(f"{str(path)!r} is a Parquet file, but not a saved evaluation. {hint}")
 
 
-def _check_extension(path: Path) -> None:
-    """Refuse a file name whose extension belongs to another format."""
-    extension = path.suffix.lower()
-    if extension in OTHER_FORMATS:
-        writes = WRITES.get(extension)
-        more = f" result.{writes}({path.name!r}) writes the table." if writes else ""
-        raise FileError(
-            f"{str(path)!r} has the name of another format, but what is saved is Parquet. Hint: "
-            f"save({path.with_suffix('.parquet').name!r}).{more}"
-        )
-
-
 def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
-    """Return the name of the ids' type (two names for pairs), and the ids as the column ``user``.
-
-    Raises InputTypeError if ids of this type cannot be stored.
-    """
+    """Return the name of the ids' type (two names for pairs), and the ids as column ``user``."""
     import polars as pl
 
     if ids.are_pairs(user_ids):

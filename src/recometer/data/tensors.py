@@ -27,19 +27,16 @@ def is_tensor(value: object) -> bool:
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether a value is a tensor on a device other than the CPU.
-
-    Raises
-    ------
-    InputTypeError
-        If the tensor has no data, because it is on the device ``meta``.
-    """
+    """Return whether a value is a tensor on a device other than the CPU; refuse ``meta``."""
     if not is_tensor(value):
         return False
-    kind = value.device.type  # type: ignore[attr-defined]
-    if kind == META:
-        raise _without_numbers(value)
-    return bool(kind != CPU)
+    tensor: Any = value
+    if tensor.device.type == META:
+        raise InputTypeError(
+            f"A tensor of shape {tuple(tensor.shape)} is on the device {tensor.device}, and has no "
+            'numbers. Hint: make the model on a device that stores them, such as "cpu".'
+        )
+    return bool(tensor.device.type != CPU)
 
 
 def is_sparse(tensor: Any) -> bool:
@@ -81,11 +78,7 @@ def to_numpy(tensor: Any) -> Array:
     """Convert a tensor to an array, which shares memory if the tensor is on the CPU.
 
     A dtype that NumPy lacks (bfloat16) becomes float32, which represents its numbers exactly.
-
-    Raises
-    ------
-    InputTypeError
-        If the tensor is sparse or quantised, or has no data (on the device ``meta``).
+    Sparse and quantised tensors are refused.
     """
     elsewhere(tensor)  # raises an error for tensors without data
     tensor = tensor.detach().cpu()
@@ -135,10 +128,3 @@ def _by_dlpack(given: Any) -> Array:
 def is_nested(value: object) -> bool:
     """Return whether a value is a nested tensor, which has no shape."""
     return is_tensor(value) and value.is_nested  # type: ignore[attr-defined]
-
-
-def _without_numbers(tensor: Any) -> InputTypeError:
-    return InputTypeError(
-        f"A tensor of shape {tuple(tensor.shape)} is on the device {tensor.device}, and has no "
-        'numbers. Hint: make the model on a device that stores them, such as "cpu".'
-    )

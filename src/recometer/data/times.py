@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Bool
 from recometer.errors import InputError, argument_text
 
 if TYPE_CHECKING:
@@ -28,11 +28,6 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
 
     The result is Int64, Float64, or Datetime in microseconds. Errors begin with `where`:
     ``"ratings.csv: "``.
-
-    Raises
-    ------
-    InputError
-        If a string is something else, or it is unclear which number of a date is the day.
     """
     import polars as pl
 
@@ -56,8 +51,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
 
 def offsets_of_text(text: pl.Series) -> set[str | None]:
     """Return the offsets from UTC in some times: ``"+02:00"``, or None for a time without one."""
-    found = text.str.extract(OFFSET).str.replace(r"^Z$", "+00:00").unique()
-    return set(found.to_list())
+    return set(text.str.extract(OFFSET).str.replace(r"^Z$", "+00:00"))
 
 
 def named_zone(zone: Any) -> datetime.tzinfo:
@@ -137,22 +131,12 @@ def check_units(numbers: Array, what: str) -> None:
     Consider the numbers that are above 1985 in seconds. Times are refused if each of these numbers
     is a present-day time in some unit, but the units differ. A number between the ranges of the
     units shows that the numbers have another meaning.
-
-    Raises
-    ------
-    InputError
-        If there are such times. The message names a time in each of two units.
     """
     if not len(numbers) or numbers.max() < EARLIEST * UNITS[1] or unit_of_times(numbers):
         return
-    n_inside, first = 0, {}
-    for unit in UNITS:
-        inside = (numbers >= EARLIEST * unit) & (numbers < LATEST * unit)
-        count = int(np.count_nonzero(inside))
-        if count:
-            first[unit] = numbers[inside.argmax()]
-            n_inside += count
-    if len(first) < 2 or n_inside < np.count_nonzero(numbers >= EARLIEST):
+    units, others = _by_unit(numbers)
+    first = {unit: numbers[mask.argmax()] for unit, mask in units.items() if mask.any()}
+    if len(first) < 2 or others.any():
         return
     low, high = [*first][:2]
     said = [f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first]
@@ -165,10 +149,15 @@ def check_units(numbers: Array, what: str) -> None:
 
 def representative(numbers: Array) -> list[int]:
     """Return the positions of a few times with the same range and units as all of them."""
-    units = [(numbers >= EARLIEST * unit) & (numbers < LATEST * unit) for unit in UNITS]
-    others = (numbers >= EARLIEST) & ~np.logical_or.reduce(units)
-    first = [int(some.argmax()) for some in (*units, others) if some.any()]
+    units, others = _by_unit(numbers)
+    first = [int(mask.argmax()) for mask in (*units.values(), others) if mask.any()]
     return sorted({int(numbers.argmin()), int(numbers.argmax()), *first})
+
+
+def _by_unit(numbers: Array) -> tuple[dict[int, Bool], Bool]:
+    """Return a mask of the present-day times in each unit, and of the other large numbers."""
+    units = {unit: (numbers >= EARLIEST * unit) & (numbers < LATEST * unit) for unit in UNITS}
+    return units, (numbers >= EARLIEST) & ~np.logical_or.reduce([*units.values()])
 
 
 def _day(seconds: int) -> str:

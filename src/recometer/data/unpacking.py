@@ -159,13 +159,7 @@ PAGE_SIZE, DATA, DATA_2, N_VALUES = 3, 5, 8, 1
 
 
 def n_values(file: BinaryIO, columns: Collection[str]) -> int:
-    """Return the number of values in the pages of the given columns, including entries of lists.
-
-    Raises
-    ------
-    FileError
-        If the file is not a Parquet file, or is damaged.
-    """
+    """Return the number of values in the pages of the given columns, including entries of lists."""
     try:
         return sum(_values_of_chunk(file, chunk) for chunk in _chunks(file, columns))
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -217,32 +211,29 @@ class _Compact:
     """Reads values of Thrift's compact protocol."""
 
     def __init__(self, content: bytes) -> None:
-        self.content, self.at, self.depth = content, 0, 0
+        self.content, self.at = content, 0
 
-    def struct(self) -> dict[int, Any]:
-        """Return the fields of a struct by their numbers."""
-        self._deeper(1)
-        found: dict[int, Any] = {}
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """Return the fields of a struct by their numbers; `depth` counts the levels above it."""
+        fields: dict[int, Any] = {}
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._signed()
             kind = head & 15
-            found[number] = kind == 1 if kind in (1, 2) else self._value(kind)
-        self._deeper(-1)
-        return found
+            fields[number] = kind == 1 if kind in (1, 2) else self._value(kind, depth)
+        return fields
 
-    def _value(self, kind: int) -> Any:
+    def _value(self, kind: int, depth: int) -> Any:
+        if depth > DEEPEST:
+            raise ValueError("too many levels")
         if kind == 12:
-            return self.struct()
+            return self.struct(depth + 1)
         if kind in (4, 5, 6):
             return self._signed()
         if kind in (9, 10):
             head = self._byte()
             size = head >> 4 if head >> 4 < 15 else self._number()
-            self._deeper(1)
-            found = [self._value(head & 15) for _ in range(size)]
-            self._deeper(-1)
-            return found
+            return [self._value(head & 15, depth + 1) for _ in range(size)]
         if kind == 8:
             return self._bytes(self._number())
         if kind == 7:
@@ -250,11 +241,6 @@ class _Compact:
         if kind in (1, 2, 3):  # the bools in a list, which take a byte each
             return self._byte()
         raise ValueError(f"a field of kind {kind}")
-
-    def _deeper(self, step: int) -> None:
-        self.depth += step
-        if self.depth > DEEPEST:
-            raise ValueError("too many levels")
 
     def _byte(self) -> int:
         self.at += 1
@@ -268,12 +254,12 @@ class _Compact:
 
     def _number(self) -> int:
         """Return a whole number that is stored with seven bits per byte."""
-        found = shift = 0
+        number = shift = 0
         while True:
             byte = self._byte()
-            found |= (byte & 127) << shift
+            number |= (byte & 127) << shift
             if byte < 128:
-                return found
+                return number
             shift += 7
 
     def _signed(self) -> int:
