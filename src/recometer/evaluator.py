@@ -25,7 +25,7 @@ from recometer.errors import InputError, InputTypeError, RecometerError
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import request_of
 from recometer.evaluating.preparation import Preparation
-from recometer.evaluating.sides import Sides, arrays_beside_test, as_brought
+from recometer.evaluating.sides import Sides, arrays_of, as_counted
 from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
 from recometer.sources.base import Memory, Request, Source
@@ -377,7 +377,7 @@ class Stream:
         """Return the labels of a batch, prepared according to the protocol."""
         test, arguments = batch.facts.truth, self._evaluator.arguments
         assert test is not None
-        return as_brought(test, arguments.metrics, arguments.protocol)
+        return as_counted(test, arguments.metrics, arguments.protocol, brought=True)
 
     def _request_of(self, batch: Pairs) -> Request:
         """Return the request for a batch of candidates; only the labels differ between batches."""
@@ -764,11 +764,11 @@ def _padding(padding: object, relevance: Array) -> Bool:
 def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
     """Return the metrics and rules of an evaluator, and a digest of each data argument."""
     if sides is None:
-        prints = _prints(arguments, arrays_beside_test(arguments, None))
+        prints = _prints(arguments, arrays_of(arguments, None))
         texts = {} if arguments.catalogue is None else {"catalogue": arguments.catalogue.describe()}
     else:
         if not sides.fingerprints:
-            sides.fingerprints.update(_prints(arguments, sides.arrays()))
+            sides.fingerprints.update(_prints(arguments, arrays_of(arguments, sides)))
         prints = sides.fingerprints
         texts = {name: one["description"] for name, one in sides.descriptions.items()}
     return {

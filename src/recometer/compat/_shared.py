@@ -23,7 +23,7 @@ from recometer.errors import (
     brief,
     did_you_mean,
 )
-from recometer.evaluating.finish import measured
+from recometer.evaluating.case import measured
 from recometer.evaluation import Evaluation, evaluate
 from recometer.evaluator import Evaluator
 from recometer.metrics.conventions import Convention, find

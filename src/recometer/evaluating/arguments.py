@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
-from recometer.data.numbers import flag, seed_of
 from recometer.errors import (
     InputError,
     InputTypeError,
@@ -22,16 +21,14 @@ from recometer.errors import (
     did_you_mean,
     rule_text,
 )
-from recometer.evaluating.unused_rules import given_by_hand, usual_protocol
-from recometer.measuring.side_data import Popularity, check_side_data
-from recometer.metrics.conventions import conventions, find, parse_under
-from recometer.metrics.names import Metrics, read_once
+from recometer.evaluating.unused_rules import usual_protocol
+from recometer.measuring.side_data import Popularity
+from recometer.metrics.conventions import conventions, find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
-from recometer.sources.candidates import Items, read_items
-from recometer.tasks import resolve_threads
+from recometer.sources.candidates import Items
 
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
@@ -258,54 +255,6 @@ class Arguments:
     popularity: Popularity | None = None
     expects_unknown: bool = False  # whether test users are expected to be unknown
     some_users: bool = False  # whether test is one of several blocks of users
-
-
-def read_arguments(
-    *,
-    train: object,
-    candidates: object,
-    exclude: object,
-    metrics: Metrics,
-    protocol: str | Protocol,
-    catalogue: object,
-    baseline: object,
-    seed: int,
-    threads: int | None,
-    progress: bool | None,
-    chance: bool,
-    rules: Mapping[str, Any],
-) -> Arguments:
-    """Read and check the arguments of `evaluate`, except the source and the test data."""
-    stated = protocol_of(protocol, rules, PARAMETERS)
-    requested = (
-        read_once(parse_under, metrics, stated)
-        if isinstance(metrics, str)
-        else tuple(parse_under(metrics, stated))
-    )
-    known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
-    other = None if baseline is None else baseline_of(baseline)
-    seed, threads = seed_of(seed), resolve_threads(threads)
-    trained = None if train is None else read_interactions(train, "train", warns=False)
-    check_side_data(requested, train=trained, baseline=other, catalogue=known_items)
-    return Arguments(
-        metrics=requested,
-        protocol=stated,
-        train=trained,
-        exclude=None if exclude is None else read_items(exclude, "exclude"),
-        catalogue=known_items,
-        baseline=other,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-        chance=flag("chance", chance),
-        by_hand=given_by_hand(stated),
-        as_given={
-            "candidates": candidates,
-            "exclude": exclude,
-            "catalogue": known_items,
-            "baseline": baseline,
-        },
-    )
 
 
 def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:

@@ -1,17 +1,27 @@
-"""Measures a case (a source and its sides): requests the records, and computes the `Part`."""
+"""Evaluates a case: a source and its sides.
+
+It requests the records, computes the `Part`, checks all users together, and returns fields of an
+`Evaluation`, or means.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping, Sequence
+import operator
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer import ragged
-from recometer.arrays import Array, Bool, Float64, Int64, UInt8, UInt32, all_of
+from recometer import _kernel, ragged
+from recometer.arrays import Array, Bool, Float32, Float64, Int32, Int64, UInt8, UInt32, all_of
 from recometer.data import ids
+from recometer.data.fingerprints import Fingerprinting
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError, argument_text, python_or_command
@@ -19,12 +29,14 @@ from recometer.evaluating.checks import (
     BlockFacts,
     below_relevant,
     check_defects,
+    check_facts,
     check_length,
     check_shifted,
+    find_unknown,
     short_of_cutoff,
 )
 from recometer.evaluating.requirements import Requirements, requirements_of
-from recometer.evaluating.sides import Sides
+from recometer.evaluating.sides import N_BANDS, Counts, Sides, arrays_of
 from recometer.measuring.compute import Measured, compute, compute_for_all
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.ranked import RankedUsers
@@ -34,6 +46,7 @@ from recometer.measuring.settling import leave_out, with_repeated_rows
 from recometer.measuring.side_data import (
     list_data,
     needed_by,
+    of_judged_items,
     ranks_of_groups,
     ranks_with,
     with_copies,
@@ -43,8 +56,13 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
+from recometer.results.means import Averaging, means_with, together_of
+from recometer.results.profiles import FoundByPopularity
 from recometer.sources.base import Request, Source
+from recometer.ties import places_of
+from recometer.version import __version__
 
+USUAL_CUTOFF = 10  # cut-off for counting found items by popularity, if no metric has a cut-off
 KEPT_BYTES = 2**28  # maximum size of inputs that a result keeps, in bytes
 
 
@@ -65,8 +83,8 @@ class Case:
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""
         sides, arguments = self.sides, self.sides.arguments
-        test = None if self.brings_truth else sides.given
-        check_shifted(self.source, test, arguments.train, self.protocol, arguments.by_hand)
+        data = [None if self.brings_truth else sides.given, arguments.train]
+        check_shifted(self.source, data, self.protocol, arguments.by_hand)
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description and fingerprints of each argument."""
@@ -104,6 +122,9 @@ class Users(NamedTuple):
     flags: UInt32
 
 
+OF_USERS = operator.attrgetter(*Users._fields)
+
+
 @dataclasses.dataclass(frozen=True)
 class Records:
     """The records of a source; None if no metric reads them."""
@@ -135,9 +156,14 @@ def find_records(case: Case) -> Records:
     if needs.of_lists:
         lists, baseline = _lists(source, arguments.baseline, request, needs)
         judged = _judged(request, source, ranks if case.brings_truth else None)
-    users = _users(ranks, lists, judged)
     counts = {} if lists is None else dict(lists.counts)
-    if ranks is not None:
+    if ranks is None:
+        assert lists is not None
+        assert judged is not None
+        unknown = np.full(lists.n_users, -1)
+        users = Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
+    else:
+        users = Users(*OF_USERS(ranks))
         if needs.whole_ranking:
             check_length(ranks, needs.whole_ranking, test)
         counts |= ranks.counts
@@ -255,17 +281,6 @@ def _removed_rows(request: Request, source: Source) -> Bool | None:
     if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()
-
-
-def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
-    if ranks is not None:
-        return Users(
-            ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
-        )
-    assert lists is not None
-    assert judged is not None
-    unknown = np.full(lists.n_users, -1)
-    return Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
 
 
 def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Ratings:
@@ -416,12 +431,6 @@ class Part:
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     list_data: ListData | None = None
 
-    def fields(self) -> dict[str, Any]:
-        """Return the part as fields of an `Evaluation`."""
-        found = {**vars(self), **self.users._asdict()}
-        del found["users"], found["facts"]
-        return found
-
 
 def measure(case: Case, records: Records) -> Part:
     """Compute all metrics for the users of a case."""
@@ -486,3 +495,157 @@ def _facts(
         n_listed=0 if records.lists is None else int(records.lists.n_places.max(initial=0)),
         undefined=undefined,
     )
+
+
+def fields_of(case: Case, begin: float) -> dict[str, Any]:
+    """Evaluate a case, and return the fields of an `Evaluation`; `begin` is the start time."""
+    read, sides, arguments = time.perf_counter(), case.sides, case.sides.arguments
+    case.check_ids()
+    records, known, train = find_records(case), sides.fingerprints, arguments.train
+    ranked = time.perf_counter()
+    arrays = {"source": case.source.facts.arrays}
+    arrays |= {} if known else arrays_of(arguments, sides)
+    counts, popular = list(sides.counts), []
+
+    def count(counting: _kernel.Counting) -> None:
+        if train is None:
+            return
+        if not counts:
+            counts.append(Counts.of(sides.test, train, counting))
+        if records.ranks is not None and case.requirements.of_rankings:
+            popular.append(_by_popularity(case, records.ranks, counts[0], counting))
+
+    with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
+        part = measure(case, records)
+        measured = time.perf_counter()
+        found = fingerprinting.result()
+    sides.counts[:] = counts
+    of_source = found.pop("source")
+    known |= found
+    check(case, part)
+    activity, popularity = counts[0].profiles if counts else (None, None)
+    fields = {**vars(part), **part.users._asdict()}
+    del fields["users"], fields["facts"]
+    return {
+        **fields,
+        "user_ids": sides.test.user_ids,
+        "metrics": sides.metrics,
+        "protocol": arguments.protocol,
+        "seed": arguments.seed,
+        "counts": dict(sorted({**part.counts, **sides.settled}.items())),
+        "definitions": case.requirements.definitions,
+        "timings": {
+            "reading": read - begin,
+            "ranking": ranked - read,
+            "metrics": measured - ranked,
+            "total": time.perf_counter() - begin,
+        },
+        "versions": versions(),
+        "inputs": case.described({**known, "source": of_source}),
+        "inputs_kept": case.kept(),
+        "negative_gains": sides.negative_gains,
+        "binary_gains": sides.binary_gains,
+        "activity": activity,
+        "popularity": popularity,
+        "by_popularity": popular[0]() if popular else None,
+    }
+
+
+def _by_popularity(
+    case: Case, ranks: Ranks, of_train: Counts, counting: _kernel.Counting
+) -> Callable[[], FoundByPopularity]:
+    """Count each user's relevant items, and those within a cut-off, by popularity.
+
+    If counting runs in the background, call the returned function only when it has finished.
+    """
+    test, arguments, ties = case.sides.test, case.sides.arguments, case.protocol.ties
+    assert arguments.train is not None
+    keys = ids.user_keys(test.user_ids, test.n_users) if ties == "random" else None
+    cutoff = case.requirements.cutoff or USUAL_CUTOFF
+    counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
+    item, banded, n_items = of_judged_items(ranks, test, arguments.train)
+    above, tied = places_of(ranks, counted, cutoff, ties, arguments.seed, keys)
+    relevant: Int32 = np.empty((ranks.n_users, N_BANDS), np.int32)
+    found: Float32 = np.empty(relevant.shape, np.float32)
+    # The arrays of a user-defined source may be strided views of a table.
+    counting.count_in_bands(
+        indptr=np.ascontiguousarray(ranks.indptr),
+        item=np.ascontiguousarray(item),
+        counted=np.ascontiguousarray(counted),
+        above=np.ascontiguousarray(above),
+        tied=np.ascontiguousarray(tied),
+        n_items=n_items,
+        banded=banded,
+        band=of_train.band,
+        cutoff=cutoff,
+        counts=relevant,
+        within=found,
+    )
+
+    def result() -> FoundByPopularity:
+        ranges = tuple(map(tuple, of_train.ranges.tolist()))
+        return FoundByPopularity(cutoff, ranges, relevant, found)
+
+    return result
+
+
+def measured(case: Case) -> Part:
+    """Measure all users of a case, and check them."""
+    case.check_ids()
+    part = measure(case, find_records(case))
+    check(case, part)
+    return part
+
+
+def means_of(case: Case) -> dict[str, float]:
+    """Return the means that `Evaluation.mean` would return, without making an `Evaluation`."""
+    sides, arguments, part = case.sides, case.sides.arguments, measured(case)
+    averaging = Averaging(
+        metrics={str(one): one for one in sides.metrics},
+        values=part.values,
+        reasons=part.reasons,
+        n_relevant=part.users.n_relevant,
+        n_candidates=part.users.n_candidates,
+        depth=part.users.depth,
+        protocol=arguments.protocol,
+        negative_gains=sides.negative_gains,
+        binary_gains=sides.binary_gains,
+        clusters=None,  # only intervals read them
+    )
+    over_all = part.over_users, part.over_rows
+    together = together_of(sides.metrics, arguments.protocol, *over_all, None)
+    return means_with(averaging, together, averaging.metrics, None)
+
+
+def check(case: Case, part: Part) -> None:
+    """Raise the errors and warnings that depend on all users."""
+    sides, arguments, source = case.sides, case.sides.arguments, case.source
+    test, facts = sides.test, part.facts
+    check_facts(
+        facts,
+        part.counts,
+        source=source,
+        baseline="" if facts.n_compared else sides.descriptions["baseline"]["description"],
+        metrics=sides.metrics,
+        rules=case.protocol,
+        stated=arguments.protocol,
+        candidates=sides.candidates,
+        examples=range(test.n_users)[:3] if test.user_ids is None else test.user_ids[:3].tolist(),
+        value_range=None if test.values is None else test.value_range,
+        find=None if arguments.expects_unknown else lambda kind: find_unknown(source, test, kind),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the software that values may depend on."""
+    return {**_versions(), "instruction_set": _kernel.instruction_set()}
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {
+        "recometer": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": f"{sys.platform} {platform.machine()}",
+    }

@@ -23,7 +23,7 @@ from recometer.sources.base import Kind, Source
 
 
 class BlockFacts(NamedTuple):
-    """Facts about a block of users, for the checks in `finish.check_facts`."""
+    """Facts about a block of users, for `check_facts`."""
 
     n_users: int
     n_rows: int  # number of test rows
@@ -438,7 +438,8 @@ def _few(some: Sequence[Any]) -> str:
 
 def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
     """Return examples of test users or test items that the source does not know."""
-    known, its = source.facts.known_ids(kind), ids_of(test, kind)
+    known = source.facts.known_ids(kind)
+    its = test.user_ids if kind == "user" else test.item_ids
     if its is None:
         return Unknown([], [])
     return Unknown.of(its[missing(test, kind, known)], known)
@@ -479,8 +480,7 @@ def warn_of_unknown(
 
 def check_shifted(
     source: Source,
-    test: Interactions | None,
-    train: Interactions | None,
+    data: Sequence[Interactions | None],
     protocol: Protocol,
     by_hand: Collection[str],
 ) -> None:
@@ -488,23 +488,20 @@ def check_shifted(
 
     Parameters
     ----------
-    source, test, train, protocol
-        The sides of the evaluation. `test` is None if the source contains the labels.
+    source, protocol
+        The source and the rules. ``shifted_ids="kept"`` accepts such ids; there is a warning if it
+        has no effect.
+    data
+        Test and train; None if there is no such side, or the source contains the labels.
     by_hand
         The rules that the user set.
 
     Raises
     ------
     InputError
-        If ids look like positions, unless the rule `shifted_ids` allows it.
+        If ids look like positions.
     """
-    said = _shifted(source, "user", test, train), _shifted(source, "item", test, train)
-    settle_shifted(said, protocol, by_hand)
-
-
-def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[str]) -> None:
-    """Raise an error for shifted ids, or warn that ``shifted_ids="kept"`` has no effect."""
-    found = next(filter(None, said), "")
+    found = _shifted(source, "user", data) or _shifted(source, "item", data)
     if protocol.shifted_ids == "kept":
         if "shifted_ids" in by_hand and not found:
             warn(
@@ -515,19 +512,13 @@ def settle_shifted(said: Sequence[str], protocol: Protocol, by_hand: Collection[
         raise InputError(found)
 
 
-def _shifted(
-    source: Source, kind: Kind, test: Interactions | None, train: Interactions | None
-) -> str:
+def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
     """Return a message if the ids of one side look like positions of the other's ids, or ""."""
-    sides, of_texts = [], False
-    for data in (test, train):
-        its = None if data is None else ids_of(data, kind)
-        if its is not None and len(its):
-            sides.append(its)
-            of_texts |= its.dtype == object
+    named = [getattr(one, f"{kind}_ids", None) for one in data]
+    sides = [one for one in named if one is not None and len(one)]
     if not sides:
         return ""
-    if of_texts:
+    if any(side.dtype == object for side in sides):
         sides, known = _numbers_of_texts(source, kind, sides)
     else:
         known = None if _has(sides, 0) and not _positions(sides) else _from_zero(source, kind)
@@ -543,7 +534,7 @@ def _shifted(
     n_users: set[int] = set()
     if kind == "item":
         users = source.facts.known_ids("user")
-        n_users = {data.n_users for data in (test, train) if data is not None}
+        n_users = {one.n_users for one in data if one is not None}
         n_users |= set() if users is None else {len(users)}
     low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
     return said_of_shifted(
@@ -659,8 +650,3 @@ def said_of_shifted(
         f"Hint: name the {kind}s by their ids, in the order of the positions{by}; "
         f"{rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
     )
-
-
-def ids_of(data: Interactions, kind: Kind) -> Array | None:
-    """Return the ids of the users or items in the data."""
-    return data.user_ids if kind == "user" else data.item_ids

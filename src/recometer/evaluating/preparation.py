@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from recometer.data import matching
+from recometer.data.catalogue import Catalogue
 from recometer.data.fingerprints import glimpse
 from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.matching import is_threshold
+from recometer.data.numbers import flag, seed_of
 from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
+    PARAMETERS,
     Arguments,
+    baseline_of,
     check_source,
     is_made,
     parts_of,
-    read_arguments,
+    protocol_of,
     settled,
     truth_beside,
 )
-from recometer.evaluating.case import Case, find_records
-from recometer.evaluating.finish import fields_of, means_of
+from recometer.evaluating.case import Case, fields_of, means_of
 from recometer.evaluating.requirements import requirements_of
-from recometer.evaluating.sides import Sides, arrays_beside_test, number_of_zeros, warn_of_zeros
-from recometer.evaluating.unused_rules import warn_without_effect
-from recometer.metrics.names import Metrics
+from recometer.evaluating.sides import Sides, arrays_of, number_of_zeros, warn_of_zeros
+from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
+from recometer.measuring.side_data import check_side_data
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import Metrics, read_once
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
+from recometer.sources.candidates import read_items
+from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -69,27 +75,42 @@ class Preparation:
             )
         if is_made(test):
             test, train = parts_of(test, train)
-        self.arguments: Arguments = read_arguments(
-            train=train,
-            candidates=candidates,
-            exclude=exclude,
-            metrics=metrics,
-            protocol=protocol,
-            catalogue=catalogue,
-            baseline=baseline,
+        stated = protocol_of(protocol, rules, PARAMETERS)
+        requested = (
+            read_once(parse_under, metrics, stated)
+            if isinstance(metrics, str)  # other forms may not be hashable
+            else tuple(parse_under(metrics, stated))
+        )
+        items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
+        other = None if baseline is None else baseline_of(baseline)
+        seed, threads = seed_of(seed), resolve_threads(threads)
+        trained = None if train is None else read_interactions(train, "train", warns=False)
+        check_side_data(requested, train=trained, baseline=other, catalogue=items)
+        self.arguments = Arguments(
+            metrics=requested,
+            protocol=stated,
+            train=trained,
+            exclude=None if exclude is None else read_items(exclude, "exclude"),
+            catalogue=items,
+            baseline=other,
             seed=seed,
             threads=threads,
             progress=progress,
-            chance=chance,
-            rules=rules,
+            chance=flag("chance", chance),
+            by_hand=given_by_hand(stated),
+            as_given={
+                "candidates": candidates,
+                "exclude": exclude,
+                "catalogue": items,
+                "baseline": baseline,
+            },
         )
-        how, read = self.arguments.protocol, self.arguments.train
-        n_zeros = 0 if read is None else number_of_zeros(read)
+        n_zeros = 0 if trained is None else number_of_zeros(trained)
         if n_zeros:
-            warn_of_zeros(n_zeros, how)
+            warn_of_zeros(n_zeros, stated)
         self.sides: Sides | None = None
         if test is not None:
-            refused = matching.is_threshold(how.relevant_from) and how.repeated_test == "once"
+            refused = is_threshold(stated.relevant_from) and stated.repeated_test == "once"
             given = read_interactions(test, "test", says_sums=not refused)
             self.sides = Sides.of(self.arguments, given)
         self._glimpses = self._glimpsed() if self.is_kept else {}
@@ -116,11 +137,7 @@ class Preparation:
 
     def fields(self, source: object, begin: float) -> dict[str, Any]:
         """Evaluate a model; return the fields of its `Evaluation`. `begin` is the start time."""
-        case = self.case(source)
-        read = time.perf_counter()
-        case.check_ids()
-        records = find_records(case)
-        return fields_of(case, records, read - begin, time.perf_counter() - read)
+        return fields_of(self.case(source), begin)
 
     def case(self, given: object) -> Case:
         """Check a source, or make one from a model, and combine it with the sides."""
@@ -149,11 +166,9 @@ class Preparation:
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
         """Return a `glimpse` of each array, by argument."""
-        arguments, sides = self.arguments, self.sides
-        arrays = arrays_beside_test(arguments, None) if sides is None else sides.arrays()
         return {
             argument: {name: glimpse(array) for name, array in named.items()}
-            for argument, named in arrays.items()
+            for argument, named in arrays_of(self.arguments, self.sides).items()
         }
 
     def _check_unchanged(self) -> None:

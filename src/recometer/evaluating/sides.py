@@ -93,15 +93,14 @@ class Sides:
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
         """Check test and arguments that depend on it; `brought` says if the source has test."""
-        candidates = arguments.as_given["candidates"]
+        candidates, metrics = arguments.as_given["candidates"], arguments.metrics
         chosen = None if candidates is None else read_candidates(candidates, given)
-        metrics, protocol, catalogue = arguments.metrics, arguments.protocol, arguments.catalogue
         check_not_empty(given.n_users, len(given))
-        test = (as_brought if brought else as_counted)(given, metrics, protocol)
-        if requirements_of(metrics, protocol).takes_largest_gain:
+        test = as_counted(given, metrics, arguments.protocol, brought=brought)
+        if requirements_of(metrics, arguments.protocol).takes_largest_gain:
             metrics = tuple(with_largest_gain(metrics, _largest_gain(test)))
-        if catalogue is not None:
-            warn_of_propensity(metrics, catalogue)
+        if arguments.catalogue is not None:
+            warn_of_propensity(metrics, arguments.catalogue)
         return cls(arguments, given, test, chosen, metrics)
 
     def with_users(self, listed: Array) -> Sides:
@@ -127,10 +126,6 @@ class Sides:
             return low == high and low in (0, 1)
         return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
 
-    def arrays(self) -> dict[str, Mapping[str, object]]:
-        """Return the arrays to fingerprint, by argument."""
-        return {"test": _arrays(self.given), **arrays_beside_test(self.arguments, self.candidates)}
-
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument, with a warning if necessary."""
@@ -149,7 +144,7 @@ class Sides:
             found["baseline"] = {"description": baseline.describe()}
         elif baseline is not None:
             found["baseline"] = {"description": baseline.inputs["source"]["description"]}
-        if has_sets(self.candidates):
+        if isinstance(self.candidates, SampledCandidates | Interactions):
             found["candidates"]["warning"] = warning_of(self.candidates)
         reading = self._reading()
         if reading:
@@ -175,7 +170,9 @@ class Sides:
     def settled(self) -> dict[str, int]:
         """The numbers of test and training rows that a rule affected."""
         test, train = self.test, self.arguments.train
-        found = {"test_duplicates": test.duplicates, "negative_values": number_below_0(test)}
+        found = {"test_duplicates": test.duplicates}
+        if test.values is not None and test.value_range[0] < 0:
+            found["negative_values"] = int(np.count_nonzero(test.values < 0))
         if train is not None:
             found |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
         return {name: count for name, count in found.items() if count}
@@ -190,28 +187,20 @@ class Sides:
         return n_bytes
 
 
-def arrays_beside_test(
-    arguments: Arguments, candidates: Candidates | None
-) -> dict[str, Mapping[str, object]]:
-    """Return the arrays of all arguments except test, by argument."""
-    arrays: dict[str, Mapping[str, object]] = {
-        "train": _arrays(arguments.train),
-        "candidates": _arrays(candidates),
-        "exclude": _arrays(arguments.exclude),
-        "catalogue": {} if arguments.catalogue is None else arguments.catalogue.arrays(),
-    }
+def arrays_of(arguments: Arguments, sides: Sides | None) -> dict[str, Mapping[str, object]]:
+    """Return the arrays to fingerprint, by argument; without sides, test is missing."""
+    arrays: dict[str, Mapping[str, object]] = (
+        {} if sides is None else {"test": _arrays(sides.given)}
+    )
+    arrays["train"] = _arrays(arguments.train)
+    arrays["candidates"] = {} if sides is None else _arrays(sides.candidates)
+    arrays["exclude"] = _arrays(arguments.exclude)
+    arrays["catalogue"] = {} if arguments.catalogue is None else arguments.catalogue.arrays()
     if isinstance(arguments.baseline, Source):
         arrays["baseline"] = arguments.baseline.facts.arrays
     elif arguments.baseline is not None and arguments.baseline.lists is not None:
         arrays["baseline"] = {"lists": arguments.baseline.lists.items}
     return arrays
-
-
-def number_below_0(data: Interactions) -> int:
-    """Return the number of negative values."""
-    if data.values is None or data.value_range[0] >= 0:
-        return 0
-    return int(np.count_nonzero(data.values < 0))
 
 
 def number_of_zeros(data: Interactions) -> int:
@@ -232,20 +221,18 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
         )
 
 
-def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
+def as_counted(
+    test: Interactions, metrics: Sequence[Metric], protocol: Protocol, *, brought: bool = False
+) -> Interactions:
     """Return test data with one row per user-item pair, whose value follows the rules.
 
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
-    `repeated_test` decides; by default, values are added up unless the user set a threshold.
+    `repeated_test` decides; by default, values are added up unless the user set a threshold. If the
+    source `brought` the data, see also `rows_stay`.
     """
-    return settled_repeats(test, requirements_of(metrics, protocol).repeated_test)
-
-
-def as_brought(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Return the test data in a source with one row per pair; see `as_counted`."""
-    if rows_stay(metrics, protocol):
+    if brought and rows_stay(metrics, protocol):
         test = settled_repeats(test, "largest")
-    return as_counted(test, metrics, protocol)
+    return settled_repeats(test, requirements_of(metrics, protocol).repeated_test)
 
 
 def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
@@ -265,11 +252,6 @@ def _largest_gain(test: Interactions) -> float:
     if not np.isfinite(largest):
         largest = test.values[np.isfinite(test.values)].max(initial=0)
     return float(largest) or 1.0
-
-
-def has_sets(candidates: object) -> bool:
-    """Return whether each user has a set of candidates."""
-    return isinstance(candidates, SampledCandidates | Interactions)
 
 
 def warning_of(candidates: Candidates | None) -> str:

@@ -64,14 +64,15 @@ class Variant(NamedTuple):
         """Prepare the same metric at several cut-offs."""
         first = metrics[0]
         definition = first.definition
-        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
+        numbers = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
+        cutoffs, parameters = np.array(numbers, np.int64), dict(first.parameters)
         return cls(
             tuple(metrics),
             tuple(map(str, metrics)),
             rules,
             definition.over_users,
             not definition.may_be_nan and rules.decimals is None,
-            first.at(np.array(cutoffs, np.int64)),
+            lambda record: definition.function(record, cutoffs, **parameters),
             how,
         )
 

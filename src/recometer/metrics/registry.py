@@ -468,11 +468,6 @@ class Metric:
         """The number of first places that the metric reads; None for the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
-    def at(self, cutoffs: Int64) -> Callable[[Any], Float64]:
-        """Return a function that computes the metric from a record, at the given cut-offs."""
-        function, parameters = METRICS[self.name].function, dict(self.parameters)
-        return lambda record: function(record, cutoffs, **parameters)
-
     def compute_over_rows(self, record: Any, weights: Float64) -> float:
         """Compute the value over the rows of all users; NaN if it is undefined."""
         function = METRICS[self.name].over_rows

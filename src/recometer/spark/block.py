@@ -22,9 +22,9 @@ from recometer.data.interactions import Interactions, in_either
 from recometer.errors import DataWarning, FileError, InputError, RecometerError
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import Case, Part, find_records, knows_chance, measure
-from recometer.evaluating.checks import KINDS, ids_of
+from recometer.evaluating.checks import KINDS
 from recometer.evaluating.requirements import requirements_of
-from recometer.evaluating.sides import Sides, as_brought, as_counted
+from recometer.evaluating.sides import Sides, as_counted
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
@@ -128,8 +128,7 @@ class Job:
         arguments = dataclasses.replace(
             self.arguments, train=sides.get("train"), baseline=sources.get("baseline")
         )
-        counted = as_brought if brings_truth else as_counted
-        test = counted(truth, arguments.metrics, arguments.protocol)
+        test = as_counted(truth, arguments.metrics, arguments.protocol, brought=brings_truth)
         listed = source.facts.listed
         needs = requirements_of(arguments.metrics, arguments.protocol)
         if listed and needs.listed_users:
@@ -196,7 +195,7 @@ def _note(case: Case, part: Part) -> Note:
     data += [] if sides.arguments.train is None else [sides.arguments.train]
     least = {}
     for kind in KINDS:
-        least[f"data {kind}"] = _least([ids_of(side, kind) for side in data])
+        least[f"data {kind}"] = _least([getattr(side, f"{kind}_ids") for side in data])
         least[f"source {kind}"] = _least([case.source.facts.known_ids(kind)])
     return {
         "facts": {"facts": [part.facts]},

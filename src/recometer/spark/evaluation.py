@@ -482,7 +482,7 @@ class Plan:
             return (theirs == 0 and ours != 0) or (ours == 0 and theirs == 1)
 
         if not data or self.kinds.session is not None or not any(map(differ, checks.KINDS)):
-            checks.settle_shifted([], protocol, by_hand)
+            checks.check_shifted(self.source.like, [], protocol, by_hand)
             return
         sides: list[Any] = []
         for table in data:
@@ -492,9 +492,7 @@ class Plan:
         arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in tables.items()}
         like = self.source.like
         like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
-        checks.check_shifted(
-            like, sides[0], sides[1] if len(sides) > 1 else None, protocol, by_hand
-        )
+        checks.check_shifted(like, sides, protocol, by_hand)
 
     def _sorted(self, table: Table, kind: str) -> Array:
         """Return all user ids or item ids of a table in ascending order."""

@@ -17,7 +17,7 @@ from recometer.comparison import Comparison
 from recometer.comparison import compare as compare_here
 from recometer.data.numbers import size_in_words
 from recometer.errors import InputError
-from recometer.evaluating.finish import versions
+from recometer.evaluating.case import versions
 from recometer.evaluation import Evaluation
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.reasons import Reason

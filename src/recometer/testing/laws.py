@@ -371,7 +371,9 @@ def _ranking_formula(ranks: Ranks, metric: Metric) -> Float64:
     if definition.needs_candidates:
         return np.empty(0)  # the formula is meaningless for users without candidates
     cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
-    raw = metric.at(np.array(cutoffs))(resolve(ranks, by=definition.reads))
+    raw = definition.function(
+        resolve(ranks, by=definition.reads), np.array(cutoffs), **dict(metric.parameters)
+    )
     return raw[~np.isnan(raw)] if definition.may_be_nan else raw
 
 
@@ -527,7 +529,7 @@ def _rating_formula(ratings: Ratings, metric: Metric) -> Float64:
     if definition.reads == "relevance":
         predictions = dataclasses.replace(predictions, ranked=resolve(ratings.ranks))
     cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
-    raw = metric.at(np.array(cutoffs))(predictions)
+    raw = definition.function(predictions, np.array(cutoffs), **dict(metric.parameters))
     return raw[predictions.has(definition.needs) & (predictions.n_rows > 0)]
 
 

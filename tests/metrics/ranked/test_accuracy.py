@@ -84,9 +84,13 @@ def test_values_of_tie_groups_do_not_depend_on_other_users():
     names += " mean_recall@9(over=relevant) f@9(empty=undefined)"
     for metric in parse(names):
         cutoffs = np.array([2, 9, 50, 1_060, 70_000])
-        together = metric.at(cutoffs)(resolve(all_of(users), by=metric.definition.reads))
+        together = metric.definition.function(
+            resolve(all_of(users), by=metric.definition.reads), cutoffs, **dict(metric.parameters)
+        )
         for number, user in enumerate(users):
-            separate = metric.at(cutoffs)(resolve(user, by=metric.definition.reads))
+            separate = metric.definition.function(
+                resolve(user, by=metric.definition.reads), cutoffs, **dict(metric.parameters)
+            )
             assert together[number].tobytes() == separate[0].tobytes(), str(metric)
 
 

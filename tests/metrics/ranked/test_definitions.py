@@ -148,7 +148,9 @@ def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
         if metric.cutoff not in (None, 2):
             continue
         cutoffs = np.array([WHOLE] if metric.cutoff is None else range(1, n + 2))
-        values = metric.at(cutoffs)(resolve(ranks, by=metric.definition.reads))
+        values = metric.definition.function(
+            resolve(ranks, by=metric.definition.reads), cutoffs, **dict(metric.parameters)
+        )
         actual = values[np.concatenate(parts)]
         mean = np.add.reduceat(actual, np.cumsum(count) - count) / count[:, np.newaxis]
         np.testing.assert_allclose(values[tied], mean, rtol=1e-12, atol=1e-13, err_msg=str(metric))
