@@ -109,19 +109,12 @@ def sklearn(n_users: int) -> list[Pair]:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(n_users, 1000))
     gains = (rng.random(scores.shape) < 0.02) * rng.integers(1, 5, scores.shape)
-    labels = (gains > 0).astype(int)
-    average = "label_ranking_average_precision_score"
     single_row = gains[:1, :100] + 1, scores[:1, :100]
     return [
         Pair(
             "ndcg_score(k=10)",
             lambda: library.ndcg_score(gains, scores, k=K),
             lambda: compat.ndcg_score(gains, scores, k=K),
-        ),
-        Pair(
-            average,
-            lambda: getattr(library, average)(labels, scores),
-            lambda: getattr(compat, average)(labels, scores),
         ),
         Pair(
             "ndcg_score, one row of 100",

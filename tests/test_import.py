@@ -113,7 +113,7 @@ except ImportError as error:
 """
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert output.startswith("MissingHypothesisError recometer.testing ")
+    assert output.startswith("MissingExtraError recometer.testing needs the package hypothesis")
     assert output.endswith('Hint: pip install "recometer[test]".\n')
 
 

@@ -16,7 +16,6 @@ from recometrics_cases import as_csr, assert_equal, random_case, request_only, s
 import recometer as rm
 from recometer import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.compat.recometrics import (
-    MissingPandasError,
     calc_reco_metrics,
     split_reco_train_test,
 )
@@ -197,7 +196,7 @@ def test_any_sparse_format_is_accepted(example, form):
 def test_dict_output_needs_no_pandas(example, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     assert calc_reco_metrics(*example, as_df=False, k=3)["K"] == 3
-    with pytest.raises(MissingPandasError, match=r"Hint: pip install .*pandas") as caught:
+    with pytest.raises(rm.MissingExtraError, match=r"Hint: pip install .*pandas") as caught:
         calc_reco_metrics(*example)
     assert isinstance(caught.value, ImportError)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from recometer.metrics import METRICS, Metric
 from recometer.protocol import RelevantFrom
-from recometer.testing.rankings import RankingCase, is_relevant
+from recometer.testing.cases import RankingCase, is_relevant
 
 # If all candidates are within the cut-off, the value of these metrics does not depend on the
 # ranking, so it is undefined.

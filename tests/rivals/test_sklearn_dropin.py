@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from _dropins import assert_same, in_parts, numbers
 
 from recometer.compat import sklearn as ours
@@ -37,18 +36,6 @@ def test_dropin_values_match_scikit_learn(part: int) -> None:
         if number % 3:
             continue
         gains, scores, options = case(generator)
-        ties = {"ignore_ties": bool(number % 2)}
-        base = {"log_base": float(generator.choice([2, 10]))}
-        calls = [
-            ("ndcg_score", gains, {**options, **ties}),
-            ("dcg_score", gains - (number // 3 % 3), {**options, **ties, **base}),
-        ]
-        weights = {"sample_weight": options["sample_weight"]}
-        labels = (gains > 0).astype(int)
-        if number % 5 == 0:
-            calls.append(("label_ranking_average_precision_score", sp.csr_matrix(labels), weights))
-        elif number % 5 == 1 and gains.shape[1] > 2:
-            calls.append(("label_ranking_average_precision_score", labels, weights))
-        for name, truth, arguments in calls:
-            expected = getattr(theirs, name)(truth, scores, **arguments)
-            assert_same(getattr(ours, name)(truth, scores, **arguments), expected, (number, name))
+        options["ignore_ties"] = bool(number % 2)
+        expected = theirs.ndcg_score(gains, scores, **options)
+        assert_same(ours.ndcg_score(gains, scores, **options), expected, number)

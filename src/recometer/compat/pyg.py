@@ -190,13 +190,10 @@ class LinkPredDiversity(_ListMetric):
 
     def _add(self, lists: Array) -> None:
         check_below(lists, len(self.category))
-        ordered = np.sort(self.category[lists], axis=1)
-        # After sorting, the lengths of runs are the numbers of items in each category.
+        category = self.category[lists]
         same = np.zeros(len(lists))
-        run = np.ones(len(lists))
-        for place in range(1, ordered.shape[1]):
-            run = np.where(ordered[:, place] == ordered[:, place - 1], run + 1, 1)
-            same += 2 * (run - 1)
+        for shift in range(1, category.shape[1]):
+            same += (category == np.roll(category, shift, axis=1)).sum(axis=1)
         self._add_values(1 - same / (self.k * (self.k - 1)))
 
 

@@ -21,9 +21,9 @@ from recometer.data.numbers import flag
 from recometer.errors import (
     InputError,
     InputTypeError,
-    RecometerError,
     UnknownNameError,
     did_you_mean,
+    need,
     warn,
 )
 from recometer.measuring.ranked import RankedUsers
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 __all__ = [
-    "MissingPandasError",
     "NoTestUsersError",
     "calc_reco_metrics",
     "split_reco_train_test",
@@ -65,10 +64,6 @@ METRIC_OF = {
 }
 Names = Literal["python", "r"]
 AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
-
-
-class MissingPandasError(RecometerError, ImportError):
-    """Raised if a DataFrame is requested, but pandas is not installed."""
 
 
 def calc_reco_metrics(
@@ -119,7 +114,7 @@ def calc_reco_metrics(
 
     Raises
     ------
-    MissingPandasError
+    MissingExtraError
         If ``as_df=True`` and pandas is not installed.
     """
     asked_for = (
@@ -135,14 +130,7 @@ def calc_reco_metrics(
             f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
         )
     if as_df:  # fail before the work if pandas is missing
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            raise MissingPandasError(
-                "as_df=True returns a pandas DataFrame, and pandas is not installed. "
-                'Hint: pip install "recometer[pandas]", or pass as_df=False.'
-            ) from None
-
+        need("pandas", "as_df=True (the default)", "pandas")
     test = _shared.sparse_rows("X_test", X_test)
     if test.nnz == 0:
         raise InputError("X_test is empty. Hint: every user would be without a relevant item.")

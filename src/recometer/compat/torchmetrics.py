@@ -19,7 +19,7 @@ from recometer.compat import _shared
 from recometer.compat._shared import evaluated, tensor
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import as_array, flag
-from recometer.errors import InputError, InputTypeError, ModelError, brief
+from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
 from recometer.stats.checks import check_whole
@@ -72,11 +72,7 @@ class RetrievalMetric:
             check_whole("ignore_index", ignore_index, -(2**63))
         self.empty_target_action = empty_target_action
         self.ignore_index = ignore_index
-        if top_k is not None and (
-            isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1
-        ):
-            raise InputError(f"top_k={brief(top_k)} must be a whole number of at least 1, or None.")
-        self.top_k = top_k
+        self.top_k = None if top_k is None else _shared.whole("top_k", top_k)
         self.aggregation = aggregation
         self.reset()
 

@@ -9,31 +9,25 @@ pair.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
-from recometer.errors import RecometerError
-
-
-class MissingHypothesisError(RecometerError, ImportError):
-    """Raised if Hypothesis, which the laws need, is not installed."""
-
+from recometer.errors import need
 
 try:
-    from recometer.testing.laws import LAWS, LIST_LAWS, RATING_LAWS, check_laws
-    from recometer.testing.lists import ListCase, list_cases
-    from recometer.testing.rankings import RankingCase, cases, observed, orders, rank, variants
-    from recometer.testing.ratings import RatingCase, rating_cases
-    from recometer.testing.source_laws import (
-        SOURCE_LAWS,
-        SourceCase,
-        check_source,
-        source_cases,
+    from recometer.testing.cases import (
+        ListCase,
+        RankingCase,
+        RatingCase,
+        cases,
+        list_cases,
+        observed,
+        rank,
+        rating_cases,
+        variants,
     )
-except ModuleNotFoundError as error:
-    if error.name != "hypothesis":
-        raise
-    raise MissingHypothesisError(
-        "recometer.testing draws its cases with Hypothesis, which is not installed. "
-        'Hint: pip install "recometer[test]".'
-    ) from None
+    from recometer.testing.laws import LAWS, LIST_LAWS, RATING_LAWS, check_laws
+    from recometer.testing.source_laws import SOURCE_LAWS, SourceCase, check_source, source_cases
+except ModuleNotFoundError:
+    need("hypothesis", "recometer.testing", "test")
+    raise
 
 
 __all__ = [
@@ -42,7 +36,6 @@ __all__ = [
     "RATING_LAWS",
     "SOURCE_LAWS",
     "ListCase",
-    "MissingHypothesisError",
     "RankingCase",
     "RatingCase",
     "SourceCase",
@@ -51,7 +44,6 @@ __all__ = [
     "check_source",
     "list_cases",
     "observed",
-    "orders",
     "rank",
     "rating_cases",
     "source_cases",

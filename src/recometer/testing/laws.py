@@ -30,9 +30,17 @@ from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks, Ratings
-from recometer.testing.lists import ListCase, list_cases
-from recometer.testing.rankings import RankingCase, cases, observed, rank, variants
-from recometer.testing.ratings import RatingCase, rating_cases
+from recometer.testing.cases import (
+    ListCase,
+    RankingCase,
+    RatingCase,
+    cases,
+    list_cases,
+    observed,
+    rank,
+    rating_cases,
+    variants,
+)
 from recometer.ties import WHOLE, resolve
 
 Key = TypeVar("Key", bound=Hashable)
