@@ -7,6 +7,7 @@ import hashlib
 import json
 import numbers
 import time
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,31 +22,25 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, without_mask
 from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import InputError, InputTypeError, RecometerError
+from recometer.errors import DataWarning, InputError, InputTypeError, RecometerError
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import request_of
 from recometer.evaluating.preparation import Preparation
-from recometer.evaluating.sides import Sides, arrays_of, as_counted
+from recometer.evaluating.sides import Sides, arrays_of
 from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
-from recometer.sources.base import Memory, Request, Source
+from recometer.sources.base import Memory, Source
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
-from recometer.sources.streams import (
-    Streamed,
-    StreamedLists,
-    StreamedPairs,
-    StreamedScores,
-    nobody,
-    unscored,
-)
+from recometer.sources.streams import StreamedLists, StreamedPairs, StreamedScores
 
 if TYPE_CHECKING:
     from recometer.sources.models import Recommender
 
 INDICES = (np.dtype(np.int64), np.dtype(np.int32))  # the kernel takes item positions of these types
 Repeated = Literal["error", "first"]
+Streamed = StreamedScores | StreamedLists | StreamedPairs
 KINDS: dict[type[Streamed], str] = {
     StreamedScores: "scores",
     StreamedLists: "lists",
@@ -130,10 +125,11 @@ class Evaluator(Preparation):
 class Stream:
     """An evaluation of model output that arrives in batches; made by `Evaluator.stream`.
 
-    A stream keeps the positions of the judged items of each batch, but no scores. The memory
-    therefore grows with the number of judged items, but not with the number of items (if you
-    request a list metric, it grows with the lists as well). The order and the sizes of batches have
-    no effect: `compute` returns what `evaluate` returns for the whole output, bit for bit.
+    Of scores of all items, a stream keeps the positions of the judged items, so its memory does not
+    grow with the number of items (if you request a list metric, it also keeps the lists). Lists,
+    and candidates with their labels, are kept and ranked together. The order and the sizes of
+    batches have no effect: `compute` returns what `evaluate` returns for the whole output, bit for
+    bit.
 
     Parameters
     ----------
@@ -184,7 +180,6 @@ class Stream:
             item_ids is None and self._places is not None and self._places.are_positions
         )
         self._counted: Streamed | None = None
-        self._request: Request | None = None
         self._n_batches = self._n_again = 0
         self._latest: Int64 | None = None
 
@@ -284,6 +279,7 @@ class Stream:
             counted.add_strangers(named[places < 0])
             rows = rows[places[rows] >= 0]
         counted.add(batch, rows, places[rows])
+        self._counted = counted
 
     def _add_lists(self, batch: Lists) -> None:
         assert self._places is not None
@@ -292,9 +288,9 @@ class Stream:
         assert listed is not None
         named = ids.as_ids(listed(), "users of the lists")
         places = self._places.of(named)
-        rows = self._new(named, places, counted.came)
-        counted.add_strangers(named[places < 0])
-        counted.add(batch, named[rows], places[rows])
+        self._new(named, places, counted.came)
+        counted.add(batch, places, self._check)
+        self._counted = counted
 
     def _take_indices(self, items: Any, users: Any) -> bool:
         """Add lists of positions if these are plain, valid arrays; return whether it added them."""
@@ -322,9 +318,7 @@ class Stream:
                 return False
         else:
             users = self._places.of(user_ids_of(users, len(items)))
-        if not isinstance(counted, StreamedLists):
-            counted = self._begun(StreamedLists)
-        return bool(counted.take_indices(items, users))
+        return isinstance(counted, StreamedLists) and counted.take_indices(items, users)
 
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
         """Return the rows of new users; with ``repeated="error"``, refuse users who occur again."""
@@ -354,42 +348,37 @@ class Stream:
     def _add_pairs(self, batch: Pairs | None, named: bool) -> None:
         if batch is None:
             return
-        counted = self._begun(StreamedPairs)
-        request = self._request_of(batch)
-        test = self._truth_of(batch)
-        if not named:
-            test = dataclasses.replace(test, user_ids=None)
-        elif counted.names_users:
-            assert test.user_ids is not None
-            again = counted.came(test.user_ids)
+        counted: StreamedPairs = self._begun(StreamedPairs)
+        counted.check(batch, named, self._check)
+        user_ids = batch.rows.user_ids
+        if named and user_ids is not None:
+            again = counted.came(user_ids)
             if again.any() and self._repeated == "error":
-                user = ids.show(test.user_ids, int(np.argmax(again)))
-                raise came_twice(user, "a batch before")
+                raise came_twice(ids.show(user_ids, int(np.argmax(again))), "a batch before")
             self._n_again += int(np.count_nonzero(again))
             if again.all():
                 return
             if again.any():
                 batch = batch.of_users(~again)
-                test = self._truth_of(batch)
-        counted.add(batch, dataclasses.replace(request, test=test))
+        counted.add(batch, named)
+        self._counted = counted
 
-    def _truth_of(self, batch: Pairs) -> Interactions:
-        """Return the labels of a batch, prepared according to the protocol."""
-        test, arguments = batch.facts.truth, self._evaluator.arguments
-        assert test is not None
-        return as_counted(test, arguments.metrics, arguments.protocol, brought=True)
-
-    def _request_of(self, batch: Pairs) -> Request:
-        """Return the request for a batch of candidates; only the labels differ between batches."""
-        own_sets = self._evaluator.arguments.as_given["candidates"] is not None
-        if self._request is None or own_sets:
-            request = request_of(self._evaluator.case(batch))
-            # The cached results of one batch are useless for the next.
-            self._request = dataclasses.replace(request, progress=False, memory=Memory())
-        return self._request
+    def _check(self, source: Lists | Pairs) -> None:
+        """Raise the errors that ranking a batch would raise, without warnings about it alone."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)
+            case = self._evaluator.case(source)
+            request = dataclasses.replace(request_of(case), progress=False, some_users=True)
+            if case.sides.test.item_ids is not None:
+                # Matching all batches may cause warnings, so do not use the matches of this one.
+                request = dataclasses.replace(request, memory=Memory())
+            if isinstance(source, Lists):
+                source.check(request)
+            else:
+                source.rank(request)
 
     def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
-        """Return the counter for a kind of batches, created with the first batch."""
+        """Return the stored batches, or an object for the first batch of this kind."""
         if self._counted is not None:
             if not isinstance(self._counted, kind):
                 raise InputError(
@@ -398,24 +387,19 @@ class Stream:
                 )
             return self._counted
         if kind is StreamedPairs:
-            read = {metric.definition.record for metric in self._evaluator.arguments.metrics}
-            self._counted = StreamedPairs(ranked="ranks" in read, rated="ratings" in read)
-            return self._counted
+            return StreamedPairs()
         sides = self._evaluator.sides
         assert sides is not None
         test = sides.test
+        if kind is StreamedLists:
+            return StreamedLists(test)
         index = SourceIndex.of("The stream", 0, n_items, None, item_ids)
         of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
-        stand_in = unscored(of_test) if kind is StreamedScores else nobody(test)
-        given = self._evaluator.case(stand_in)
-        request, ranked = request_of(given), bool(given.requirements.of_rankings)
-        k = given.requirements.depth_of_lists or None
-        if kind is StreamedScores:
-            self._counted = StreamedScores(of_test, request, ranked, k)
-        else:
-            others = given.requirements.listed_users
-            self._counted = StreamedLists(request, ranked, k, counts_others=others)
-        return self._counted
+        nobody = Scores(lambda rows: None, n_users=0, n_items=n_items, item_ids=index.item_ids)
+        case = self._evaluator.case(nobody)
+        needs = case.requirements
+        ranked, k = bool(needs.of_rankings), needs.depth_of_lists or None
+        return StreamedScores(of_test, request_of(case), ranked, k)
 
     def compute(self) -> Evaluation:
         """Return the evaluation of all batches, as `evaluate` does for the whole output.
@@ -446,7 +430,7 @@ class Stream:
 
     def reset(self) -> None:
         """Forget all batches."""
-        self._counted, self._request = None, None
+        self._counted = None
         self._n_batches = self._n_again = 0
 
     def state(self) -> dict[str, Any]:
@@ -513,7 +497,8 @@ class Stream:
         again = counted.in_both(state["counted"])
         if len(again) and self._repeated == "error":
             raise came_twice(ids.show(again, 0), "both streams")
-        counted.merge(state["counted"])
+        counted.merge(state["counted"], self._check)
+        self._counted = counted
         self._n_batches += state["batches"]
         self._n_again += state["again"] + len(again)
 
@@ -692,7 +677,7 @@ def pairs_of(
                     "Hint: leave it out."
                 )
         pairs = scores if isinstance(scores, Pairs) else Pairs(scores)
-        return pairs, pairs.names_users
+        return pairs, pairs.rows.user_ids is not None
     if relevance is None:
         raise InputError(
             "There is no truth: the evaluator has no test, and the batch no relevance. Hint: "

@@ -30,10 +30,9 @@ OF_TORCHMETRICS = {
 class RankingMetrics(Metric):  # type: ignore[misc]
     """All metrics of an `Evaluator` as one ``torchmetrics.Metric``.
 
-    You update it like a `Stream`, and it stores the same data (counts of judged items, but no
-    scores). It returns the means over all users of all processes, as a single ``rm.evaluate``
-    would. Like other metrics, it can be logged by Lightning, added to a ``MetricCollection``,
-    pickled, cloned, moved to a device and synchronised.
+    You update it like a `Stream`, and it stores the same data. It returns the means over all users
+    of all processes, as a single ``rm.evaluate`` would. Like other metrics, it can be logged by
+    Lightning, added to a ``MetricCollection``, pickled, cloned, moved to a device and synchronised.
 
     Parameters
     ----------

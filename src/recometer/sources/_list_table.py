@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Float64, Int32, Int64, all_of
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, all_of, follow
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, both_have_ids, check_number_of_positions
@@ -51,13 +51,9 @@ class ListTable:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The properties that must be the same in all tables that `joined` concatenates."""
-        named = [
-            None if one is None else (one.dtype, ids.kind(one))
-            for one in (self.user_ids, self.item_ids)
-        ]
-        of_scores = self.scores is None, self.given is None
-        return (*named, *of_scores, self.by_rows, self.generated)
+        """The properties that must be the same in all tables that `joined` joins."""
+        named = None if self.item_ids is None else ids.kind(self.item_ids)
+        return named, self.given is not None, self.generated
 
     def with_items(self, others: Mapping[str, Array]) -> ListTable:
         """Return the same lists with more item ids: `others`, keyed by the name of their data."""
@@ -76,14 +72,17 @@ class ListTable:
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
         """Return a mask of the lists (all, or those in `lists`) that contain more than padding."""
-        if not self.padded:
-            return ragged.lengths(self.indptr, lists) > 0
-        indptr, items = self.indptr, self.items
-        if lists is not None:
-            indptr, entries = ragged.take(indptr, lists)
-            items = items[entries]
-        found = np.zeros(len(indptr) - 1, bool)
-        found[ragged.users_of(indptr)[items >= 0]] = True
+        found: Bool = ragged.lengths(self.indptr, lists) > 0
+        if not self.padded or not len(self.items):
+            return found
+        chosen = np.arange(self.n_lists) if lists is None else lists
+        # The first place of a list that is not empty is rarely padding.
+        begins_with_padding = self.items[self.indptr[chosen] * found] < 0
+        doubtful = (found & begins_with_padding).nonzero()[0]
+        if len(doubtful):
+            indptr, entries = ragged.take(self.indptr, chosen[doubtful])
+            found[doubtful] = False
+            found[doubtful[ragged.users_of(indptr)[self.items[entries] >= 0]]] = True
         return found
 
     def listed_users(self) -> Array:
@@ -105,35 +104,74 @@ class ListTable:
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:
-    """Concatenate tables of the same kind, with different users."""
+    """Return the lists of several tables of the same kind, whose users all have ids.
+
+    Users are sorted by id, and users without items are left out. Of several lists of a user, the
+    first counts. The result does not depend on which lists are in which table.
+    """
     first, n_items = tables[0], max(table.n_items for table in tables)
     items, item_ids = [table.items for table in tables], first.item_ids
     if item_ids is not None:
-        every = [table.item_ids for table in tables if table.item_ids is not None]
-        codes, item_ids = ids.encode(np.concatenate(every), "item ids of Lists", np.int32)
-        n_items, begin = len(item_ids), 0
-        for number, own in enumerate(every):
-            # Padding stays -1, because -1 selects the appended element.
-            items[number] = np.append(codes[begin : begin + len(own)], np.int32(-1))[items[number]]
-            begin += len(own)
-
-    def column(name: str) -> Any:
-        columns = [getattr(table, name) for table in tables]
-        return None if columns[0] is None else np.concatenate(columns)
-
-    lengths = np.concatenate([np.diff(table.indptr) for table in tables])
+        listed = [np.unique(table.items[table.items >= 0]) for table in tables]
+        named = [
+            table.item_ids[used]
+            for table, used in zip(tables, listed, strict=True)
+            if table.item_ids is not None
+        ]
+        codes, item_ids = encoded(named, "item ids of Lists")
+        n_items = len(item_ids)
+        of_tables = np.split(codes.astype(np.int32), np.cumsum([*map(len, listed)])[:-1])
+        for number, (table, used) in enumerate(zip(tables, listed, strict=True)):
+            places = np.full(table.n_items + 1, -1, np.int32)  # the last entry is for padding
+            places[used] = of_tables[number]
+            items[number] = places[table.items]
+    filled = [table.hold_items() for table in tables]
+    users = [
+        table.user_ids[has]
+        for table, has in zip(tables, filled, strict=True)
+        if table.user_ids is not None
+    ]
+    codes, user_ids = encoded(users, "user ids of Lists")
+    lists = np.flatnonzero(np.concatenate(filled))
+    indptr = ragged.indptr_of(np.concatenate([np.diff(table.indptr) for table in tables]))
+    columns: dict[str, Array] = {"items": items[0] if len(items) == 1 else np.concatenate(items)}
+    if any(table.scores is not None for table in tables):
+        columns["scores"] = np.concatenate([*map(_falling, tables)])
+    if first.given is not None:
+        columns["given"] = np.concatenate([table.given for table in tables])
+    if len(lists) < len(indptr) - 1 or not follow(codes):
+        indptr, rows = ragged.take(indptr, lists[np.unique(codes, return_index=True)[1]])
+        columns = {name: column[rows] for name, column in columns.items()}
     return ListTable(
-        ragged.indptr_of(lengths),
-        np.concatenate(items),
+        indptr,
+        columns["items"],
         n_items,
-        column("scores"),
-        column("user_ids"),
+        columns.get("scores"),
+        user_ids,
         item_ids,
         any(table.padded for table in tables),
-        column("given"),
-        first.by_rows,
+        columns.get("given"),
+        any(table.by_rows for table in tables),
         first.generated,
     )
+
+
+def encoded(arrays: Sequence[Any], what: str) -> tuple[Int64, Array]:
+    """Return `ids.encode` of the ids in several arrays of the same kind."""
+    filled = [array for array in arrays if len(array)] or arrays[:1]
+    if len({array.dtype for array in filled}) == 1:
+        return ids.encode(np.concatenate(filled), what)
+    return ids.encode([one for array in filled for one in array.tolist()], what)  # above int64
+
+
+def _falling(table: ListTable) -> Float64:
+    """Return the scores of a table, or falling numbers if its lists are already best first."""
+    if table.scores is not None:
+        return table.scores
+    if table.given is not None:
+        return table.given
+    first = table.indptr[ragged.users_of(table.indptr)]
+    return (first - np.arange(len(table.items))).astype(np.float64)
 
 
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:

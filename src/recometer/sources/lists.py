@@ -27,7 +27,6 @@ from recometer.sources._list_table import (
     ListCatalogue,
     ListTable,
     catalogue_of,
-    joined,
     judged_scores,
     with_all_items,
 )
@@ -307,11 +306,6 @@ class Lists(Source):
         lists._fill(table, depth)
         return lists
 
-    @classmethod
-    def of_batches(cls, batches: Sequence[Lists]) -> Self:
-        """Join the lists of several batches, which must have equal `kind` and different users."""
-        return cls.of_table(joined([batch._table for batch in batches]), batches[0]._depth)
-
     def cut_at(self, depth: int) -> Lists:
         """Return the same lists, of which only the first `depth` places count."""
         cut = copy.copy(self)
@@ -324,19 +318,19 @@ class Lists(Source):
         return self._table.n_lists
 
     @property
-    def n_positions(self) -> int:
-        """A number above the largest position of a listed item; 0 if items have ids."""
-        return self._table.n_items if self._table.item_ids is None else 0
-
-    @property
     def n_entries(self) -> int:
         """Number of entries of all lists, including padding."""
         return len(self._table.items)
 
     @property
-    def kind(self) -> tuple[object, ...]:
-        """The properties that must be equal for `of_batches` to join batches."""
-        return (*self._table.kind, self._depth)
+    def table(self) -> ListTable:
+        """The table of all lists, before `depth` applies."""
+        return self._table
+
+    @property
+    def depth(self) -> int | None:
+        """The number of places of each list that count; None for all places."""
+        return self._depth
 
     @property
     def index(self) -> SourceIndex:
@@ -364,6 +358,11 @@ class Lists(Source):
             input_order=True,
             repeats_items=not self._table.generated,
         )
+
+    def check(self, request: Request) -> None:
+        """Raise the errors of matching the lists with a request."""
+        table, request = with_all_items(self._table, request)
+        align(table.index, request, catalogue_of(table, request).inside)
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each judged item of each user of test; see `Ranks`."""

@@ -39,10 +39,12 @@ from recometer.sources._rank_counts import best_first, spread
 from recometer.sources._top_lists import Best, Rule
 from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source, rounded
+from recometer.tasks import Ticker, run_tasks
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
 REPEATED = "rows of Pairs that repeat a pair are one item, or several by the rule duplicates"
 UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "joined")}
+ROWS_PER_TASK = 2**15  # sorting as many rows stays within the cache
 
 
 class Pairs(Source):
@@ -145,11 +147,16 @@ class Pairs(Source):
         `columns` maps parameters of the class to names of columns. `every_item` has the sorted,
         distinct ids of all users' items; None means the items in this frame.
         """
-        pairs = cls.__new__(cls)
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
         rows = from_frame(frame, **{**options, **columns})
         if every_item is not None:
             rows = with_items(rows, every_item)
+        return cls.of_rows(rows, threshold)
+
+    @classmethod
+    def of_rows(cls, rows: PairRows, threshold: float | None) -> Pairs:
+        """Return the pairs in some rows."""
+        pairs = cls.__new__(cls)
         pairs._fill(rows, threshold)
         return pairs
 
@@ -189,18 +196,16 @@ class Pairs(Source):
         array([0.66666667])
         """
         rows = from_arrays(relevance, scores, groups, sizes)
-        pairs = cls.__new__(cls)
         check_rows(rows)
-        pairs._fill(rows, threshold)
-        return pairs
+        return cls.of_rows(rows, threshold)
 
     def _fill(self, rows: PairRows, threshold: float | None) -> None:
-        self._rows = rows
+        self.rows = rows
         self._index_rows()
-        self._threshold = None if threshold is None else checked_threshold(rows, threshold)
+        self.threshold = None if threshold is None else checked_threshold(rows, threshold)
 
     def _index_rows(self) -> None:
-        rows = self._rows
+        rows = self.rows
         self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
         self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
         keys = rows.user * rows.n_items + rows.item
@@ -208,25 +213,18 @@ class Pairs(Source):
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
-        rows = self._rows
+        rows = self.rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
-        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}{self.truth_in_words}"
-
-    @property
-    def truth_in_words(self) -> str:
-        """The part of the description about the labels."""
         names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
-        stated = "" if self._threshold is None else f", relevant from {self._threshold:g}"
-        return f", {names[self._rows.kind]}{stated}"
-
-    @property
-    def names_users(self) -> bool:
-        """Whether the users have ids."""
-        return self._rows.user_ids is not None
+        stated = "" if self.threshold is None else f", relevant from {self.threshold:g}"
+        return (
+            f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}, {names[rows.kind]}"
+            f"{stated}"
+        )
 
     def of_users(self, which: Bool) -> Pairs:
         """Return only the rows of the given users, chosen by a mask, bool [n_users]."""
-        rows, chosen = self._rows, which[self._rows.user]
+        rows, chosen = self.rows, which[self.rows.user]
         return self._with(
             dataclasses.replace(
                 rows,
@@ -243,14 +241,14 @@ class Pairs(Source):
         """Return a copy of these pairs with other rows."""
         part = copy.copy(self)
         vars(part).pop("facts", None)
-        part._rows = rows
+        part.rows = rows
         part._index_rows()
         return part
 
     @cached_property
     def facts(self) -> Facts:
         """The rows and their ids, the label of each pair, and the threshold."""
-        rows, truth, threshold = self._rows, self._truth(), self._threshold
+        rows, truth, threshold = self.rows, self._truth(), self.threshold
         names = ("user", "item", "score", "truth", "user_ids", "item_ids")
         arrays = {name: getattr(rows, name) for name in names}
         return Facts(
@@ -263,7 +261,7 @@ class Pairs(Source):
 
     def _truth(self) -> Interactions | None:
         """Return the label of each pair: the sum over the rows that repeat the pair."""
-        rows = self._rows
+        rows = self.rows
         if rows.truth is None:
             return None
         first = self._first
@@ -284,7 +282,7 @@ class Pairs(Source):
     @property
     def n_repeated(self) -> int:
         """The number of rows that repeat a user-item pair."""
-        return len(self._rows.user) - len(self._first)
+        return len(self.rows.user) - len(self._first)
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each pair, or of each judged test item; see `Ranks`."""
@@ -295,7 +293,7 @@ class Pairs(Source):
 
         The remaining rows get the labels of their pairs, unless each row is a separate item.
         """
-        rows, rules = self._rows, request.protocol
+        rows, rules = self.rows, request.protocol
         if not self.n_repeated or rows.truth is None or rules.duplicates == "joined":
             return self
         how = rules.nan_scores, rules.repeated_test, rules.duplicates
@@ -304,11 +302,11 @@ class Pairs(Source):
         )
 
     def _found_once(self, request: Request) -> Pairs:
-        rows, first, rules, test = self._rows, self._first, request.protocol, request.test
+        rows, first, rules, test = self.rows, self._first, request.protocol, request.test
         if len(test) != len(first):  # test has other users than these pairs
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
-        if self._threshold is not None and rules.repeated_test == "once":
+        if self.threshold is not None and rules.repeated_test == "once":
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
         matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold for sums
         assert test.values is not None
@@ -320,7 +318,7 @@ class Pairs(Source):
         return self._with(dataclasses.replace(rows, truth=np.repeat(test.values, again)))
 
     def _warn_of_repeats(self, row: int) -> None:
-        rows = self._rows
+        rows = self.rows
         user = "0" if rows.user_ids is None else ids.show(rows.user_ids, int(rows.user[row]))
         assert rows.item_ids is not None
         warn(
@@ -334,23 +332,23 @@ class Pairs(Source):
 
     def ratings(self, request: Request) -> Ratings | None:
         """Return predicted and true ratings, or None if there are none."""
-        if self._rows.kind != "rating":
+        if self.rows.kind != "rating":
             return None
         ranks, rows = self._rank(request, every_row=True)
         threshold = self._threshold_under(request.protocol)
         of_users = None if threshold is None else np.full(ranks.n_users, threshold)
-        return Ratings(ranks, self._rows.score[rows], of_users, repeats=self.n_repeated > 0)
+        return Ratings(ranks, self.rows.score[rows], of_users, repeats=self.n_repeated > 0)
 
     def _threshold_under(self, protocol: Protocol) -> float | None:
         rule = protocol.relevant_from
-        if self._threshold is not None:
+        if self.threshold is not None:
             # Without a threshold, the rule of a convention does not concern ratings.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
                     f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
                     "relevant. Hint: leave one out."
                 )
-            return self._threshold
+            return self.threshold
         return float(rule) if isinstance(rule, int | float) else None
 
     def top(self, request: Request, k: int) -> TopLists:
@@ -397,7 +395,7 @@ class Pairs(Source):
 
         With `every_row`, -inf is a score like any other, as rating metrics require.
         """
-        table, own = self._rows, self.facts.truth
+        table, own = self.rows, self.facts.truth
         self._check(request, own is not None)
         # Rows that repeat a pair keep their own labels, which `with_truth` reads.
         own = None if own is None else matching.settled_repeats(own, "largest")
@@ -408,12 +406,12 @@ class Pairs(Source):
             entries = entries.without(np.isneginf(table.score[rows]))
         user = entries.user[entries.candidate]
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
-        places = Places.of(user, score, aligned.n_users, request.protocol)
+        places = Places.of(user, score, aligned.n_users, request)
         return aligned, rows, entries, places
 
     def _rank(self, request: Request, every_row: bool = False) -> tuple[Ranks, Int64]:
         """Return the ranks and, if these pairs have labels, the row of each judged item."""
-        table = self._rows
+        table = self.rows
         own = self.facts.truth
         aligned, rows, entries, places = self._place(request, every_row)
         n_candidates = places.n_candidates
@@ -468,7 +466,7 @@ class Pairs(Source):
 
     def _check(self, request: Request, own: bool) -> None:
         for name in ("train", "candidates", "exclude"):
-            if getattr(request, name) is not None and self._rows.item_ids is None:
+            if getattr(request, name) is not None and self.rows.item_ids is None:
                 raise InputError(
                     f"{argument_text(name)} names items, but these Pairs have none. Hint: pass "
                     f"{argument_text('item')} with their column."
@@ -476,7 +474,7 @@ class Pairs(Source):
         if not own and self.n_repeated:
             truth = python_or_command("relevance= or rating=", "--value")
             raise InputError(
-                f"{self.n_repeated:,} of the {len(self._rows.user):,} rows "
+                f"{self.n_repeated:,} of the {len(self.rows.user):,} rows "
                 "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
                 f"keep one of each, or add a column of the truth ({truth})."
             )
@@ -582,23 +580,31 @@ class Places:
     flags: UInt32
 
     @classmethod
-    def of(cls, user: Int64, score: Float64, n_users: int, protocol: Protocol) -> Places:
+    def of(cls, user: Int64, score: Float64, n_users: int, request: Request) -> Places:
         """Count the rows of the same user that are above each row, and tied with it."""
+        protocol, nan = request.protocol, np.isnan(score)
         n_candidates = np.bincount(user, minlength=n_users)
-        nan = np.isnan(score)
-        distinct, code = np.unique(score, return_inverse=True)
-        fall = len(distinct) - code  # highest score first; np.unique sorts NaN as the highest
-        if protocol.nan_scores != "first":
-            fall[nan] = len(distinct) + 1
-        key = user * (len(distinct) + 2) + fall
-        order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
-        new = begins(key[order])
-        first = np.flatnonzero(new)
-        group = np.cumsum(new) - 1
+        indptr = ragged.indptr_of(n_candidates)
         above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
-        above[order] = first[group] - ragged.indptr_of(n_candidates)[user[order]]
-        tied[order] = np.diff(first, append=len(user))[group] - 1
-        before[order] = np.arange(len(user)) - first[group]
+
+        def count(users: slice, ticker: Ticker) -> None:
+            ticker.advance()
+            begin, end = int(indptr[users.start]), int(indptr[users.stop])
+            distinct, code = np.unique(score[begin:end], return_inverse=True)
+            fall = len(distinct) - code  # highest score first; np.unique sorts NaN as the highest
+            if protocol.nan_scores != "first":
+                fall[nan[begin:end]] = len(distinct) + 1
+            key = user[begin:end] * (len(distinct) + 2) + fall
+            order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
+            new = begins(key[order])
+            first = np.flatnonzero(new)
+            group, rows = np.cumsum(new) - 1, begin + order
+            above[rows] = begin + first[group] - indptr[user[rows]]
+            tied[rows] = np.diff(first, append=end - begin)[group] - 1
+            before[rows] = np.arange(end - begin) - first[group]
+
+        blocks = ragged.blocks(indptr, ROWS_PER_TASK, n_users)
+        run_tasks(count, blocks, label="Ranking", brief=len(blocks) == 1, **request.pace)
         flags = np.zeros(len(n_candidates), np.uint32)
         if protocol.nan_scores == "undefined":
             flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
@@ -672,7 +678,7 @@ def from_frame(data: Any, **given: object) -> PairRows:
     items = None
     if "item" in chosen:
         items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
-    return _sorted(
+    return sorted_rows(
         ids.encode(columns[chosen["user"]], f"user ids (column {chosen['user']!r})"),
         items,
         _numbers(columns[chosen["score"]], f"scores (column {chosen['score']!r})"),
@@ -714,7 +720,7 @@ def from_arrays(
                 "rows of each."
             )
         raise InputError(f"Pairs.of takes arrays of one length, found {found}.{hint}")
-    return _sorted(users, None, score, truth, "relevance")
+    return sorted_rows(users, None, score, truth, "relevance")
 
 
 def _add_up(groups: object, n_rows: int) -> bool:
@@ -723,8 +729,8 @@ def _add_up(groups: object, n_rows: int) -> bool:
     return given.dtype.kind in "iu" and int(given.sum()) == n_rows
 
 
-def _sorted(
-    users: tuple[Int64, Ids] | None,
+def sorted_rows(
+    users: tuple[Int64, Ids | None] | None,
     items: tuple[Int64, Ids] | None,
     score: Float64,
     truth: Float64 | None,
