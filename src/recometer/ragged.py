@@ -5,7 +5,7 @@ The metadata of a field say whether it has an entry per row or per user:
     item: Int64 = field(metadata=PER_ROW)
     depth: Int64 = field(metadata=PER_USER)
 
-Records use the metadata to check shapes, to select users or rows, and to merge. A field that holds
+Records use the metadata to check shapes, and to select users or rows. A field that holds
 a record has the same users as the outer record. A field without metadata applies to all users.
 """
 
@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -27,8 +26,6 @@ PER_ROW: Final = {"per": "row"}
 PER_USER: Final = {"per": "user"}
 PER_ITEM: Final = {"per": "item"}
 OFFSETS: Final = {"per": "offset"}  # for the column that says where each user's rows begin
-COUNTS: Final = {"per": "count"}  # for a mapping of counts over all users; merging sums them
-KEPT: Final = {"per": "nothing"}  # for a cache, which is not merged
 
 # `sums_of` keeps this many bits of the largest value exact, unless that is below the limit.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
@@ -113,26 +110,6 @@ class Record:
                 indptr, rows = rows_of_table[id(table_indptr)]
                 changes[field.name] = indptr if per == "offset" else value[rows]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
-
-    @classmethod
-    def concat(cls: type[AnyRecord], parts: Sequence[AnyRecord]) -> AnyRecord:
-        """Concatenate the users of several records.
-
-        Raises
-        ------
-        InternalError
-            If there are no parts, or their fields for all users differ.
-        """
-        if not parts:
-            raise InternalError(f"{cls.__name__}.concat needs at least one part.")
-        if len(parts) == 1:
-            return parts[0]
-        changes: dict[str, Any] = {}
-        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
-            if field.init and field.metadata.get("per") != "nothing":
-                values = [getattr(part, field.name) for part in parts]
-                changes[field.name] = _merge(f"{cls.__name__}.{field.name}", field, values)
-        return cls(**changes)
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
         """Yield the fields that are not None, with their values."""
@@ -226,33 +203,6 @@ def _entries_of(column: Array, which: slice | Int64, absent: int) -> Array:
     entries: Array = column[which]
     entries[which < 0] = absent
     return entries
-
-
-def _merge(name: str, field: dataclasses.Field[Any], values: Sequence[Any]) -> Any:
-    """Merge the values of a field of several records."""
-    first, per = values[0], field.metadata.get("per")
-    present = [value is not None for value in values]
-    if not any(present):
-        return None
-    if not all(present):
-        raise InternalError(f"{name} is missing in some parts.")
-    if isinstance(first, Record):
-        return type(first).concat(values)
-    if per == "offset":
-        return indptr_of(np.concatenate([np.diff(value) for value in values]))
-    if per == "count":
-        return dict(sum(map(Counter, values), Counter()))
-    if per in ("row", "user"):
-        return np.concatenate(values)
-    if not all(_same(first, value) for value in values[1:]):
-        raise InternalError(f"{name} differs between the parts.")
-    return first
-
-
-def _same(left: Any, right: Any) -> bool:
-    if left is right or not hasattr(left, "shape"):
-        return left is right or bool(left == right)
-    return isinstance(left, np.ndarray) and np.array_equal(left, right)
 
 
 def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:

@@ -17,7 +17,7 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix, mixed_seed
 from recometer.errors import InternalError
-from recometer.ragged import COUNTS, OFFSETS, PER_ROW, PER_USER, Record, Table, per_user
+from recometer.ragged import OFFSETS, PER_ROW, PER_USER, Record, Table, per_user
 from recometer.remembered import cached_property
 
 
@@ -115,7 +115,7 @@ class Ranks(Table):
     n_excluded: Int64 = field(metadata=PER_USER)
     depth: Int64 = field(metadata=PER_USER)
     flags: UInt32 = field(metadata=PER_USER)
-    counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
+    counts: Mapping[str, int] = field(default_factory=dict)
     any_cutoff: bool = False
     n_rankable: Int64 | None = field(default=None, metadata=PER_USER)
     score: Float64 | None = field(default=None, metadata=PER_ROW)
@@ -180,7 +180,7 @@ class TopLists(Record):
     n_items: int
     known: Bool = field(metadata=PER_USER)
     cut_in_ties: Bool = field(metadata=PER_USER)
-    counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
+    counts: Mapping[str, int] = field(default_factory=dict)
     # If this is None, `__post_init__` derives it from `known`.
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None

@@ -16,7 +16,6 @@ from recometer.errors import InternalError
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import log2_of, ratio
 from recometer.ragged import (
-    KEPT,
     OFFSETS,
     PER_ITEM,
     PER_ROW,
@@ -117,7 +116,7 @@ class ListData(Record):
     features: Float64 | scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
     propensity: Float64 | None = field(default=None, metadata=PER_ITEM)
     in_catalogue: Bool | None = field(default=None, metadata=PER_ITEM)
-    kept: dict[Hashable, Any] = field(default_factory=dict, metadata=KEPT)
+    kept: dict[Hashable, Any] = field(default_factory=dict)
     kept_of_users: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
