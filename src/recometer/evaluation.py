@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from recometer.data.catalogue import Catalogue
 from recometer.errors import DataWarning, InputError, naming
@@ -419,8 +419,10 @@ def evaluate(
             **rules,
         )
 
-    evaluate_all = _evaluate_models if _are_models(source) else _evaluate_one
-    return evaluate_all(source, test, train, prepared)
+    # A dict from users to lists of items is no dict of models.
+    if isinstance(source, Mapping) and any(map(_is_output, source.values())):
+        return _evaluate_models(source, test, train, prepared)
+    return _evaluate_one(source, test, train, prepared)
 
 
 def evaluate_again(inputs: Mapping[str, Any], **changes: Any) -> Evaluation:
@@ -442,14 +444,6 @@ def _evaluate_one(source: object, test: object, train: object, prepared: Prepare
     if not isinstance(source, Source):
         check_evaluable(source, test)
     return Evaluation(**prepared(test, train).fields(source, begin))
-
-
-def _are_models(given: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether the argument is a dict from names to model outputs or functions.
-
-    A dict from users to lists of items does not count.
-    """
-    return isinstance(given, Mapping) and any(map(_is_output, given.values()))
 
 
 def _is_output(given: object) -> bool:

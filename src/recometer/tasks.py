@@ -53,10 +53,10 @@ def check_wanted() -> None:
 class Ticker:
     """A handle by which a running task reports progress; it raises an exception on cancellation.
 
-    `report` is called with the weight of the work done since the last call.
+    `report` is called with the weight of the work done since the last call, unless it is None.
     """
 
-    def __init__(self, report: Callable[[float], None], cancelled: threading.Event) -> None:
+    def __init__(self, report: Callable[[float], None] | None, cancelled: threading.Event) -> None:
         self.reported = 0.0
         self._report = report
         self._cancelled = cancelled
@@ -69,14 +69,11 @@ class Ticker:
         if self._cancelled.is_set():
             raise Cancelled
         self.reported += weight
-        self._report(weight)
+        if self._report is not None:
+            self._report(weight)
 
 
 _NEVER = threading.Event()
-
-
-def _unheard(weight: float) -> None:
-    """Ignore progress."""
 
 
 def run_tasks(
@@ -124,7 +121,7 @@ def run_tasks(
         return []
     alone = brief and len(tasks) == 1
     if alone and not progress:
-        return [function(tasks[0], Ticker(_unheard, _NEVER))]
+        return [function(tasks[0], Ticker(None, _NEVER))]
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)

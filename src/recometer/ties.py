@@ -265,7 +265,7 @@ def resolve(
     """
     indptr = ranks.indptr
     has, every_worth = worth_of(ranks, by, relevant_from)
-    ideal = _Ideal(ranks, by, every_worth)
+    ideal = _Ideal(ranks, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
     # Usually, all judged items have the property and are ranked, so nothing is copied.
     rows: Int64 | slice = slice(None)
@@ -289,7 +289,11 @@ def resolve(
         start, size, worth = place[order], count, worth[order]
         members = worth
 
-    ideal_indptr, ideal_gain = ideal.positive()
+    if by == "relevance":
+        ideal_indptr = indptr_of(ranks.n_relevant)
+        ideal_gain = _equal_to(_FEW_ONES, int(ideal_indptr[-1]))
+    else:
+        ideal_indptr, ideal_gain = ideal.positive()
     return Groups(
         indptr=indptr,
         start=start,
@@ -313,15 +317,11 @@ class _Ideal:
     """The worths of the judged items, best first; an item that a list repeats counts only once."""
 
     ranks: Ranks
-    by: Property
     worth: Float64
 
     def positive(self) -> tuple[Int64, Float64]:
         """Return row pointers and the worths above 0, best first."""
         ranks = self.ranks
-        if self.by == "relevance":
-            indptr = indptr_of(ranks.n_relevant)
-            return indptr, _equal_to(_FEW_ONES, int(indptr[-1]))
         once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
         return _best_first(once, ranks.user, ranks.n_users)
 

@@ -13,13 +13,24 @@ import operator
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Bool, Float32, Float64, Int32, Int64, UInt8, UInt32, all_of
+from recometer.arrays import (
+    Array,
+    Bool,
+    Float32,
+    Float64,
+    Int8,
+    Int32,
+    Int64,
+    UInt8,
+    UInt32,
+    all_of,
+)
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.data.interactions import Interactions
@@ -35,8 +46,8 @@ from recometer.evaluating.checks import (
     find_unknown,
     short_of_cutoff,
 )
-from recometer.evaluating.requirements import Requirements, requirements_of
-from recometer.evaluating.sides import N_BANDS, Counts, Sides, arrays_of
+from recometer.evaluating.requirements import Requirements
+from recometer.evaluating.sides import FIELDS, N_BANDS, Counts, Sides, arrays_of
 from recometer.measuring.compute import Measured, compute, compute_for_all
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.ranked import RankedUsers
@@ -54,7 +65,6 @@ from recometer.measuring.side_data import (
 from recometer.metrics import ListData, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
-from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.means import Averaging, means_with, together_of
 from recometer.results.profiles import FoundByPopularity
@@ -74,16 +84,12 @@ class Case:
     sides: Sides
     protocol: Protocol  # adapted to the source by `settled`
     brings_truth: bool  # whether the source contains the test data
-
-    @cached_property
-    def requirements(self) -> Requirements:
-        """The data that the metrics need under the rules."""
-        return requirements_of(self.sides.metrics, self.protocol)
+    requirements: Requirements  # of the metrics, under the rules
 
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""
-        sides, arguments = self.sides, self.sides.arguments
-        data = [None if self.brings_truth else sides.given, arguments.train]
+        arguments = self.sides.arguments
+        data = [None if self.brings_truth else self.sides.given, arguments.train]
         check_shifted(self.source, data, self.protocol, arguments.by_hand)
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -101,7 +107,11 @@ class Case:
     def kept(self) -> dict[str, Any] | None:
         """Return the arguments for repeating the evaluation, or None if they are too large."""
         sides, arguments = self.sides, self.sides.arguments
-        held = [sides.held_bytes, self.source.facts.n_bytes]
+        n_bytes = 0
+        for data in (sides.given, arguments.train):
+            for array in () if data is None else FIELDS(data):
+                n_bytes += 0 if array is None else array.nbytes
+        held = [n_bytes, self.source.facts.n_bytes]
         if isinstance(arguments.baseline, Source):
             held.append(arguments.baseline.facts.n_bytes)
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
@@ -500,12 +510,13 @@ def _facts(
 def fields_of(case: Case, begin: float) -> dict[str, Any]:
     """Evaluate a case, and return the fields of an `Evaluation`; `begin` is the start time."""
     read, sides, arguments = time.perf_counter(), case.sides, case.sides.arguments
+    train, known = arguments.train, sides.fingerprints
     case.check_ids()
-    records, known, train = find_records(case), sides.fingerprints, arguments.train
+    records = find_records(case)
     ranked = time.perf_counter()
     arrays = {"source": case.source.facts.arrays}
     arrays |= {} if known else arrays_of(arguments, sides)
-    counts, popular = list(sides.counts), []
+    counts, popular = list(sides.counts), {}
 
     def count(counting: _kernel.Counting) -> None:
         if train is None:
@@ -513,7 +524,7 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         if not counts:
             counts.append(Counts.of(sides.test, train, counting))
         if records.ranks is not None and case.requirements.of_rankings:
-            popular.append(_by_popularity(case, records.ranks, counts[0], counting))
+            popular.update(_by_popularity(case, records.ranks, counts[0].band, counting))
 
     with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
         part = measure(case, records)
@@ -523,9 +534,15 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     of_source = found.pop("source")
     known |= found
     check(case, part)
-    activity, popularity = counts[0].profiles if counts else (None, None)
     fields = {**vars(part), **part.users._asdict()}
     del fields["users"], fields["facts"]
+    if counts:
+        activity, total = counts[0].activity, counts[0].total
+        mean = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
+        fields |= {"activity": activity, "popularity": mean}
+    if popular:
+        ranges = tuple(map(tuple, counts[0].ranges.tolist()))
+        fields["by_popularity"] = FoundByPopularity(ranges=ranges, **popular)
     return {
         **fields,
         "user_ids": sides.test.user_ids,
@@ -545,18 +562,16 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         "inputs_kept": case.kept(),
         "negative_gains": sides.negative_gains,
         "binary_gains": sides.binary_gains,
-        "activity": activity,
-        "popularity": popularity,
-        "by_popularity": popular[0]() if popular else None,
     }
 
 
 def _by_popularity(
-    case: Case, ranks: Ranks, of_train: Counts, counting: _kernel.Counting
-) -> Callable[[], FoundByPopularity]:
+    case: Case, ranks: Ranks, band: Int8, counting: _kernel.Counting
+) -> dict[str, Any]:
     """Count each user's relevant items, and those within a cut-off, by popularity.
 
-    If counting runs in the background, call the returned function only when it has finished.
+    Return fields of `FoundByPopularity`. If counting runs in the background, the arrays are filled
+    in later.
     """
     test, arguments, ties = case.sides.test, case.sides.arguments, case.protocol.ties
     assert arguments.train is not None
@@ -576,17 +591,13 @@ def _by_popularity(
         tied=np.ascontiguousarray(tied),
         n_items=n_items,
         banded=banded,
-        band=of_train.band,
+        band=band,
         cutoff=cutoff,
         counts=relevant,
         within=found,
     )
 
-    def result() -> FoundByPopularity:
-        ranges = tuple(map(tuple, of_train.ranges.tolist()))
-        return FoundByPopularity(cutoff, ranges, relevant, found)
-
-    return result
+    return {"cutoff": cutoff, "relevant": relevant, "found": found}
 
 
 def measured(case: Case) -> Part:

@@ -514,8 +514,10 @@ def check_shifted(
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
     """Return a message if the ids of one side look like positions of the other's ids, or ""."""
-    named = [getattr(one, f"{kind}_ids", None) for one in data]
-    sides = [one for one in named if one is not None and len(one)]
+    sides: list[Array] = []
+    for one in data:
+        named = getattr(one, f"{kind}_ids", None)
+        sides += [] if named is None or not len(named) else [named]
     if not sides:
         return ""
     if any(side.dtype == object for side in sides):

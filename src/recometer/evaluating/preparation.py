@@ -160,9 +160,10 @@ class Preparation:
             own = truth_beside(source, given=not brings_truth)
             assert own is not None
             sides = Sides.of(arguments, own, brought=True)
-        if facts.listed is not None and requirements_of(sides.metrics, rules).listed_users:
+        needs = requirements_of(sides.metrics, rules)
+        if facts.listed is not None and needs.listed_users:
             sides = sides.with_users(facts.listed())
-        return Case(source, sides, rules, brings_truth)
+        return Case(source, sides, rules, brings_truth, needs)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
         """Return a `glimpse` of each array, by argument."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from recometer import ragged
 from recometer._kernel import Counting
-from recometer.arrays import Array, Float64, Int8, Int64
+from recometer.arrays import Array, Int8, Int64
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex, settled_repeats
+from recometer.data.matching import SourceIndex, is_threshold, settled_repeats
 from recometer.errors import argument_text, rule_text, warn
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
@@ -59,17 +59,6 @@ class Counts(NamedTuple):
             ranges=counts.ranges,
         )
         return counts
-
-    @property
-    def profiles(self) -> tuple[Int64, Float64]:
-        """The number of each user's training items, and the popularity of these items.
-
-        The popularity is the mean number of training users of these items; NaN for users without
-        training items.
-        """
-        activity, total = self.activity, self.total
-        popularity = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
-        return activity, popularity
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,17 +135,14 @@ class Sides:
             found["baseline"] = {"description": baseline.inputs["source"]["description"]}
         if isinstance(self.candidates, SampledCandidates | Interactions):
             found["candidates"]["warning"] = warning_of(self.candidates)
-        reading = self._reading()
-        if reading:
-            found["test"]["reading"] = reading
+        if self.test.value_range[1] > 1 and not is_threshold(arguments.protocol.relevant_from):
+            found["test"]["reading"] = self._reading()
         return found
 
     def _reading(self) -> str:
-        """Return a sentence on how test values above 1 were read, unless a rule decides it."""
-        (low, high), rules = self.test.value_range, self.arguments.protocol
-        if isinstance(rules.relevant_from, int | float) or high <= 1:
-            return ""
-        relevant = "above 0" if rules.relevant_from is None else "other than 0"
+        """Return a sentence on how test values above 1 were read."""
+        low, high = self.test.value_range
+        relevant = "above 0" if self.arguments.protocol.relevant_from is None else "other than 0"
         read = [(str(one), one.definition) for one in self.metrics]
         of_gain = [name for name, one in read if one.record == "ranks" and one.reads == "gain"]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
@@ -170,21 +156,16 @@ class Sides:
     def settled(self) -> dict[str, int]:
         """The numbers of test and training rows that a rule affected."""
         test, train = self.test, self.arguments.train
-        found = {"test_duplicates": test.duplicates}
+        found = {}
+        if test.duplicates:
+            found["test_duplicates"] = test.duplicates
         if test.values is not None and test.value_range[0] < 0:
             found["negative_values"] = int(np.count_nonzero(test.values < 0))
-        if train is not None:
-            found |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
-        return {name: count for name, count in found.items() if count}
-
-    @cached_property
-    def held_bytes(self) -> int:
-        """The memory that test and train take, in bytes."""
-        n_bytes = 0
-        for data in (self.given, self.arguments.train):
-            for array in _arrays(data).values():
-                n_bytes += 0 if array is None else array.nbytes
-        return n_bytes
+        if train is not None and train.duplicates:
+            found["train_duplicates"] = train.duplicates
+        if train is not None and number_of_zeros(train):
+            found["train_zeros"] = number_of_zeros(train)
+        return found
 
 
 def arrays_of(arguments: Arguments, sides: Sides | None) -> dict[str, Mapping[str, object]]:

@@ -130,12 +130,12 @@ class Job:
         )
         test = as_counted(truth, arguments.metrics, arguments.protocol, brought=brings_truth)
         listed = source.facts.listed
-        needs = requirements_of(arguments.metrics, arguments.protocol)
-        if listed and needs.listed_users:
+        if listed and requirements_of(arguments.metrics, arguments.protocol).listed_users:
             test = test.with_users(listed())
         candidate_set = candidates if isinstance(candidates, Candidates) else None
         prepared = Sides(arguments, truth, test, candidate_set, self.metrics)
-        return Case(source, prepared, self.settled, brings_truth)
+        needs = requirements_of(self.metrics, self.settled)
+        return Case(source, prepared, self.settled, brings_truth, needs)
 
     def _rows(self, case: Case, part: Part) -> Any:
         """Return a table with a row per user: values, reasons and facts."""
