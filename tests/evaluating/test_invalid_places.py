@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning
-from recometer.sources.truncated import Cut
 
 ITEMS = list("uvwxyz")
 CATALOGUE = list("wxyz")
@@ -123,13 +122,10 @@ def test_repeated_items_are_counted_among_equal_scores():
 
 
 @pytest.mark.parametrize("ties", ["expected", "random"])
-@pytest.mark.parametrize(
-    "cut", [lambda lists: rm.Lists(lists, depth=2), lambda lists: Cut(rm.Lists(lists), 2)]
-)
-def test_repeats_after_the_last_item_of_a_cut_list_are_ignored(cut, ties):
+def test_repeats_after_the_last_item_of_a_cut_list_are_ignored(ties):
     """The depth counts distinct items, and a list is cut after the last distinct item."""
     lists = {"ann": list("xxxyyxz"), "bob": ["x", "y", "x"], "cat": ["x"], "dan": ["x", "u", "z"]}
-    result = evaluate(cut(lists), {user: ["y"] for user in USERS}, ties=ties)
+    result = evaluate(rm.Lists(lists, depth=2), {user: ["y"] for user in USERS}, ties=ties)
     assert result["repeated_items@6"].tolist() == [2 / 4, 0, 0, 0]
     assert result["repeated_items@3"].tolist() == [2 / 3, 0, 0, 0]
     assert result["valid@3"].tolist() == [1 / 3, 2 / 3, 1 / 3, 1 / 3]

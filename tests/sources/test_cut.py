@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.sources.base import Request
-from recometer.sources.truncated import Cut
 
 METRICS = "precision@2 precision recall@2 recall hit@3 rr ap ap@3 ndcg ndcg@2 rprecision"
 ORDERED = ("item", "item_desc", "input")
@@ -60,68 +59,17 @@ def test_cut_lists_behave_like_short_lists(frame, judged, depth, ties) -> None:
     short = rm.Lists(shortened(frame, depth, ties))
     cut, short = (
         rm.evaluate(source, test, metrics=METRICS, ties=ties, shifted_ids="kept")
-        for source in (Cut(rm.Lists(frame), depth), short)
+        for source in (rm.Lists(frame, depth=depth), short)
     )
     for name in cut.values:
         np.testing.assert_array_equal(cut[name], short[name], err_msg=name)
-
-
-RULES = {
-    "ties": (*ORDERED, "item_desc_within", "expected", "optimistic", "pessimistic", "random"),
-    "duplicates": ("removed", "first", "counted", "joined"),
-    "seen": ("removed", "kept_in_lists", "kept"),
-    "nan_scores": ("undefined", "first", "last"),
-    "score_above": (None, 1.0),
-    "unranked": ("misses", "left_out"),
-    "unknown_items": ("misses", "left_out"),
-    "users": ("test", "all", "known", "listed", "positive"),
-    "no_relevant": ("undefined", 0.0),
-}
-
-
-@st.composite
-def repeating(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw lists with repeated items, equal scores and NaN."""
-    score = st.sampled_from([0.0, 1.0, 1.0, 2.0, np.nan])
-    entry = st.tuples(st.integers(0, 2), st.integers(0, 4), score)
-    rows = draw(st.lists(entry, min_size=1, max_size=12))
-    return pl.DataFrame(rows, ("user", "item", "score"), orient="row")
-
-
-@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
-@given(
-    frame=repeating(),
-    judged=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=1),
-    train=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=1),
-    depth=st.integers(1, 4),
-    rules=st.fixed_dictionaries({rule: st.sampled_from(values) for rule, values in RULES.items()}),
-)
-def test_cut_source_equals_lists_of_the_same_depth(frame, judged, train, depth, rules) -> None:
-    test, trained = (
-        rm.Interactions.of(pl.DataFrame(sorted(pairs), ("user", "item"), orient="row"))
-        for pairs in (judged, train)
-    )
-    outcomes = []
-    for source in (Cut(rm.Lists(frame), depth), rm.Lists(frame, depth=depth)):
-        try:
-            result = rm.evaluate(
-                source, test, train=trained, catalogue=range(6),
-                metrics="recall@2 ndcg@3 ap precision@1 coverage@2 epc@2", shifted_ids="kept",
-                **rules,
-            )  # fmt: skip
-        except rm.InputError as error:  # raised, for instance, if no user has finite scores
-            outcomes.append(str(error).partition("(")[0])
-            continue
-        outcomes.append([result.mean(), {name: result.skipped(name) for name in result.reasons}])
-        outcomes[-1].append({name: column.tolist() for name, column in result.values.items()})
-    np.testing.assert_equal(*outcomes)
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
 @pytest.mark.parametrize("ties", ["item", "item_desc", "input"])
 def test_repeated_item_counts_at_its_first_place(ties: str) -> None:
     tied = pl.DataFrame({"user": [0, 0], "item": [0, 0], "score": [1.0, 1.0]})
-    for source in (rm.Lists(tied), Cut(rm.Lists(tied), 1), rm.Lists(tied, depth=1)):
+    for source in (rm.Lists(tied), rm.Lists(tied, depth=1)):
         for duplicates in ("removed", "first", "counted"):
             result = rm.evaluate(
                 source, {0: [0]}, metrics="recall@1 ndcg@1", ties=ties, duplicates=duplicates
@@ -146,23 +94,15 @@ def test_every_repeat_is_weighted_by_the_popularity_of_its_item() -> None:
     assert with_repeats.mean() == {"ips_recall@2": 2.0}
 
 
-def test_factors_can_be_cut() -> None:
-    source = rm.Factors(np.eye(2, 5), np.arange(50.0).reshape(10, 5))
-    test = np.zeros((2, 10))
-    test[:, [3, 8]] = 1
-    result = rm.evaluate(Cut(source, 2), test, metrics="recall@1 recall@2 recall")
-    assert result.mean() == {"recall@1": 0.0, "recall@2": 0.5, "recall": 0.5}
-    assert result.inputs["source"]["description"].endswith("float64, cut at 2")
-
-
 def test_users_whose_list_is_cut_among_equal_scores_are_counted() -> None:
-    lists = rm.Lists({"ann": {"a": 2, "b": 1, "c": 1}, "bob": {"a": 2, "b": 1, "c": 0}})
+    scores = {"ann": {"a": 2, "b": 1, "c": 1}, "bob": {"a": 2, "b": 1, "c": 0}}
+    lists = rm.Lists(scores, depth=2)
     test = {"ann": ["b"], "bob": ["b"]}
-    result = rm.evaluate(Cut(lists, 2), test, metrics="recall")
+    result = rm.evaluate(lists, test, metrics="recall")
     assert result.counts["cut_in_ties"] == 1
     assert "users whose list is cut among equal scores (the lower ids stay): 1" in str(result)
     assert result["recall"].tolist() == [1.0, 1.0]
-    result = rm.evaluate(Cut(lists, 2), test, metrics="recall", ties="item_desc")
+    result = rm.evaluate(lists, test, metrics="recall", ties="item_desc")
     assert "cut_in_ties" not in result.counts
     assert result["recall"].tolist() == [0.0, 1.0]
 
@@ -172,20 +112,20 @@ def test_cut_items_rank_after_kept_items(ties: str) -> None:
     lists = {"ann": {"a": 1, "b": 1, "c": 1}, "bob": {"a": 3, "b": 2, "c": 2}}
     test = rm.Interactions.of({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]})
     request = Request(test, protocol=rm.Protocol(ties=ties))
-    ranks = Cut(rm.Lists(lists), 2).rank(request)
+    ranks = rm.Lists(lists, depth=2).rank(request)
     assert (ranks.above >= 0).tolist() == [True, True, False] * 2
     assert ranks.item.tolist() == ([1, 2, 0, 0, 2, 1] if ties == "item_desc" else [0, 1, 2] * 2)
 
 
 def test_train_items_take_no_place() -> None:
-    lists = rm.Lists({"ann": ["a", "b", "c"]})
-    result = rm.evaluate(Cut(lists, 1), {"ann": ["b"]}, train={"ann": ["a"]}, metrics="recall")
+    lists = rm.Lists({"ann": ["a", "b", "c"]}, depth=1)
+    result = rm.evaluate(lists, {"ann": ["b"]}, train={"ann": ["a"]}, metrics="recall")
     assert result["recall"].tolist() == [1.0]
 
 
 def test_depth_of_zero_is_refused() -> None:
     with pytest.raises(rm.InputError, match="depth=0 must be a whole number from 1 to"):
-        Cut(rm.Lists({"ann": ["a"]}), 0)
+        rm.Lists({"ann": ["a"]}).cut_at(0)
 
 
 def test_kept_items_share_places_if_the_cut_splits_a_tie():
@@ -204,10 +144,8 @@ def test_kept_items_share_places_if_the_cut_splits_a_tie():
     ],
 )
 def test_kept_items_with_equal_scores_are_tied(ties, depth, expected) -> None:
-    source = Cut(rm.Scores([[1.0, 1.0, 1.0]]), depth)
-    result = rm.evaluate(
-        source, np.array([[1, 0, 0]]), metrics="rr", ties=ties, constant_scores="ties"
-    )
+    lists = rm.Lists({"ann": {"a": 1, "b": 1, "c": 1}}, depth=depth)
+    result = rm.evaluate(lists, {"ann": ["a"]}, metrics="rr", ties=ties, constant_scores="ties")
     assert result["rr"][0] == pytest.approx(expected)
     in_ties = ties == "expected" and depth == 2
     assert result.counts == ({"cut_in_ties": 1} if in_ties else {})

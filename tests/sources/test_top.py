@@ -13,7 +13,6 @@ from recometer.errors import InputError
 from recometer.ranks import drawn_places
 from recometer.sources.base import Facts, Request, Source
 from recometer.sources.candidates import read_candidates, read_items
-from recometer.sources.truncated import Cut
 
 RULES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
 
@@ -69,7 +68,6 @@ class Case:
             "function": rm.Scores(lambda rows: self.scores[rows], **names),
             "lists": lists,
             "lists, cut": rm.Lists(frame, depth=3),
-            "cut": Cut(rm.Scores(self.scores, **names), 3),
         }
         if np.isfinite(self.scores).all():
             eye = np.eye(self.n_items, dtype=self.scores.dtype)
@@ -223,7 +221,7 @@ def test_constant_scores_are_flagged(seed, sets):
         ]
         expected.append(len(candidate_scores) > 1 and len(set(candidate_scores)) == 1)
     for name, source in case.sources().items():
-        if "lists" in name or "cut" in name:
+        if "lists" in name:
             continue  # lists do not know all candidates, so this flag can differ
         request = case.request("item", train=False, candidates=case.sets if sets else None)
         flags = source.top(request, 2).flags & rm.UserFlag.CONSTANT_SCORES

@@ -8,7 +8,6 @@ import pytest
 
 import recometer as rm
 from recometer.sources.base import Source
-from recometer.sources.truncated import Cut
 from recometer.testing import SOURCE_LAWS, SourceCase, check_source
 
 
@@ -68,11 +67,6 @@ def test_every_public_source_is_checked():
 
 def test_shared_ranking_obeys_the_laws():
     check_source(shared_ranking, by_scores=False)
-
-
-@pytest.mark.parametrize("make", [factors, matrix, lists, pairs])
-def test_truncated_sources_obey_the_laws(make):
-    check_source(lambda *arguments: Cut(make(*arguments), 2), by_scores=False)
 
 
 @pytest.mark.parametrize("scored", [True, False])

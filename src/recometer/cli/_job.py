@@ -18,7 +18,7 @@ from recometer.cli._models import FOLD, Model, baseline_of, fit_baseline, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.data.interactions import Interactions
 from recometer.data.pipes import StandardInput
-from recometer.errors import FileError, did_you_mean, warn
+from recometer.errors import FileError, InputError, did_you_mean, warn
 from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
 from recometer.evaluation import Evaluation, evaluate, load
 from recometer.metrics.names import Metrics
@@ -26,7 +26,7 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.sources.candidates import Negatives
-from recometer.sources.truncated import Cut
+from recometer.sources.lists import Lists
 from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
@@ -123,7 +123,14 @@ class Job:
                 assert self.train is not None
                 return fit_baseline(model.name, self.train, self.rules.seed, self.progress)
             source = self.inputs.source(model, self.test, self.rated)
-            return source if self.rules.depth is None else Cut(source, self.rules.depth)
+            if self.rules.depth is None:
+                return source
+            if not isinstance(source, Lists):
+                raise InputError(
+                    f"--depth cuts lists, but this model is read as {type(source).__name__}. Hint: "
+                    "leave it out; cut-offs are part of the names of metrics, as in ndcg@10."
+                )
+            return source.cut_at(self.rules.depth)
 
 
 def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:

@@ -16,7 +16,7 @@ from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.data.rows import MAX_NUMBER
-from recometer.errors import InputError, argument_text, brief, rule_text, warn
+from recometer.errors import InputError, argument_text, rule_text, warn
 from recometer.protocol import Protocol
 from recometer.ranks import KEPT_REPEAT, REMOVED_REPEAT, Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
@@ -49,7 +49,7 @@ def read_depth(depth: int | None) -> int | None:
     whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
     if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
         raise InputError(
-            f"depth={brief(depth)} must be a whole number from 1 to {MAX_NUMBER:,}, or None."
+            f"{argument_text('depth', depth)} must be a whole number from 1 to {MAX_NUMBER:,}."
         )
     return depth
 
@@ -308,6 +308,7 @@ class Lists(Source):
 
     def cut_at(self, depth: int) -> Lists:
         """Return the same lists, of which only the first `depth` places count."""
+        read_depth(depth)
         cut = copy.copy(self)
         cut._depth = depth if self._depth is None else min(depth, self._depth)
         return cut
@@ -380,7 +381,7 @@ class Lists(Source):
             work, catalogue = self._prepare(table, request, None)
         work.run_all(request)
         if self._depth is not None:
-            work.cut(self._depth, falling=request.protocol.ties == "item_desc")
+            work.cut(self._depth, request.protocol.ties)
         ranks = work.ranks(catalogue, request.threads, without_repeats)
         if table.scores is not None and table.given is None:
             ranks = dataclasses.replace(ranks, by_rank=True)
@@ -465,6 +466,7 @@ class ListWork:
         self.aligned = aligned
         self._read(table)
         self.dropped = 0  # number of entries that are not candidates
+        self.n_cut_in_ties = 0  # number of users with a test item in a tie that was cut
         ties = request.protocol.ties
         given = table.given is not None
         self.input_order = ties == "input" or (ties == "as_ranked" and given)
@@ -541,15 +543,19 @@ class ListWork:
             left=self.shelf.left[users],
         )
 
-    def cut(self, depth: int, falling: bool) -> None:
-        """Drop items beyond the first `depth` places; with `falling`, ties are by descending id."""
+    def cut(self, depth: int, ties: str) -> None:
+        """Drop items beyond the first `depth` places; count users with ties across the cut."""
         above, tied, before = self.judged.values()
         np.minimum(self.users["listed"], depth, out=self.users["listed"])
         if self.table.scores is None:
             above[above >= depth] = -1
             return
+        falling = ties == "item_desc"
         gone = (above >= 0) & (above + (tied - before if falling else before) >= depth)
         left = np.minimum(tied, depth - 1 - above)
+        if ties not in ("item", "item_desc", "input", "as_ranked"):
+            split = (left < tied) & (above >= 0) & ~gone
+            self.n_cut_in_ties = len(np.unique(ragged.users_of(self.aligned.ranked_indptr)[split]))
         if falling:
             before -= tied - left
         np.copyto(tied, left)
@@ -733,6 +739,7 @@ class ListWork:
             ),
             "list_items_uncatalogued": len(uncatalogued),
             "list_not_candidates": self.dropped,
+            "cut_in_ties": self.n_cut_in_ties,
         }
         if catalogue.inside is not None:
             strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
