@@ -20,10 +20,9 @@ from recometer.comparing.corrections import (
     adjusted,
     check_correction,
     on_tukey,
-    tukey_by,
 )
 from recometer.comparing.gates import GateReport, Undecided, check_gates
-from recometer.comparing.kinds import Options, Paired, resolve
+from recometer.comparing.kinds import Options, resolve
 from recometer.comparing.models import (
     Model,
     Users,
@@ -32,8 +31,14 @@ from recometer.comparing.models import (
     on_unpaired,
     read_models,
 )
-from recometer.comparing.rows import PairRow, Standing, difference_columns, user_columns
-from recometer.comparing.whole import Whole, resolve_whole
+from recometer.comparing.rows import (
+    PairRow,
+    Standing,
+    difference_columns,
+    rank_models,
+    user_columns,
+)
+from recometer.comparing.whole import resolve_whole
 from recometer.data.numbers import flag, seed_of
 from recometer.errors import (
     InputError,
@@ -52,11 +57,11 @@ from recometer.results.evaluation import EvaluationRecord, names_among
 from recometer.results.flat import FlatName
 from recometer.results.folds import FoldedRecord
 from recometer.results.groups import read_clusters
-from recometer.stats import SampleRatio
+from recometer.stats import SampleRatio, Tukey
 from recometer.stats.comparing import check_test
 from recometer.stats.ends import check_confidence
 from recometer.stats.tests import Test, documented
-from recometer.tasks import resolve_threads, run_tasks
+from recometer.tasks import resolve_threads
 from recometer.tracking import Tracked
 from recometer.version import __version__
 
@@ -328,7 +333,7 @@ def compare(
     baseline = check_baseline(baseline, read)
     users, first, allowed = Users.of(read, paired=paired), read[0].first, read_allow(allow)
     notes = check_alike(read, users, allowed, paired=paired)
-    counted = [model for model in read if not model.by_chance or model.name == baseline]
+    counted = [m.name for m in read if not m.by_chance or m.name == baseline]
     compared = _metrics(read, metrics)
     left_out: list[str] = []
     if chance:
@@ -352,12 +357,11 @@ def compare(
         paired=paired,
     )
     sizes = None if paired else _sample_ratio(users, options, ratio)
-    rows, standings = _compare_all(read, baseline, compared, users, options, correction)
+    rows, standings, tests = _compare_all(
+        read, baseline, compared, users, options, counted if correction == "tukey" else []
+    )
+    tests = {name: test for name, test in tests.items() if name in decisive}
     _check_users(rows)
-    tests = {
-        name: tukey_by(name, counted, users, options)
-        for name in (decisive if correction == "tukey" else [])
-    }
     decides = decisive if primary is not None else compared[:1]
     no_users: tuple[tuple[str, ...], bool] = ((), False)
     known_users, order_changes = (
@@ -523,11 +527,12 @@ def _compare_all(
     metrics: Sequence[str],
     users: Users,
     options: Options,
-    correction: Correction,
-) -> tuple[list[PairRow], list[Standing]]:
-    """Return the rows of the comparison and the standings of the leaderboard.
+    counted: Sequence[str],
+) -> tuple[list[PairRow], list[Standing], dict[str, Tukey]]:
+    """Return the rows of the comparison, the standings of the leaderboard, and Tukey's tests.
 
     Metrics are handled one at a time, so that only one metric's values are copied at once.
+    `counted` are the models of Tukey's tests; empty for other corrections.
     """
     names = [model.name for model in models]
     pairs = list(itertools.combinations(names, 2))
@@ -537,47 +542,27 @@ def _compare_all(
     whole = resolve_whole(together, models, users, options) if together else {}
     rows: list[PairRow] = []
     standings: list[Standing] = []
+    tests: dict[str, Tukey] = {}
     for metric in metrics:
-        each: Any = whole.get(metric)
-        if each is None:
-            each = resolve(metric, models, users, options, code=len(pairs) > 1)
-        of = {one.model.name: one for one in each if one.model.has(metric)}
-        own = run_tasks(
-            lambda pair, _: pair.row(),
-            [of[one].against(of[two]) for one, two in pairs if one in of and two in of],
-            threads=1 if metric in whole else options.threads,
-            progress=options.progress,
-            label="Comparing",
-            brief=True,
-        )
-        standings += _standings(each, own, correction)
+        of: Any = whole.get(metric)
+        if of is None:
+            of = resolve(metric, models, users, options, code=len(pairs) > 1)
+        has = {model.name for model in models if model.has(metric)}
+        own, board = of.compare([pair for pair in pairs if has.issuperset(pair)])
         rows += own
-    return rows, standings
-
-
-def _standings(
-    models: Sequence[Paired] | Sequence[Whole], rows: Sequence[PairRow], correction: Correction
-) -> list[Standing]:
-    """Rank the models on a metric, best first; see `Board.standings`.
-
-    All pairs are tested on the users with a value from all models. `rows` has the pairs compared so
-    far on this metric.
-    """
-    ranked: list[Paired | Whole] = [entry for entry in models if not entry.model.by_chance]
-    chance = [entry for entry in models if entry.model.by_chance]
-    first, adjusted = ranked[0], None
-    board = type(first).board(ranked, chance, rows)  # type: ignore[arg-type]
-    if correction == "tukey" and isinstance(first, Paired):
-        of = [entry.model for entry in ranked]
-        adjusted = tukey_by(first.metric, of, first.users, first.options).p_values
-        adjusted = np.maximum(board.p_values, adjusted)
-    return board.standings(
-        first.metric,
-        [entry.model.name for entry in (*ranked, *chance)],
-        higher_is_better=first.definition.higher_is_better,
-        confidence=first.options.confidence,
-        adjusted=adjusted,
-    )
+        tukey = None
+        if counted and metric not in whole:
+            tukey = of.tukey(of.ranked)
+            tests[metric] = tukey if counted == of.ranked else of.tukey(counted)
+        standings += rank_models(
+            metric,
+            names,
+            *board,
+            higher_is_better=of.definition.higher_is_better,
+            confidence=options.confidence,
+            tukey=tukey and tukey.p_values,
+        )
+    return rows, standings, tests
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:

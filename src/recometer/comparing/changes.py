@@ -126,42 +126,42 @@ class SegmentChanges(Printed):
 def changes(pair: UserPair, n: int) -> Changes:
     """Return the n users that a model harms most, and the n that it helps most."""
     check_whole("n", n, 1)
-    one, two = pair.one, pair.two
+    users, columns = pair.of.users, pair.columns
+    model, other = (each.name for each in pair.models)
     lowest, highest = stats.most_changed(pair.values, n)
     harmed, helped = (
         tuple(
             UserChange(
-                one.users.id(at),
-                float(one.column.values[at]),
-                float(two.column.values[at]),
+                users.id(at),
+                float(columns[0].values[at]),
+                float(columns[1].values[at]),
                 float(pair.values[at]),
             )
             for at in positions.tolist()
         )
         for positions in (lowest, highest)
     )
-    if not one.definition.higher_is_better:
+    if not pair.of.definition.higher_is_better:
         harmed, helped = helped, harmed
-    return Changes(one.metric, one.model.name, two.model.name, harmed, helped)
+    return Changes(pair.of.metric, model, other, harmed, helped)
 
 
 def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChanges:
     """Return the differences between two models in groups of users; see `Comparison.by`."""
-    one, two, users = pair.one, pair.two, pair.one.users
-    models = [two.model] if pair.options.paired else [two.model, one.model]
+    of, users, options = pair.of, pair.of.users, pair.options
+    model, other = pair.models
     if isinstance(groups, str) and groups in PROFILES:
-        codes, names = quantiles(groups, profile(groups, models, users), n_quantiles)
+        values = profile(groups, [other] if options.paired else [other, model], users)
+        codes, names = quantiles(groups, values, n_quantiles)
     else:
         codes, names = read_groups(groups, users.ids, users.n, None, None)
     rows = []
     for code, name in enumerate(names):
-        members = codes == code
-        difference = one.among(members).against(two.among(members)).difference()
+        difference = of.among(codes == code).pair(model.name, other.name).difference()
         rows.append(Segment(**vars(difference), group=name))
-    sign = 1 if one.definition.higher_is_better else -1
+    sign = 1 if of.definition.higher_is_better else -1
     rows.sort(key=lambda row: (np.isnan(row.difference), sign * row.difference))
-    names_of_models = one.model.name, two.model.name
-    return SegmentChanges(one.metric, *names_of_models, tuple(rows), pair.options.confidence)
+    return SegmentChanges(of.metric, model.name, other.name, tuple(rows), options.confidence)
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:

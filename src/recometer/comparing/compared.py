@@ -222,7 +222,7 @@ class Compared(Printed):
             model, other = pairs[0]
         pair = self._pair(name, model, other)
         planned = pair.power(difference, wanted, alpha)
-        both = {pair.one.model.name, pair.two.model.name}
+        both = {each.name for each in pair.models}
         row = next(
             (row for row in self.rows if row.metric == name and {row.model, row.other} == both),
             None,
@@ -256,8 +256,8 @@ class Compared(Printed):
         for each in models:
             if not each.has(metric):
                 raise InputError(f"{metric} has no value for a random order, {each.name!r}.")
-        one, two = resolve(metric, models, self.users, self.options)
-        return one.against(two)
+        on_metric = resolve(metric, models, self.users, self.options)
+        return on_metric.pair(*(each.name for each in models))
 
     def _other(self, model: str, other: str | None) -> str:
         self.model(model)

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.comparing.kinds import Options
-from recometer.comparing.models import Model, Users
+from recometer.comparing.models import Model
 from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.stats import Tukey, several
@@ -60,31 +60,20 @@ def check_correction(
         )
 
 
-def tukey_by(metric: str, models: Sequence[Model], users: Users, options: Options) -> Tukey:
-    """Return the result of Tukey's test of all models, on the users with a value from each."""
-    return stats.tukey(
-        np.column_stack([users.values(model, metric) for model in models]),
-        alpha=options.alpha,
-        seed=options.seed,
-        clusters=options.clusters,
-    )
-
-
 def adjusted(
     rows: Sequence[PairRow],
     primary: Sequence[str],
     correction: Correction,
     options: Options,
     tests: Mapping[str, Tukey],
-    models: Sequence[Model],
+    counted: Sequence[str],
 ) -> list[PairRow]:
     """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
 
-    Only comparisons among `models` count. If the correction is Tukey's, `tests` has the result of
-    Tukey's test for each primary metric.
+    Only comparisons of the models `counted` count. If the correction is Tukey's, `tests` has the
+    result of Tukey's test for each primary metric.
     """
-    names = {model.name for model in models}
-    own = np.array([row.metric in primary and {row.model, row.other} <= names for row in rows])
+    own = np.array([row.metric in primary and {row.model, row.other} <= {*counted} for row in rows])
     p_values = np.array([row.p_value for row in rows])
     smallest = np.array([row.test.smallest_p for row in rows])
     p_values[~own] = np.nan
@@ -92,7 +81,7 @@ def adjusted(
     n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
     if correction == "tukey":
         # Each metric has a test of its own, and the adjusted p is at least the p of the pair.
-        p_values = np.maximum(p_values, _by_tukey(rows, tests, models))
+        p_values = np.maximum(p_values, _by_tukey(rows, tests, counted))
         p_values, least = (np.minimum(one * len(primary), 1.0) for one in (p_values, smallest))
     else:
         p_values, least = (stats.adjust(one, correction) for one in (p_values, smallest))
@@ -125,9 +114,8 @@ def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
 
 
 def _by_tukey(
-    rows: Sequence[PairRow], tests: Mapping[str, Tukey], models: Sequence[Model]
+    rows: Sequence[PairRow], tests: Mapping[str, Tukey], names: Sequence[str]
 ) -> np.ndarray:
-    names = [model.name for model in models]
     return np.array(
         [
             tests[row.metric].p_values[names.index(row.model), names.index(row.other)]

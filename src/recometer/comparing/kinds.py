@@ -1,30 +1,31 @@
-"""Models on a single metric, and pairs of such models, which compute all parts of a comparison.
+"""The models on a single metric, and pairs of them, which compute all parts of a comparison.
 
-If a metric has a value for each user, a model is a `Paired`, and a pair of models is a `UserPair`,
-`SeedPair` or `FoldPair`. If it has one value for all users, a model is a
-`recometer.comparing.whole.Whole`.
+If a metric has a value for each user, the models are a `Paired`, and a pair of models is a
+`UserPair`, `SeedPair`, `FoldPair` or `GroupPair`. If it has one value for all users, the models are
+a `recometer.comparing.whole.Whole`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from recometer import stats
 from recometer.arrays import Array, Bool, Float64
 from recometer.comparing.models import Model, Users
-from recometer.comparing.rows import PairRow, Standing
+from recometer.comparing.rows import PairRow
 from recometer.errors import InputError, argument_text, rule_text
 from recometer.metrics.registry import MetricDefinition, rules_of
 from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
-from recometer.stats import Difference, Equivalence, Interval, Power
+from recometer.stats import Difference, Equivalence, Interval, Power, Tukey
 from recometer.stats.comparing import (
     FEW_DIFFER,
     Pairs,
@@ -39,6 +40,9 @@ from recometer.stats.two_groups import equivalence_of_groups, power_of_groups
 from recometer.tasks import Ticker, run_tasks
 
 Bounds = tuple[float, float]
+Board = tuple[Sequence[float], Sequence[float], Sequence[Interval], Sequence[int]]
+"""Means, p of the pairs, intervals and numbers of users, as `recometer.comparing.rows.rank_models`
+takes them."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,218 +76,162 @@ class Options:
         return self.margin.get(metric) if isinstance(self.margin, Mapping) else self.margin
 
 
-class Board(NamedTuple):
-    """The numbers behind the leaderboard of a metric, over the users with a value from all models.
-
-    `means` and `n` (the number of these users, for each model) include random orders, after the
-    ranked models. `intervals` and `p_values` do not. The p-values are unadjusted, with the shape
-    [n_ranked, n_ranked] and 1 on the diagonal.
-    """
-
-    means: Float64
-    p_values: Float64
-    intervals: Sequence[Interval]
-    n: Sequence[int]
-
-    def standings(
-        self,
-        metric: str,
-        names: Sequence[str],
-        *,
-        higher_is_better: bool,
-        confidence: float,
-        adjusted: Float64 | None = None,
-    ) -> list[Standing]:
-        """Rank the models with these names on a metric, best first.
-
-        Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`).
-        Unless they are passed as `adjusted`, they are adjusted by Holm's method. A random order has
-        a mean but no rank, because other models do not compete with it.
-        """
-        n_ranked, higher = len(self.p_values), higher_is_better
-        if adjusted is None:
-            # Each pair counts once, so only the p-values above the diagonal are adjusted.
-            adjusted = np.where(np.tri(n_ranked, dtype=bool), np.nan, self.p_values)
-            adjusted = stats.adjust(adjusted, "holm")
-            adjusted = np.fmax(adjusted, adjusted.T)
-        means, alpha = self.means[:n_ranked], 1 - confidence
-        ranking = stats.rank_intervals(means, adjusted, alpha=alpha, higher_is_better=higher)
-        lead = (np.fmax if higher else np.fmin).reduce(means)  # NaN only if all means are NaN
-        unknown = Interval.unknown(confidence, self.n[0], "A random order is not ranked.")
-        found = []
-        for at, name in enumerate(names):
-            counts, mean = at < n_ranked, float(self.means[at])
-            found.append(
-                Standing(
-                    metric=metric,
-                    model=name,
-                    mean=mean,
-                    interval=self.intervals[at] if counts else unknown,
-                    n=self.n[at],
-                    leads=counts and mean == lead,
-                    best=counts and bool(ranking.best[at]) and not np.isnan(mean),
-                    rank_low=int(ranking.low[at]) if counts else 0,
-                    rank_high=int(ranking.high[at]) if counts else 0,
-                )
-            )
-        sign = -1 if higher else 1
-        return sorted(found, key=lambda one: np.inf if np.isnan(one.mean) else sign * one.mean)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class Resolved:
-    """A model on a metric, with the users and options of the comparison."""
+class OnMetric:
+    """The models of a comparison on a metric, keyed by name; random orders come last."""
 
-    model: Model
     metric: str
+    models: Mapping[str, Model]
     users: Users
     options: Options
 
     @property
     def definition(self) -> MetricDefinition:
         """Return the definition of the metric."""
-        return self.model.first.known_metric(self.metric).definition
+        return next(iter(self.models.values())).first.known_metric(self.metric).definition
 
-
-def p_of_pairs(models: Sequence[Any], rows: Sequence[PairRow], enough: float = 0.0) -> Float64:
-    """Return the p of each pair, from `rows` or else from a new test: float64 [n_models, n_models].
-
-    See `UserPair.p` for `enough`.
-    """
-    tested = {frozenset((row.model, row.other)): row.p_value for row in rows}
-    p_values = np.ones((len(models), len(models)))
-    for at, other in itertools.combinations(range(len(models)), 2):
-        first, second = models[at], models[other]
-        p = tested.get(frozenset((first.model.name, second.model.name)))
-        if p is None:
-            p = first.against(second).p(enough)
-        p_values[at, other] = p_values[other, at] = p
-    return p_values
+    @property
+    def ranked(self) -> list[str]:
+        """Return the names of the models, without random orders."""
+        return [name for name, model in self.models.items() if not model.by_chance]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Paired(Resolved):
-    """A model on a metric with a value for each user, which is the user's mean over runs.
+class Paired(OnMetric):
+    """The models on a metric with a value for each user, which is the user's mean over runs.
 
     Attributes
     ----------
+    columns
+        The users' values, keyed by model.
     bounds, remark
         The lowest and the highest value that a user can have with any of the models. If they are
         unknown, `remark` may say why.
-    weights : float64 [n_users] or None
-        The users' weights in the mean; None if all are equal, or if users are paired.
+    weights
+        The users' weights in the mean (float64 [n_users]), keyed by model. Models whose weights are
+        equal have none, and so have all models if users are paired.
     """
 
-    column: Column
-    bounds: Bounds = (-np.inf, np.inf)
-    remark: str = ""
-    weights: Float64 | None = None
-
-    @property
-    def table(self) -> Float64:
-        """Return the users' values in each run: float64 [n_users, n_runs]."""
-        return np.column_stack(self.users.runs(self.model, self.metric))
+    columns: Mapping[str, Column]
+    bounds: Bounds
+    remark: str
+    weights: Mapping[str, Float64]
 
     def among(self, chosen: Bool) -> Paired:
-        """Return the model on the metric for only the given users."""
-        clusters, column = self.options.clusters, Column.of(self.column.values[chosen])
-        weights = None if self.weights is None else self.weights[chosen]
-        if clusters is not None:
-            clusters = clusters[chosen]
-        return dataclasses.replace(
-            self,
-            column=column,
-            weights=weights,
-            options=dataclasses.replace(self.options, clusters=clusters),
-        )
+        """Return the models on the metric for only the chosen users; the others have no value."""
+        columns = {
+            name: Column.of(np.where(chosen, column.values, np.nan))
+            for name, column in self.columns.items()
+        }
+        return dataclasses.replace(self, columns=columns)
 
-    @cached_property
-    def units(self) -> Grouped:
-        """Return the weighted values of users, or their sums over clusters."""
-        return in_units(self.column, self.weights, self.options.clusters)
+    def units(self, name: str) -> Grouped:
+        """Return a model's weighted values of users, or their sums over clusters."""
+        return in_units(self.columns[name], self.weights.get(name), self.options.clusters)
 
-    def mean(self) -> float:
-        """Return the mean of the values; if users are paired, no value may be NaN."""
+    def mean(self, name: str) -> float:
+        """Return a model's mean."""
         if not self.options.paired:
-            return self.units.estimate
-        values = self.column.values
+            return self.units(name).estimate
+        column = self.columns[name]
+        values = column.values if column.complete else column.values[~np.isnan(column.values)]
         return float(values.sum() / len(values)) if len(values) else np.nan
 
-    def mean_interval(self) -> Interval:
-        """Return the interval of the mean."""
-        options = self.options
+    def mean_interval(self, name: str) -> Interval:
+        """Return the interval of a model's mean."""
         return stats.interval(
-            self.column,
+            self.columns[name],
             bounds=self.bounds,
-            confidence=options.confidence,
-            weights=self.weights,
-            clusters=options.clusters,
+            confidence=self.options.confidence,
+            weights=self.weights.get(name),
+            clusters=self.options.clusters,
         )
 
-    def against(self, other: Paired) -> UserPair:
-        """Return the pair of this model and another model."""
+    def pair(self, model: str, other: str) -> UserPair:
+        """Return a pair of models."""
+        models = self.models[model], self.models[other]
+        kind = UserPair
         if not self.options.paired:
-            return GroupPair(self, other)
-        models = self.model, other.model
-        if max(model.n_seeds for model in models) > 1:
-            return SeedPair(self, other)
-        folded = all(isinstance(model.first, FoldedRecord) for model in models)
-        return (FoldPair if folded else UserPair)(self, other)
+            kind = GroupPair
+        elif max(each.n_seeds for each in models) > 1:
+            kind = SeedPair
+        elif all(isinstance(each.first, FoldedRecord) for each in models):
+            kind = FoldPair
+        return kind(self, models, (self.columns[model], self.columns[other]))
 
-    @staticmethod
-    def board(ranked: Sequence[Paired], chance: Sequence[Paired], rows: Sequence[PairRow]) -> Board:
-        """Return means, intervals and p, over the users with a value from all ranked models.
+    def tukey(self, names: Sequence[str]) -> Tukey:
+        """Return the result of Tukey's test of models, on the users with a value from each."""
+        return stats.tukey(
+            np.column_stack([self.columns[name].values for name in names]),
+            alpha=self.options.alpha,
+            seed=self.options.seed,
+            clusters=self.options.clusters,
+        )
 
-        If users are not paired, each mean is over the users of its own model. `rows` has the pairs
-        compared so far; a pair is not tested again if it was compared on the same users.
+    def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
+        """Compare pairs of models, and all models on the users with a value from all of them.
+
+        If users are not paired, each mean is over the users of its own model.
         """
-        options, common = ranked[0].options, None
-        if options.paired and not all(one.column.complete for one in ranked):
-            common = ~np.logical_or.reduce([np.isnan(one.column.values) for one in ranked])
-        chosen, others = (
-            [one if common is None else one.among(common) for one in models]
-            for models in (ranked, chance)
+        options, ranked, everyone = self.options, self.ranked, self
+        if options.paired and not all(self.columns[name].complete for name in ranked):
+            unknown = [np.isnan(self.columns[name].values) for name in ranked]
+            everyone = self.among(~np.logical_or.reduce(unknown))
+        jobs: list[Callable[[], Any]] = [self.pair(*pair).row for pair in pairs]
+        jobs += [functools.partial(everyone.mean_interval, name) for name in ranked]
+        results = run_tasks(
+            lambda job, _: job(),
+            jobs,
+            threads=options.threads,
+            progress=options.progress,
+            label="Comparing",
         )
-        n = [one.column.n for one in chosen]
+        rows, intervals = results[: len(pairs)], results[len(pairs) :]
+        n = [everyone.columns[name].n for name in ranked]
+        # A pair is not tested again if it was compared on the same users.
+        tested = {
+            frozenset((row.model, row.other)): row.p_value
+            for row in rows
+            if row.n == n[0] or not options.paired
+        }
         enough = options.alpha / max(1, math.comb(len(ranked), 2))
-        tested = [row for row in rows if row.n == n[0] or not options.paired]
-        p_values = p_of_pairs(chosen, tested, enough)
-        intervals = run_tasks(
-            lambda one, _: one.mean_interval(), chosen, threads=options.threads, progress=False
-        )
-        means = np.array([one.mean() for one in (*chosen, *others)])
-        return Board(means, p_values, intervals, n + n[:1] * len(chance))
+        p_values = [
+            tested[frozenset(pair)] if frozenset(pair) in tested else everyone.pair(*pair).p(enough)
+            for pair in itertools.combinations(ranked, 2)
+        ]
+        means = [everyone.mean(name) for name in self.models]
+        return rows, (means, p_values, intervals, n + n[:1] * (len(means) - len(n)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserPair:
     """Two models on a metric with a value for each user; differences are first minus second."""
 
-    one: Paired
-    two: Paired
+    of: Paired
+    models: tuple[Model, Model]
+    columns: tuple[Column, Column]
     averages: ClassVar[set[str]] = {"users", "usual"}  # supported values of the rule `average`
     on_power: ClassVar[str] = ""
+    in_steps: ClassVar[bool] = True  # whether p of the randomisation test may change in steps
 
     @property
     def options(self) -> Options:
         """Return how the models are compared."""
-        return self.one.options
+        return self.of.options
 
     @cached_property
     def values(self) -> Float64:
         """Return the differences of the users, with NaN for users without both values."""
-        return self.one.column.values - self.two.column.values
+        return self.columns[0].values - self.columns[1].values
 
     def difference(self) -> Difference:
         """Return the difference of the means over users, with its interval, p and effects."""
-        options = self.options
         return stats.compare(
-            self.one.column,
-            self.two.column,
-            bounds=self.one.bounds,
-            test=options.test,
-            confidence=options.confidence,
-            clusters=options.clusters,
+            *self.columns,
+            bounds=self.of.bounds,
+            test=self.options.test,
+            confidence=self.options.confidence,
+            clusters=self.options.clusters,
         )
 
     def p(self, enough: float) -> float:
@@ -291,24 +239,23 @@ class UserPair:
 
         Holm's method rejects such a small p first, whatever the other p-values are.
         """
-        options, bounds = self.options, self.one.bounds
+        options, bounds = self.options, self.of.bounds
         if options.clusters is None and options.test == "randomisation":
             at_most = _bound_of_p(self.values, bounds[1] - bounds[0])
             if at_most <= enough:
                 return at_most
-        pairs = Pairs.of(self.one.column, self.two.column, options.clusters)
+        pairs = Pairs.of(*self.columns, options.clusters)
         return decisive_test(pairs, bounds, options.test).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
         """Return the result of the two one-sided tests."""
-        options = self.options
         return stats.equivalence(
             self.values,
             margin,
-            alpha=options.alpha,
-            test=TESTS[options.test].interval,
-            bounds=self.one.bounds,
-            clusters=options.clusters,
+            alpha=self.options.alpha,
+            test=TESTS[self.options.test].interval,
+            bounds=self.of.bounds,
+            clusters=self.options.clusters,
         )
 
     def over_runs(self, row: PairRow) -> PairRow:
@@ -325,40 +272,38 @@ class UserPair:
 
     def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
         """Return the power, without notes on the kind of pair."""
-        seeds = isinstance(self, SeedPair)
         return stats.power(
-            Pairs.of(self.one.column, self.two.column, self.options.clusters).units,
+            Pairs.of(*self.columns, self.options.clusters).units,
             difference,
             wanted=wanted,
             alpha=alpha,
-            unit=None if self.options.test == "randomisation" and not seeds else 0.0,
+            unit=None if self.options.test == "randomisation" and self.in_steps else 0.0,
         )
 
     def row(self) -> PairRow:
         """Return the row of the comparison."""
-        one, two = self.one, self.two
-        difference, higher = self.difference(), one.definition.higher_is_better
+        difference, metric = self.difference(), self.of.metric
+        higher, (low, high) = self.of.definition.higher_is_better, self.of.bounds
         if not higher:
             difference = difference.for_lower_values()
         row = PairRow(
             **vars(difference),
-            metric=one.metric,
-            model=one.model.name,
-            other=two.model.name,
+            metric=metric,
+            model=self.models[0].name,
+            other=self.models[1].name,
             higher_is_better=higher,
-            largest_difference=float(one.bounds[1] - one.bounds[0]),
+            largest_difference=float(high - low),
         )
-        row = self.over_runs(row)
-        margin = self.options.margin_of(one.metric)
+        row, margin = self.over_runs(row), self.options.margin_of(metric)
         if margin is not None:
             row = dataclasses.replace(row, equivalence=self.equivalence(margin))
         return dataclasses.replace(row, notes=self._notes(row))
 
     def _notes(self, row: PairRow) -> tuple[str, ...]:
-        notes = [self.one.remark, row.interval.note, row.test.note, row.relative_interval.note]
+        notes = [self.of.remark, row.interval.note, row.test.note, row.relative_interval.note]
         averages = {
-            rules_of(each.model.first.known_metric(each.metric), each.model.first.protocol).average
-            for each in (self.one, self.two)
+            rules_of(model.first.known_metric(row.metric), model.first.protocol).average
+            for model in self.models
         }
         if unequal := averages - self.averages:
             notes.append(
@@ -374,20 +319,25 @@ class SeedPair(UserPair):
     """Two models, at least one of them with several seeds; users and seeds are both samples."""
 
     on_power = "The variance between seeds is left out: more users do not change it."
+    in_steps = False
+
+    @property
+    def tables(self) -> list[Float64]:
+        """Return the users' values in each run of both models: float64 [n_users, n_runs]."""
+        return [np.column_stack(self.of.users.runs(model, self.of.metric)) for model in self.models]
 
     def p(self, enough: float) -> float:
         """Return p over users and seeds."""
-        confidence = self.options.confidence
-        return stats.over_runs(self.one.table, self.two.table, confidence=confidence).p_value
+        return stats.over_runs(*self.tables, confidence=self.options.confidence).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
         """Return the result of the two one-sided tests over users and seeds."""
-        tables = self.one.table, self.two.table
-        return equivalence_over_runs(*tables, margin, alpha=self.options.alpha)
+        first, second = self.tables
+        return equivalence_over_runs(first, second, margin, alpha=self.options.alpha)
 
     def over_runs(self, row: PairRow) -> PairRow:
         """Return the row with p and intervals over users and seeds."""
-        moments = run_moments(self.one.table, self.two.table)
+        moments = run_moments(*self.tables)
         runs = over_runs_of(moments, confidence=self.options.confidence)
         known = bool(np.isfinite(runs.p_value))
         test = dataclasses.replace(
@@ -400,7 +350,7 @@ class SeedPair(UserPair):
         )
         relative = row.relative_interval
         if np.isfinite(row.relative):
-            ratios = group(self.one.column.values, self.two.column.values)
+            ratios = group(*(column.values for column in self.columns))
             relative = relative_over_runs(ratios, moments, runs.interval)
         return dataclasses.replace(
             row, interval=runs.interval, relative_interval=relative, test=test, unit=0.0, runs=runs
@@ -413,13 +363,18 @@ class GroupPair(UserPair):
     averages: ClassVar[set[str]] = {"users", "usual", "relevant", "pooled"}
     on_power = "Numbers are those of both groups together, in their present ratio."
 
+    @cached_property
+    def units(self) -> list[Grouped]:
+        """Return the weighted values of both groups; see `Paired.units`."""
+        return [self.of.units(model.name) for model in self.models]
+
     def difference(self) -> Difference:
         """Return the difference of the means by Welch's test."""
-        units = self.one.units, self.two.units
+        first, second = self.units
         difference = stats.compare_groups(
-            *units, bounds=self.one.bounds, confidence=self.options.confidence
+            first, second, bounds=self.of.bounds, confidence=self.options.confidence
         )
-        return dataclasses.replace(difference, n=self.one.column.n + self.two.column.n)
+        return dataclasses.replace(difference, n=sum(column.n for column in self.columns))
 
     def p(self, enough: float) -> float:
         """Return p of Welch's test."""
@@ -427,11 +382,13 @@ class GroupPair(UserPair):
 
     def equivalence(self, margin: float) -> Equivalence:
         """Return the two one-sided tests by Welch's statistic."""
-        return equivalence_of_groups(self.one.units, self.two.units, margin, self.options.alpha)
+        first, second = self.units
+        return equivalence_of_groups(first, second, margin, self.options.alpha)
 
     def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
         """Return the power of both groups together."""
-        return power_of_groups(self.one.units, self.two.units, difference, wanted, alpha)
+        first, second = self.units
+        return power_of_groups(first, second, difference, wanted, alpha)
 
 
 class FoldPair(UserPair):
@@ -439,18 +396,18 @@ class FoldPair(UserPair):
 
     def over_runs(self, row: PairRow) -> PairRow:
         """Return the row with the variance between folds, if the models have equally many folds."""
-        folds = [each.model.first.folds for each in (self.one, self.two)]  # type: ignore[attr-defined]
+        folds = [model.first.folds for model in self.models]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
         differences = []
-        for first, second in zip(*folds, strict=True):
+        for evaluations in zip(*folds, strict=True):
             models = [
-                Model(self.one.model.name, (first,)),
-                Model(self.two.model.name, (second,)),
+                dataclasses.replace(model, runs=(fold,))
+                for model, fold in zip(self.models, evaluations, strict=True)
             ]
             users = Users.of(models)
-            first_values, second_values = (users.values(each, row.metric) for each in models)
-            differences.append(first_values - second_values)
+            first, second = (users.values(model, row.metric) for model in models)
+            differences.append(first - second)
         if any(np.count_nonzero(~np.isnan(column)) < 2 for column in differences):
             return row
         runs = stats.over_folds(differences, confidence=self.options.confidence)
@@ -459,30 +416,31 @@ class FoldPair(UserPair):
 
 def resolve(
     metric: str, models: Sequence[Model], users: Users, options: Options, *, code: bool = False
-) -> list[Paired]:
+) -> Paired:
     """Return the models on a metric with a value for each user.
 
     `code` encodes the columns by their levels, which saves time if a column is compared several
     times.
     """
 
-    def read(model: Model, ticker: Ticker) -> Paired:
+    def read(model: Model, ticker: Ticker) -> Column:
         column = Column.of(users.values(model, metric))
-        if options.paired:
-            return Paired(model, metric, users, options, column.coded() if code else column)
-        (weights,) = users.runs(model, metric, EvaluationRecord.counted_weights)
-        distinct = np.unique(weights[~np.isnan(weights)])
-        return Paired(
-            model, metric, users, options, column, weights=weights if len(distinct) > 1 else None
-        )
+        return column.coded() if code and options.paired else column
 
-    resolved = run_tasks(read, models, threads=options.threads, progress=False)
-    bounds, remark = _bounds_of(metric, models, (each.column for each in resolved))
-    return [dataclasses.replace(each, bounds=bounds, remark=remark) for each in resolved]
+    by_name = {model.name: model for model in models}
+    columns = run_tasks(read, models, threads=options.threads, progress=False)
+    weights = {}
+    for model in [] if options.paired else models:
+        (column,) = users.runs(model, metric, EvaluationRecord.counted_weights)
+        if len(np.unique(column[~np.isnan(column)])) > 1:
+            weights[model.name] = column
+    bounds, remark = _bounds_of(metric, models, columns)
+    by_model = dict(zip(by_name, columns, strict=True))
+    return Paired(metric, by_name, users, options, by_model, bounds, remark, weights)
 
 
 def _bounds_of(
-    metric: str, models: Sequence[Model], columns: Iterable[Column]
+    metric: str, models: Sequence[Model], columns: Sequence[Column]
 ) -> tuple[Bounds, str]:
     """Return the lowest and the highest value that a user can have with any of the models.
 

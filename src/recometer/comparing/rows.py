@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Float64
 from recometer.rendering import Column
 from recometer.rendering.formats import number
 from recometer.stats import Difference, Equivalence, Interval, Runs
@@ -161,6 +166,64 @@ class Standing:
     def high(self) -> float:
         """Return the upper end of the mean's interval."""
         return self.interval.high
+
+
+def rank_models(
+    metric: str,
+    names: Sequence[str],
+    means: Sequence[float],
+    p_values: Sequence[float],
+    intervals: Sequence[Interval],
+    n: Sequence[int],
+    *,
+    higher_is_better: bool,
+    confidence: float,
+    tukey: Float64 | None = None,
+) -> list[Standing]:
+    """Rank models on a metric, best first.
+
+    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`). A random
+    order has a mean but no rank, because other models do not compete with it.
+
+    Parameters
+    ----------
+    names, means, n
+        The models, their means and the numbers of users. Random orders come last.
+    p_values
+        The unadjusted p-values of all pairs of ranked models, in the order of
+        `itertools.combinations`. They are adjusted by Holm's method.
+    intervals
+        The intervals of the ranked models.
+    tukey : float64 [n_ranked, n_ranked] or None
+        The p-values of Tukey's test. With them, adjusted p-values are the larger ones of both.
+    """
+    n_ranked = len(intervals)
+    adjusted = np.full((n_ranked, n_ranked), np.nan)
+    adjusted[np.triu_indices(n_ranked, 1)] = p_values
+    adjusted = stats.adjust(adjusted, "holm") if tukey is None else np.maximum(adjusted, tukey)
+    adjusted = np.fmax(adjusted, adjusted.T)
+    ranking = stats.rank_intervals(
+        means[:n_ranked], adjusted, alpha=1 - confidence, higher_is_better=higher_is_better
+    )
+    # NaN only if all means are NaN
+    lead = (np.fmax if higher_is_better else np.fmin).reduce(means[:n_ranked])
+    unknown = Interval.unknown(confidence, n[0], "A random order is not ranked.")
+    rows = [
+        Standing(
+            metric=metric,
+            model=name,
+            mean=mean,
+            interval=intervals[at] if at < n_ranked else unknown,
+            n=n[at],
+            leads=at < n_ranked and bool(mean == lead),
+            best=at < n_ranked and bool(ranking.best[at]) and not math.isnan(mean),
+            rank_low=int(ranking.low[at]) if at < n_ranked else 0,
+            rank_high=int(ranking.high[at]) if at < n_ranked else 0,
+        )
+        for at, (name, mean) in enumerate(zip(names, means, strict=True))
+    ]
+    sign = -1 if higher_is_better else 1
+    return sorted(rows, key=lambda row: math.inf if math.isnan(row.mean) else sign * row.mean)
 
 
 def p_text(p: float) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64, Int64
-from recometer.comparing.kinds import Board, Options, Resolved, p_of_pairs
+from recometer.comparing.kinds import Board, OnMetric, Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import Together, computed_for_all
@@ -23,6 +23,7 @@ from recometer.stats import Interval, Runs, TestResult
 from recometer.stats.intervals import resampled
 from recometer.stats.means import on_side_of
 from recometer.stats.runs import over_values
+from recometer.tasks import run_tasks
 
 Pair = tuple[Model, Model]
 
@@ -62,55 +63,43 @@ class WholeValues:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Whole(Resolved):
-    """A model on a metric with one value for all users.
+class Whole(OnMetric):
+    """The models on a metric with one value for all users.
 
     `names` are all metrics that are resampled together, and `known` caches their values for each
     pair of models.
     """
 
-    known: dict[tuple[str, str], Mapping[str, WholeValues]]
     names: tuple[str, ...]
+    known: dict[tuple[str, str], Mapping[str, WholeValues]]
 
-    def against(self, other: Whole) -> WholePair:
-        """Return the pair of this model and another model."""
-        return WholePair(self, other)
+    def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
+        """Compare pairs of models, and then all pairs that are not among them.
 
-    @staticmethod
-    def board(ranked: Sequence[Whole], chance: Sequence[Whole], rows: Sequence[PairRow]) -> Board:
-        """Return the means of all models and the p of all pairs.
-
-        `rows` has the pairs compared so far. Random orders have no value for such a metric.
+        The pairs are compared one after the other, because the first one caches the values of all
+        metrics. Random orders have no value for such a metric.
         """
-        of = {one.model.name: one for one in ranked}
-        rows = [row for row in rows if {row.model, row.other} <= of.keys()]
-        compared = {frozenset((row.model, row.other)) for row in rows}
-        rows += [
-            of[one].against(of[two]).row()
-            for one, two in itertools.combinations(of, 2)
-            if frozenset((one, two)) not in compared
+        options, ranked = self.options, self.ranked
+        others = [
+            pair for pair in itertools.combinations(ranked, 2) if not {pair, pair[::-1]} & {*pairs}
         ]
-        means: dict[str, float] = {}
-        for row in rows:
-            means |= {row.model: row.mean, row.other: row.mean_other}
-        n, confidence = max(row.n for row in rows), ranked[0].options.confidence
-        unknown = Interval.unknown(confidence, n, "See the differences.")
-        return Board(
-            np.array([*map(means.get, of), *[np.nan] * len(chance)], np.float64),
-            p_of_pairs(ranked, rows),
-            [unknown] * len(ranked),
-            [n] * (len(ranked) + len(chance)),
+        every = run_tasks(
+            lambda pair, _: self.row(*pair),
+            [*pairs, *others],
+            progress=options.progress,
+            label="Comparing",
         )
+        p_values, means = {}, dict.fromkeys(self.models, np.nan)
+        for row in every:
+            p_values[frozenset((row.model, row.other))] = row.p_value
+            means |= {row.model: row.mean, row.other: row.mean_other}
+        of_pairs = [p_values[frozenset(pair)] for pair in itertools.combinations(ranked, 2)]
+        n = max(row.n for row in every)
+        unknown = Interval.unknown(options.confidence, n, "See the differences.")
+        board = [*means.values()], of_pairs, [unknown] * len(ranked), [n] * len(means)
+        return every[: len(pairs)], board
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class WholePair:
-    """Two models on a metric with one value for all users."""
-
-    one: Whole
-    two: Whole
-
-    def row(self) -> PairRow:
+    def row(self, model: str, other: str) -> PairRow:
         """Return the row of the comparison.
 
         If all evaluations still have their lists, the same users are drawn with replacement for
@@ -121,23 +110,27 @@ class WholePair:
         to the variance between users (`recometer.stats.runs.over_values`). For folds, the test and
         the interval use the difference in each fold.
         """
-        one, two = self.one, self.two
-        pair, confidence = (one.model, two.model), one.options.confidence
-        runs = [run for model in pair for run in model.runs]
+        pair, confidence = (self.models[model], self.models[other]), self.options.confidence
+        runs = [run for each in pair for run in each.runs]
         folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
+        if folds and (len(runs) > 2 or len(folds) < 2 or len(folds[0]) != len(folds[1])):
+            means = [float(np.mean([run.together[self.metric] for run in m.runs])) for m in pair]
+            unknown = Interval.unknown(confidence, 0, OTHER_FOLDS)
+            test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, OTHER_FOLDS)
+            return self._row(pair, means, (unknown, unknown), test)
         if folds:
-            return _of_folds(one.metric, pair, folds, confidence)
-        key = one.model.name, two.model.name
-        if key not in one.known:
-            one.known[key] = self._values(pair, runs)
-        return _compare_values(one.metric, pair, one.known[key][one.metric], confidence)
+            return self._of_folds(pair, folds)
+        if (model, other) not in self.known:
+            self.known[model, other] = self._values(pair, runs)
+        values = self.known[model, other][self.metric]
+        return self._of_seeds(pair, values) if len(runs) > 2 else self._of_users(pair, values)
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
         """Return the values and their standard errors, from the data that the runs still have."""
-        names, options = self.one.names, self.one.options
-        if options.paired and all(run.read_together(self.one.metric) is not None for run in runs):
-            return _resampled_values(names, pair, self.one.users, options)
-        by_metric = {name: _saved_values(name, pair, options) for name in names}
+        options = self.options
+        if options.paired and all(run.read_together(self.metric) is not None for run in runs):
+            return _resampled_values(self.names, pair, self.users, options)
+        by_metric = {name: _saved_values(name, pair, options) for name in self.names}
         if options.clusters is None or all(run.clusters is not None for run in runs):
             return by_metric
         return {
@@ -145,17 +138,94 @@ class WholePair:
             for name, values in by_metric.items()
         }
 
+    def _of_folds(self, pair: Pair, folds: Sequence[Sequence[Any]]) -> PairRow:
+        """Compare models fold by fold; `folds` has the evaluations of both models."""
+        first, second = (np.array([fold.together[self.metric] for fold in one]) for one in folds)
+        note = FOLDS.format(len(first))
+        difference = stats.compare(first, second, test="t", confidence=self.options.confidence)
+        test = dataclasses.replace(difference.test, test="folds", note=note)
+        ends = dataclasses.replace(difference.interval, note=note), difference.relative_interval
+        return self._row(pair, (difference.mean, difference.mean_other), ends, test)
+
+    def _of_users(self, pair: Pair, values: WholeValues) -> PairRow:
+        """Compare two models by their values and the standard error over users."""
+        from scipy.special import ndtr, ndtri
+
+        confidence, error, n = self.options.confidence, values.error, values.n
+        means = float(values.first[0]), float(values.second[0])
+        note = NO_WIDTH if error == 0 else values.note
+        half = float(ndtri((1 + confidence) / 2))
+        ends = []
+        for centre, of in zip(_differences(*means), (error, values.ratio_error), strict=True):
+            low, high = centre - half * of, centre + half * of
+            known = np.isfinite([low, high]).all()
+            unknown = Interval.unknown(confidence, n, note)
+            ends.append(Interval(low, high, "bootstrap", confidence, n, note) if known else unknown)
+        p, away = np.nan, means[0] - means[1]
+        if np.isfinite(error):
+            p = 2 * float(ndtr(-abs(away) / error)) if error > 0 else float(away == 0)
+        test = TestResult(p, "bootstrap", "normal" if np.isfinite(p) else "none", n, n, 0.0, note)
+        return self._row(pair, means, (ends[0], ends[1]), test)
+
+    def _of_seeds(self, pair: Pair, values: WholeValues) -> PairRow:
+        """Compare models with several seeds, treating both users and seeds as samples."""
+        difference, ratio = (
+            over_values(
+                values.first,
+                values.second,
+                error,
+                values.n,
+                interactions=values.interactions,
+                relative=relative,
+                confidence=self.options.confidence,
+            )
+            for error, relative in ((values.error, False), (values.ratio_error, True))
+        )
+        p, n = difference.p_value, values.n
+        note = " ".join(dict.fromkeys(filter(None, (values.note, difference.note))))
+        method = "student" if np.isfinite(p) else "none"
+        test = TestResult(p, "random effects", method, n, n, 0.0, note)
+        means = float(values.first.mean()), float(values.second.mean())
+        return self._row(pair, means, (difference.interval, ratio.interval), test, difference)
+
+    def _row(
+        self,
+        pair: Pair,
+        means: Sequence[float],
+        intervals: tuple[Interval, Interval],
+        test: TestResult,
+        runs: Runs | None = None,
+    ) -> PairRow:
+        difference, relative = _differences(*means)
+        return PairRow(
+            metric=self.metric,
+            model=pair[0].name,
+            other=pair[1].name,
+            higher_is_better=self.definition.higher_is_better,
+            for_all_users=True,
+            n=test.n,
+            mean=means[0],
+            mean_other=means[1],
+            difference=difference,
+            interval=intervals[0],
+            relative=relative,
+            relative_interval=on_side_of(intervals[1], intervals[0]),
+            test=test,
+            runs=runs,
+            notes=(test.note,) if test.note else (),
+        )
+
 
 def resolve_whole(
     metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
-) -> dict[str, list[Whole]]:
+) -> dict[str, Whole]:
     """Return the models on metrics with one value for all users."""
-    by_metric: dict[str, list[Whole]] = {}
+    by_name, by_metric = {model.name: model for model in models}, {}
     for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
-        cache: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
+        known: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
         for name in names:
-            by_metric[name] = [Whole(model, name, users, options, cache, names) for model in models]
+            by_metric[name] = Whole(name, by_name, users, options, names, known)
     return by_metric
 
 
@@ -274,102 +344,6 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
     return data, common
 
 
-def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
-    """Return the means of two models, and a reason why there is no test."""
-    means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
-    unknown = Interval.unknown(confidence, 0, note)
-    test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, note)
-    return _row(metric, pair, means, (unknown, unknown), test)
-
-
-def _of_folds(
-    metric: str, pair: Pair, folds: Sequence[Sequence[Any]], confidence: float
-) -> PairRow:
-    """Compare models fold by fold; `folds` are the evaluations of each run with folds."""
-    alone = max(len(model.runs) for model in pair) == 1
-    if not alone or len(folds) < 2 or len(folds[0]) != len(folds[1]):
-        return _untested(metric, pair, OTHER_FOLDS, confidence)
-    first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
-    note = FOLDS.format(len(first))
-    difference = stats.compare(first, second, test="t", confidence=confidence)
-    test = dataclasses.replace(difference.test, test="folds", note=note)
-    ends = dataclasses.replace(difference.interval, note=note), difference.relative_interval
-    return _row(metric, pair, (difference.mean, difference.mean_other), ends, test)
-
-
-def _compare_values(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare two models by their values and the standard error over users."""
-    from scipy.special import ndtr, ndtri
-
-    if max(len(model.runs) for model in pair) > 1:
-        return _of_seeds(metric, pair, values, confidence)
-    means, n = (float(values.first[0]), float(values.second[0])), values.n
-    note = NO_WIDTH if values.error == 0 else values.note
-    half = float(ndtri((1 + confidence) / 2))
-    ends = []
-    for centre, error in zip(_differences(*means), (values.error, values.ratio_error), strict=True):
-        low, high = centre - half * error, centre + half * error
-        unknown = Interval.unknown(confidence, n, note)
-        known = np.isfinite([low, high]).all()
-        ends.append(Interval(low, high, "bootstrap", confidence, n, note) if known else unknown)
-    p, away = np.nan, means[0] - means[1]
-    if np.isfinite(values.error):
-        p = 2 * float(ndtr(-abs(away) / values.error)) if values.error > 0 else float(away == 0)
-    test = TestResult(p, "bootstrap", "normal" if np.isfinite(p) else "none", n, n, 0.0, note)
-    return _row(metric, pair, means, (ends[0], ends[1]), test)
-
-
-def _of_seeds(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
-    """Compare models with several seeds, treating both users and seeds as samples."""
-    difference, ratio = (
-        over_values(
-            values.first,
-            values.second,
-            error,
-            values.n,
-            interactions=values.interactions,
-            relative=relative,
-            confidence=confidence,
-        )
-        for error, relative in ((values.error, False), (values.ratio_error, True))
-    )
-    p, n = difference.p_value, values.n
-    note = " ".join(dict.fromkeys(part for part in (values.note, difference.note) if part))
-    method = "student" if np.isfinite(p) else "none"
-    test = TestResult(p, "random effects", method, n, n, 0.0, note)
-    means = float(values.first.mean()), float(values.second.mean())
-    return _row(metric, pair, means, (difference.interval, ratio.interval), test, difference)
-
-
 def _differences(first: float, second: float) -> tuple[float, float]:
     """Return the difference and the relative difference."""
     return first - second, first / second - 1 if second > 0 else np.nan
-
-
-def _row(
-    metric: str,
-    pair: Pair,
-    means: Sequence[float],
-    intervals: tuple[Interval, Interval],
-    test: TestResult,
-    runs: Runs | None = None,
-) -> PairRow:
-    model, other = pair
-    difference, relative = _differences(*means)
-    return PairRow(
-        metric=metric,
-        model=model.name,
-        other=other.name,
-        higher_is_better=model.first.known_metric(metric).definition.higher_is_better,
-        for_all_users=True,
-        n=test.n,
-        mean=means[0],
-        mean_other=means[1],
-        difference=difference,
-        interval=intervals[0],
-        relative=relative,
-        relative_interval=on_side_of(intervals[1], intervals[0]),
-        test=test,
-        runs=runs,
-        notes=(test.note,) if test.note else (),
-    )

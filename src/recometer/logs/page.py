@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from recometer.comparing.gates import GateReport
-from recometer.comparing.kinds import Board
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import PairRow, rank_models
 from recometer.logs.policies import LOGGED
 from recometer.rendering import Table
 from recometer.report.headline import size_of, verdict_of
@@ -62,15 +61,16 @@ def _facts(title: str, table: Table) -> Facts:
 def _standings(values: Any, estimator: str, pairs: tuple[PairRow, ...]) -> Standings:
     """Rank all policies on an estimator, best first."""
     names, higher = values.policies, values.maximise
-    p_values = np.ones((len(names), len(names)))
-    of_pairs = [row.p_value for row in pairs if row.metric == estimator]
-    p_values[np.triu_indices(len(names), 1)] = of_pairs  # the board reads no others
     estimates = [values[name, estimator] for name in names]
-    points = np.array([estimate.value for estimate in estimates])
-    intervals = [estimate.interval for estimate in estimates]
-    board = Board(points, p_values, intervals, [values.sums.n_users] * len(names))
-    places = board.standings(
-        estimator, names, higher_is_better=higher, confidence=values.confidence
+    places = rank_models(
+        estimator,
+        names,
+        [estimate.value for estimate in estimates],
+        [row.p_value for row in pairs if row.metric == estimator],
+        [estimate.interval for estimate in estimates],
+        [values.sums.n_users] * len(names),
+        higher_is_better=higher,
+        confidence=values.confidence,
     )
     return Standings(estimator, higher, tuple(places), np.nan)
 

@@ -146,16 +146,14 @@ def row_of(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
     if not given.is_whole(metric):
         found = _user_pair(given, metric, pair).row()
     else:
-        models = given.model(pair[0]), given.model(pair[1])
-        first, second = resolve_whole([metric], models, given.users, given.options)[metric]
-        found = first.against(second).row()
+        models = [given.model(name) for name in pair]
+        found = resolve_whole([metric], models, given.users, given.options)[metric].row(*pair)
     return dataclasses.replace(found, primary=False)  # because p is not adjusted
 
 
 def _user_pair(given: Inputs, metric: str, pair: tuple[str, str]) -> UserPair:
-    models = given.model(pair[0]), given.model(pair[1])
-    one, two = resolve(metric, models, given.users, given.options)
-    return one.against(two)
+    models = [given.model(name) for name in pair]
+    return resolve(metric, models, given.users, given.options).pair(*pair)
 
 
 def _ends(row: PairRow) -> str:

@@ -52,8 +52,8 @@ def _numbers(
     metric, higher = standings.metric, standings.higher_is_better
     if given.is_whole(metric):
         return MetricNumbers(standings)
-    each = resolve(metric, given.models, given.users, given.options)
-    of = {one.model.name: one.column.values for one in each}
+    resolved = resolve(metric, given.models, given.users, given.options)
+    of = {name: column.values for name, column in resolved.columns.items()}
     differences = {
         pair_name(one, other): of[one] - of[other]
         for one, other in pairs
@@ -61,7 +61,7 @@ def _numbers(
     }
     return MetricNumbers(
         standings,
-        tuple(_histogram(of, each[0].bounds)),
+        tuple(_histogram(of, resolved.bounds)),
         tuple(_difference_bins(differences, higher)),
         tuple(_counts(differences, higher)),
         _by_group(given, {**of, **differences}, higher),
