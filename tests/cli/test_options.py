@@ -12,7 +12,7 @@ import typer
 from command_line import CliRunner
 
 import recometer as rm
-from recometer.cli import _app, _exit
+from recometer.cli import _app, _messages
 from recometer.cli._app import app, command_of
 from recometer.rendering import FORMATS
 
@@ -151,7 +151,7 @@ def test_unknown_format_exits_with_2(command: str) -> None:
 def test_help_of_every_command_lists_its_exit_codes(command: str) -> None:
     result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
     text = " ".join(result.stdout.split())
-    for code, meaning in _exit.MEANINGS.items():
+    for code, meaning in _messages.MEANINGS.items():
         assert f"{code:d} {meaning}" in text
 
 
@@ -173,5 +173,5 @@ def test_documentation_lists_formats() -> None:
 def test_documentation_lists_exit_codes() -> None:
     page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
     text = page.read_text(encoding="utf-8")
-    for code, meaning in _exit.MEANINGS.items():
+    for code, meaning in _messages.MEANINGS.items():
         assert f"| {code:d} | {meaning} |" in text

@@ -163,7 +163,7 @@ def test_saved_evaluations_in_pipes_are_refused() -> None:
     with pipe("a.parquet") as path:
         result = CliRunner().invoke(app, ["show", path])
     assert result.exit_code == 1
-    assert "is a pipe or a device. Hint: copy what it holds into a file." in result.stderr
+    assert "it is a pipe or a device; copy what it holds into a file." in result.stderr
 
 
 def test_factor_archive_is_read_from_a_pipe() -> None:

@@ -11,15 +11,16 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from recometer.cli._exit import ExitCode, epilog
+from recometer.cli._messages import ExitCode, epilog
 from recometer.errors import DataWarning, RecometerError, UnknownNameError, naming_options, visible
 from recometer.version import __version__
 
+LISTINGS = ("metrics", "conventions", "rules")
 # The commands, in the order in which the help lists them. Each is a function in the module of the
-# same name.
+# same name; those of `LISTINGS` share the module `names`.
 COMMANDS = (
     *("evaluate", "compare", "report", "split", "audit", "check", "show", "logs"),
-    *("metrics", "conventions", "rules", "why", "demo"),
+    *(*LISTINGS, "why", "demo"),
 )
 MARKUP: Final = "markdown"
 
@@ -28,7 +29,8 @@ MARKUP: Final = "markdown"
 def command_of(name: str) -> Any:
     """Import a command for Typer, only on use: importing can take longer than running it."""
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
-    function = getattr(importlib.import_module(f"recometer.cli.{name}"), name)
+    module = "names" if name in LISTINGS else name
+    function = getattr(importlib.import_module(f"recometer.cli.{module}"), name)
     alone.command(epilog=epilog())(function)
     return typer.main.get_command(alone)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
+from recometer.cli._messages import Note
 from recometer.cli._models import Model, split_name
-from recometer.cli._text import Note, in_words
 from recometer.data import files
 from recometer.data.array_files import open_sparse
 from recometer.data.catalogue import Catalogue
@@ -374,7 +374,9 @@ class Inputs:
     def _say(
         self, what: str, file: Path, found: str | Mapping[str, str | None], more: str = ""
     ) -> None:
-        text = found if isinstance(found, str) else in_words(found)
+        text = found
+        if not isinstance(found, str):
+            text = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
         self.note(f"{what}: {self.stdin.named(str(file))} ({text}{more})")
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files
 from recometer.cli._inputs import NONE, Inputs, check_stdin
+from recometer.cli._messages import note_unless, usage_of
 from recometer.cli._models import FOLD, Model, baseline_of, fit_baseline, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.data.interactions import Interactions
@@ -249,7 +249,7 @@ def reading(
         return job
 
     with StandardInput(data.format_in) as stdin:
-        inputs = Inputs(stdin, columns, options.note, data.separator)
+        inputs = Inputs(stdin, columns, note_unless(options.quiet), data.separator)
         n_folds = len(parts) if len(parts) > 1 else 0
         yield Work(every, n_folds, itertools.starmap(read, enumerate(parts)), data.split)
 

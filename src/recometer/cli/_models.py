@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import typer
 
-from recometer.cli._exit import known_name
+from recometer.cli._messages import known_name
 from recometer.data.factor_files import is_archive
 from recometer.data.files import EXTENSIONS
 from recometer.data.interactions import Interactions
@@ -28,21 +28,11 @@ USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A model that the command line names.
-
-    Attributes
-    ----------
-    name
-    kind
-        The kind of the model, which the option determines: lists, factors, scored pairs, or a model
-        fitted here.
-    paths
-        The files: one of lists or pairs, several of factors, none if the model is fitted here.
-    """
+    """A model that the command line names. Its kind is the option that names it."""
 
     name: str
     kind: Kind
-    paths: Sequence[str] = ()
+    paths: Sequence[str] = ()  # several files of factors, no file of a baseline, else one file
 
     def in_fold(self, fold: int) -> Model:
         """Return the same model with the files of one fold."""

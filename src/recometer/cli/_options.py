@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from recometer.cli._exit import known_name
+from recometer.cli._messages import known_name
 from recometer.cli._models import BASELINES, FOLD
-from recometer.cli._text import note_unless
 from recometer.data.pipes import InputFormat
 from recometer.errors import InputError
 from recometer.protocol import Protocol
-from recometer.rendering import FORMATS, Table, output
+from recometer.rendering import FORMATS
 
 # Each of these functions declares an option in one panel of the help.
 data_option, model_option, rule_option, output_option = (
@@ -35,23 +33,6 @@ def relevant_from(text: str) -> Any:
     except InputError as error:
         raise typer.BadParameter(str(error)) from None
     return float(value) if isinstance(value, int) else value
-
-
-def name_to_explain(help: str) -> Any:
-    """Return the argument NAME of a command that either lists all names or explains one."""
-    return typer.Argument(metavar="[NAME]", help=help, show_default=False)
-
-
-def list_or_explain(
-    name: str | None, form: str, overview: Callable[[], Table], explain: Callable[[str], None]
-) -> None:
-    """Print the table of all names, or explain one if it is given."""
-    if name is None:
-        output(overview(), form, folded=False)
-    elif form != "table":
-        raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
-    else:
-        explain(name)
 
 
 def output_folder(text: str) -> Path:
@@ -310,7 +291,3 @@ class RunOptions:
     per_user: PerUser = False
     threads: Threads = None
     quiet: Quiet = False
-
-    def note(self, text: str) -> None:
-        """Print a note to standard error."""
-        note_unless(self.quiet)(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from recometer.cli._exit import usage_of
+from recometer.cli._messages import usage_of
 from recometer.cli._models import split_name, stem
 from recometer.data.columns import common_names
 from recometer.data.factor_files import like

@@ -10,11 +10,10 @@ import typer
 from recometer.auditing import LEAKAGE
 from recometer.auditing import audit as run_audit
 from recometer.cli import _options as options
-from recometer.cli._exit import ExitCode, known_name
 from recometer.cli._groups import Files, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._job import load_split
-from recometer.cli._text import note_unless
+from recometer.cli._messages import ExitCode, known_name, note_unless
 from recometer.data.pipes import StandardInput
 from recometer.rendering import output
 

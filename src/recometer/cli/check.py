@@ -9,9 +9,9 @@ import typer
 from recometer.checking.installation import check_installation
 from recometer.checking.preflight import check as run_check
 from recometer.cli import _options as options
-from recometer.cli._exit import ExitCode
 from recometer.cli._groups import Files, command
 from recometer.cli._job import given_rules, protocol_of, reading
+from recometer.cli._messages import ExitCode
 from recometer.rendering import output
 
 UNREAD = ("categories", "features", "propensity")  # options that a check does not read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Collection
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._exit import ExitCode, known_name, usage_of
 from recometer.cli._groups import Files, command
+from recometer.cli._messages import ExitCode, known_name, usage_of
 from recometer.cli._results import loaded_results, of_users
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided
@@ -25,12 +26,12 @@ EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCod
 gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
 
+@dataclasses.dataclass(frozen=True)
 class WithGates(Shown):
     """The verdicts of gates, shown above the comparison."""
 
-    def __init__(self, comparison: Shown, report: GateReport) -> None:
-        self.comparison = comparison
-        self.report = report
+    comparison: Shown
+    report: GateReport
 
     def table(self) -> Table:
         """Return the gates."""

@@ -12,11 +12,10 @@ import typer
 
 from recometer import baselines
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
 from recometer.cli._inputs import Inputs
+from recometer.cli._messages import say, usage_of
 from recometer.cli._models import fit_baseline
 from recometer.cli._results import check_page
-from recometer.cli._text import count, say
 from recometer.comparison import compare
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
@@ -94,19 +93,21 @@ def demo(
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
     # Programs read the other formats, so print everything else to standard error.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
-        interactions = _shipped() if data is None else _read(data, columns)
+        if data is None:
+            say("Data     ", MSWEB_ATTRIBUTION)
+        interactions = msweb() if data is None else _read(data, columns)
         values = ""
         if interactions.values is not None:
             values = f", {values_in_words(*interactions.value_range)}"
         say(
             "         ",
-            f"{count(len(interactions), 'interaction')} of {count(interactions.n_users, 'user')} "
-            f"with {count(interactions.n_items, 'item')}{values}",
+            f"{_count(len(interactions), 'interaction')} of {_count(interactions.n_users, 'user')} "
+            f"with {_count(interactions.n_items, 'item')}{values}",
         )
         train, test = _split(interactions, seed)
         say(
             "Ranking  ",
-            f"for each user all {count(train.n_items, 'item')}, less those of the user in train",
+            f"for each user all {_count(train.n_items, 'item')}, less those of the user in train",
         )
         say(
             "Models   ",
@@ -155,9 +156,8 @@ def demo(
         typer.echo(f"written: {report}", err=form != "table")
 
 
-def _shipped() -> Interactions:
-    say("Data     ", MSWEB_ATTRIBUTION)
-    return msweb()
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _read(path: str, columns: dict[str, str | None]) -> Interactions:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated
 
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, command
 from recometer.cli._job import Work, given_rules, protocol_of, reading
+from recometer.cli._messages import note_unless, usage_of
 from recometer.cli._results import groups_of
 from recometer.data.paths import check_no_link
 from recometer.data.storage import DAMAGED, check_replaced, is_table
@@ -113,7 +113,7 @@ def evaluate(
             result.save(paths[name][-1])
         names = ", ".join(f"{name}.parquet" for name in results)
         folds = f", the same in fold_0 to fold_{fold}" if work.n_folds else ""
-        run.note(f"written: {out}: {names}{folds}")
+        note_unless(run.quiet)(f"written: {out}: {names}{folds}")
     if flat is not None:
         board.flat(flat)
     output(board, run.form)

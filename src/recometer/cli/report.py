@@ -9,9 +9,9 @@ import typer
 
 from recometer.auditing import audit
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, command
 from recometer.cli._job import load_split, reading
+from recometer.cli._messages import note_unless, usage_of
 from recometer.cli._results import check_page, groups_of, loaded_results
 from recometer.comparison import Comparison, compare
 from recometer.evaluation import Evaluation
@@ -124,8 +124,8 @@ def report(
         seed=seed,
         **{"threads": threads, **inputs},
     )
-    run.note(written.model.headline.verdict)
-    run.note(f"written: {out}")
+    note_unless(run.quiet)(written.model.headline.verdict)
+    note_unless(run.quiet)(f"written: {out}")
 
 
 def _evaluate(

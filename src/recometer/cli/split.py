@@ -17,7 +17,7 @@ from recometer import split as splits
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
 from recometer.cli._inputs import Inputs, check_stdin
-from recometer.cli._text import note_unless
+from recometer.cli._messages import note_unless
 from recometer.data.paths import check_no_link
 from recometer.data.pipes import StandardInput
 from recometer.errors import FileError, InputError, did_you_mean
@@ -355,7 +355,13 @@ def split(
         raise typer.BadParameter(f"it is required: {usages(WHAT.values())}.", param_hint="--what")
     check_stdin(files, format_in)
     left_out = filters.made()
+    held_out = make_part("--what", WHAT, choice.what)
+    tested = make_part("--who", WHO, choice.who)
+    several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
+    if all(several):
+        raise typer.BadParameter(f"--who {choice.who} and --what {choice.what} both make folds.")
     settings: dict[str, Any] = {
+        "who": tested,
         "untested": choice.untested,
         "min_train": choice.min_train,
         "min_test": choice.min_test,
@@ -366,38 +372,23 @@ def split(
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
-        words = {repr(rule): str(rule.option) for rule in left_out}
         with inputs.stated(what="data"):
-            table = _made(inputs, data, out, choice, settings, files).table()
+            settings |= inputs.columns_of(data)
+            path = stdin.path(data)
+            made: Folds | Split
+            if any(several):
+                folds = splits.folds(path, held_out, **settings)
+                folders = [out / f"fold_{number}" for number in range(len(folds))]
+                _check_folders(out, folders, files)
+                made = Folds(lambda: _saved(folds, folders), len(folders))
+            else:
+                _check_folders(out, [], files)
+                splits.split(path, held_out, **settings).save(out)
+                made = Split.load(out)  # fast, because Parquet files state their number of rows
+            table = made.table()
     note(f"written: {out}")
+    words = {repr(rule): str(rule.option) for rule in left_out}
     output(dataclasses.replace(table, notes=_in_options(table.notes, choice, words)), form)
-
-
-def _made(
-    inputs: Inputs,
-    data: str,
-    out: Path,
-    choice: Choice,
-    settings: dict[str, Any],
-    files: Files,
-) -> Folds | Split:
-    """Make a split or folds, and save them."""
-    assert choice.what is not None
-    held_out = make_part("--what", WHAT, choice.what)
-    tested = make_part("--who", WHO, choice.who)
-    several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
-    if all(several):
-        raise typer.BadParameter(f"--who {choice.who} and --what {choice.what} both make folds.")
-    settings = {**settings, "who": tested, **inputs.columns_of(data)}
-    path = inputs.stdin.path(data)
-    if any(several):
-        folds = splits.folds(path, held_out, **settings)
-        folders = [out / f"fold_{number}" for number in range(len(folds))]
-        _check_folders(out, folders, files)
-        return Folds(lambda: _saved(folds, folders), len(folders))
-    _check_folders(out, [], files)
-    splits.split(path, held_out, **settings).save(out)
-    return Split.load(out)  # this is fast, because Parquet files state their number of rows
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:

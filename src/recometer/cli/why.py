@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from recometer.cli import _options as options
-from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, command
 from recometer.cli._job import given_rules, protocol_of, reading
+from recometer.cli._messages import usage_of
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output

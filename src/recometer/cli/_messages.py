@@ -1,14 +1,19 @@
-"""The exit codes of all commands, and errors about wrong usage."""
+"""Notes and texts that commands print, errors about wrong usage, and exit codes."""
 
 from __future__ import annotations
 
 import contextlib
 import enum
-from collections.abc import Collection, Iterator
+import textwrap
+from collections.abc import Callable, Collection, Iterator
 
 import typer
 
-from recometer.errors import RecometerError, did_you_mean
+from recometer.errors import RecometerError, did_you_mean, visible
+from recometer.rendering import width_of_lines
+
+Note = Callable[[str], None]
+"""A function that prints a note to standard error."""
 
 
 class ExitCode(enum.IntEnum):
@@ -53,3 +58,17 @@ def usage_of(option: str) -> Iterator[None]:
         yield
     except RecometerError as error:
         raise typer.BadParameter(str(error), param_hint=option) from error
+
+
+def note_unless(quiet: bool) -> Note:
+    """Return a function that prints notes to standard error, or does nothing if `quiet`."""
+    return lambda text: None if quiet else typer.echo(visible(text), err=True)
+
+
+def say(label: str, text: str) -> None:
+    """Print wrapped text to standard output, with a label in front of its first line."""
+    lines = textwrap.wrap(
+        visible(text), width_of_lines() - len(label), break_long_words=False, break_on_hyphens=False
+    )
+    for number, line in enumerate(lines or [""]):
+        typer.echo((" " * len(label) if number else label) + line)
