@@ -98,7 +98,7 @@ def test_raised_errors_determine_the_exit_code(
     def fails(*_: object) -> None:
         raise raised
 
-    monkeypatch.setattr("recometer.cli.demo.msweb", fails)
+    monkeypatch.setattr("recometer.cli.demo.resolve_threads", fails)
     result = CliRunner().invoke(_app.app, ["demo"])
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", stderr)
 
@@ -107,7 +107,7 @@ def test_unexpected_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     def fails() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("recometer.cli.demo.msweb", fails)
+    monkeypatch.setattr("recometer.cli.demo.resolve_threads", fails)
     assert isinstance(CliRunner().invoke(_app.app, ["demo"]).exception, ZeroDivisionError)
 
 
@@ -116,7 +116,7 @@ def test_warnings_are_printed_to_standard_error(monkeypatch: pytest.MonkeyPatch)
         warnings.warn("Three rows repeat.", DataWarning, stacklevel=1)
         raise InputError("Wrong.")
 
-    monkeypatch.setattr("recometer.cli.demo.msweb", warns)
+    monkeypatch.setattr("recometer.cli.demo.resolve_threads", warns)
     result = CliRunner().invoke(_app.app, ["demo"])
     assert result.stderr == "Warning: Three rows repeat.\nError: Wrong.\n"
 
