@@ -104,7 +104,7 @@ def test_raised_errors_determine_the_exit_code(
 
 
 def test_unexpected_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails() -> None:
+    def fails(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("recometer.cli.demo.resolve_threads", fails)
@@ -112,7 +112,7 @@ def test_unexpected_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_warnings_are_printed_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def warns() -> None:
+    def warns(*_: object) -> None:
         warnings.warn("Three rows repeat.", DataWarning, stacklevel=1)
         raise InputError("Wrong.")
 
