@@ -302,7 +302,7 @@ def of_judged_items(
     """
     items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
-    return judged, items.of_columns(train, "train"), items.n_items
+    return judged, items.of_ids(train.item_ids, train.n_items, "train"), items.n_items
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
@@ -356,11 +356,7 @@ class _Items:
 
     def of(self, data: Interactions, what: str) -> Int64:
         """Return the position of each row's item."""
-        return self.of_columns(data, what)[data.items]
-
-    def of_columns(self, data: Interactions, what: str) -> Int64:
-        """Return the position of each item of the data."""
-        return self.of_ids(data.item_ids, data.n_items, what)
+        return self.of_ids(data.item_ids, data.n_items, what)[data.items]
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
         """Return the position of each item of the catalogue."""

@@ -78,7 +78,9 @@ def assemble(
         users = np.searchsorted(aligned.judged_indptr, rows, side="right") - 1
         constant = tied[rows] == others[users]
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-    gain, relevant = aligned.in_order(order)
+    # If all are equal, they need not be copied in another order.
+    gain = aligned.gain if aligned.one_gain else aligned.gain[order]
+    relevant = aligned.relevant if aligned.one_relevance else aligned.relevant[order]
     return Ranks(
         indptr=aligned.judged_indptr,
         item=aligned.item[order].astype(np.int64),

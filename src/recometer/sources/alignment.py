@@ -9,6 +9,7 @@ ragged table.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -87,11 +88,6 @@ class Aligned:
         """Number of test users."""
         return len(self.rows)
 
-    def in_order(self, order: Int64) -> tuple[Float64, Bool]:
-        """Return gains and relevance in another order; they are not copied if all are equal."""
-        gain = self.gain if self.one_gain else self.gain[order]
-        return gain, self.relevant if self.one_relevance else self.relevant[order]
-
     @property
     def offered(self) -> tuple[Int64, Int32] | None:
         """The candidates of each user in CSR layout (indptr, items); None for all items."""
@@ -150,7 +146,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     aligned = request.memory.find(
         "aligned",
         (index.what, sizes, rules),
-        lambda: _aligned(index, request, catalogue),
+        functools.partial(_aligned, index, request, catalogue),
         same=(request.test, request.train, request.candidates, request.exclude),
         equal=(index.user_ids, index.item_ids, catalogue),
     )
@@ -232,7 +228,7 @@ def _judged(request: Request) -> _Judged:
     return request.memory.find(
         "judged",
         (relevant_from, seen),
-        lambda: _without_train(request),
+        functools.partial(_without_train, request),
         same=(request.test, request.train),
     )
 

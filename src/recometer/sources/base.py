@@ -7,9 +7,11 @@ before anything is ranked.
 from __future__ import annotations
 
 import abc
+import copy
 import dataclasses
-import itertools
+import functools
 import math
+import operator
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -27,6 +29,7 @@ from recometer.sources.candidates import Candidates, Items
 
 Found = TypeVar("Found")
 
+_ARRAYS = operator.attrgetter("indptr", "items", "values", "user_ids", "item_ids")
 MOST_RESULTS = 2  # results of each kind to keep, such as of a model and of a baseline
 
 
@@ -80,7 +83,9 @@ class Memory:
             The function that computes the result. Exceptions are not stored.
         """
         known = self._entries.get(kind, ())
-        objects = tuple(itertools.chain.from_iterable(map(_parts, same)))
+        objects: tuple[object, ...] = ()
+        for one in same:
+            objects += _ARRAYS(one) if isinstance(one, Interactions) else (one,)
         for place, entry in enumerate(known):
             if entry.fits(key, objects, equal):
                 if place:
@@ -88,20 +93,13 @@ class Memory:
                 found: Found = entry.found
                 return found
         found = make()
-        kept = tuple(None if array is None else array.copy() for array in equal)
+        kept = tuple(map(copy.copy, equal))
         # If two threads compute the same result, the second replaces the first, which is harmless.
         self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST_RESULTS]
         return found
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
         return Memory, ()
-
-
-def _parts(one: object) -> tuple[object, ...]:
-    """Return the objects to compare by identity: the arrays of interactions, or the object."""
-    if isinstance(one, Interactions):
-        return one.indptr, one.items, one.values, one.user_ids, one.item_ids
-    return (one,)
 
 
 def _equal(one: Array | None, other: Array | None) -> bool:
@@ -171,9 +169,8 @@ class Request:
         test, train = self.test, self.train
         if train is None:
             return np.zeros(len(test), bool)
-        return self.memory.find(
-            "in train", None, lambda: matching.in_train(test, train), same=(test, train)
-        )
+        make = functools.partial(matching.in_train, test, train)
+        return self.memory.find("in train", None, make, same=(test, train))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

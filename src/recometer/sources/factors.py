@@ -20,7 +20,6 @@ from recometer.arrays import (
     Float64,
     Int32,
     Int64,
-    UInt8,
     UInt32,
     follow,
     laid_out,
@@ -202,7 +201,9 @@ class Factors(Source):
                 return rank_batches(aligned, self._batches(aligned, request))
             work = FactorsWork(self._factors, aligned, request)
             if aligned.candidates is None:
-                work.rank_all(request)
+                if aligned.ranked is None:
+                    work.best = np.empty_like(work.above)
+                work.run_all(work.rank, work.blocks(request.threads), "Ranking", request)
             else:
                 rank_candidates(work, request)
             work.flag_constant(request)
@@ -520,9 +521,9 @@ class FactorsWork:
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks of similar size and bounded memory."""
-        if self.brief:
-            threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
+        if self.brief and n_users:
+            return [slice(0, n_users)]
         row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
         size = max(1, min(self.times * USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
         together = _kernel.users_at_once(self.instruction_set)
@@ -540,15 +541,10 @@ class FactorsWork:
         self, run: Callable[[slice, Ticker], None], tasks: list[slice], label: str, request: Request
     ) -> None:
         """Call a function for each block of users."""
-        n_items = self.aligned.n_items
-        weights = [float(block.stop - block.start) * n_items for block in tasks]
+        weights = None
+        if not self.brief:
+            weights = [float(task.stop - task.start) * self.aligned.n_items for task in tasks]
         run_tasks(run, tasks, weights=weights, label=label, brief=self.brief, **request.pace)
-
-    def rank_all(self, request: Request) -> None:
-        """Rank the items for all users."""
-        if self.aligned.ranked is None:
-            self.best = np.empty_like(self.above)
-        self.run_all(self._rank, self.blocks(request.threads), "Ranking", request)
 
     def ranks(self, threads: int) -> Ranks:
         """Return the ranks of all users."""
@@ -590,34 +586,60 @@ class FactorsWork:
         blocks = slices(len(users), USERS_AT_ONCE)
         run_tasks(task, blocks, label="Ranking", brief=self.brief, **request.pace)
 
-    def _rank(self, block: slice, ticker: Ticker) -> None:
+    def rank(self, block: slice, ticker: Ticker) -> None:
         """Rank the items for a block of users."""
-        rows = np.maximum(self.aligned.rows[block], 0)
+        aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
+        indptr, flags = aligned.ranked_indptr[offsets], aligned.flags[block]
+        rows = np.maximum(aligned.rows[block], 0)
         users = self.user_factors(rows)
-        indptr = self.aligned.ranked_indptr[block.start : block.stop + 1]
-        self.score(users, indptr, self.aligned.ranked_items, self.scores)
-        self.settle(block)
-        self.count(block, users, ticker)
-        self.finish(block)
+        self.score(users, indptr, aligned.ranked_items, self.scores)
+        mine = slice(int(indptr[0]), int(indptr[-1]))
+        scores = self.scores[mine]
+        if self.check:
+            self.factors.flag_user_bias(rows, flags)
+            if self.nan_rule != NanRule.UNDEFINED:
+                infinity = np.inf if self.nan_rule == NanRule.FIRST else -np.inf
+                scores[np.isnan(scores)] = infinity
+        elif not np.isfinite(scores).all():
+            raise InternalError("A score is not finite though no factor is too large.")
+        for call in self.calls(users, ticker, len(scores) / len(users)):
+            lost = _kernel.rank_factors(
+                **call,
+                excluded_indptr=aligned.excluded_indptr[offsets],
+                excluded=aligned.excluded,
+                judged_indptr=indptr,
+                judged=aligned.ranked_items,
+                judged_scores=self.scores,
+                above=self.above,
+                tied=self.tied,
+                before=self.before,
+                limit=self.limit,
+                flags=flags,
+            )
+            check_own_scores(lost, aligned.ranked_items)
+        if self.check:
+            # Users without factors were ranked with the factors of row 0, so drop their flags.
+            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
+            # Scores are still NaN only under the rule "undefined".
+            self.above[mine][np.isnan(scores)] = -1
+        if self.limit is not None:
+            beyond = self.above[mine] >= self.limit
+            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+                counts[mine][beyond] = value
         if self.best is not None:
             _kernel.best_first(indptr, self.above, self.before, self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items for the given users; `users` are their factors."""
-        items = self._items()
+        items = None
         if self.converted_rows is not None:
             mine = slice(int(indptr[0]), int(indptr[-1]))
             distinct, numbers = np.unique(listed[mine], return_inverse=True)
             indptr, listed, scores = indptr - mine.start, numbers.astype(np.int32), scores[mine]
             items = self._converted(distinct, None)
         _kernel.score_items(
-            **self.native(users), **items, indptr=indptr, listed=listed, scores=scores
+            **self.native(users, items), indptr=indptr, listed=listed, scores=scores
         )
-
-    def _items(self) -> dict[str, Any]:
-        """Return all items, which the kernel reads in place."""
-        factors = self.factors
-        return {"items": factors.items, "bias": factors.item_bias, "rows": self.aligned.item_rows}
 
     def _converted(self, items: slice | Int32, rows: Int64 | None) -> dict[str, Any]:
         """Return some converted items, and the row of each item among them."""
@@ -636,20 +658,20 @@ class FactorsWork:
 
         `users` are the factors of a block of users.
         """
-        n_users, n_items, last = len(users), self.aligned.n_items, 0
+        n_users, n_items, last, items = len(users), self.aligned.n_items, 0, None
         order = OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
         finished = np.zeros(n_users, np.uint8)
         while last < n_items and not finished.all():
             first = last
             if self.converted_rows is None:
-                last = min(first + self.items_per_call(finished, judged_per_user), n_items)
-                items = self._items()
+                n_left = n_users - int(np.count_nonzero(finished))
+                seconds = self._seconds_per_score(judged_per_user) * n_left
+                last = min(first + max(2048, int(SECONDS_PER_CALL / seconds)), n_items)
             else:
                 last = min(first + CONVERTED_AT_ONCE, n_items)
                 items = self._converted(slice(first, last), self.converted_rows)
             yield {
-                **self.native(users),
-                **items,
+                **self.native(users, items),
                 **order,
                 "first": first,
                 "last": last,
@@ -659,62 +681,14 @@ class FactorsWork:
             }
             ticker.advance(float((last - first) * n_users))
 
-    def settle(self, block: slice) -> None:
-        """Apply the rules for NaN and infinite scores before counting."""
-        mine = self.judged_of(block)
-        if self.check:
-            rows = np.maximum(self.aligned.rows[block], 0)
-            self.factors.flag_user_bias(rows, self.aligned.flags[block])
-        if self.check and self.nan_rule != NanRule.UNDEFINED:
-            scores = self.scores[mine]
-            infinity = np.inf if self.nan_rule == NanRule.FIRST else -np.inf
-            scores[np.isnan(scores)] = infinity
-        if not self.check and not np.isfinite(self.scores[mine]).all():
-            raise InternalError("A score is not finite though no factor is too large.")
-
-    def finish(self, block: slice) -> None:
-        """After counting, mark items that are beyond the depth or cannot be ranked."""
-        mine, flags = self.judged_of(block), self.aligned.flags[block]
-        if self.check:
-            # Users without factors were ranked with the factors of row 0, so drop their flags.
-            flags[self.aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-            # Scores are still NaN only under the rule "undefined".
-            self.above[mine][np.isnan(self.scores[mine])] = -1
-        if self.limit is not None:
-            beyond = self.above[mine] >= self.limit
-            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
-                counts[mine][beyond] = value
-
-    def count(self, block: slice, users: Array, ticker: Ticker) -> None:
-        """Count all items for a block of users; `users` are their factors."""
-        aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
-        indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
-        judged_per_user = (indptr[-1] - indptr[0]) / n_users
-        for call in self.calls(users, ticker, judged_per_user):
-            lost = _kernel.rank_factors(
-                **call,
-                excluded_indptr=aligned.excluded_indptr[offsets],
-                excluded=aligned.excluded,
-                judged_indptr=indptr,
-                judged=aligned.ranked_items,
-                judged_scores=self.scores,
-                above=self.above,
-                tied=self.tied,
-                before=self.before,
-                limit=self.limit,
-                flags=aligned.flags[block],
-            )
-            check_own_scores(lost, aligned.ranked_items)
-
-    def judged_of(self, block: slice) -> slice:
-        """Return the rows of judged items of a block of users."""
-        indptr = self.aligned.ranked_indptr
-        return slice(int(indptr[block.start]), int(indptr[block.stop]))
-
-    def native(self, users: Array) -> dict[str, Any]:
-        """Return the factors of the given users as arguments for the kernel."""
-        self.factors.files.check()  # `native` runs right before each call to the kernel
-        return {"instruction_set": self.instruction_set, "users": users}
+    def native(self, users: Array, items: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the factors of users and of items (None for all) as arguments for the kernel."""
+        factors = self.factors
+        factors.files.check()  # `native` runs right before each call to the kernel
+        if items is None:
+            rows = self.aligned.item_rows
+            items = {"items": factors.items, "bias": factors.item_bias, "rows": rows}
+        return {"instruction_set": self.instruction_set, "users": users, **items}
 
     def user_factors(self, rows: Int64) -> Array:
         """Return the factors of the given rows as a contiguous array."""
@@ -734,12 +708,6 @@ class FactorsWork:
         if aligned.candidates is not None:
             n_scores = len(aligned.candidates)
         return n_scores * one <= BRIEF_SECONDS
-
-    def items_per_call(self, finished: UInt8, judged_per_user: float) -> int:
-        """Estimate how many items the kernel ranks in SECONDS_PER_CALL for unfinished users."""
-        n_users = len(finished) - int(np.count_nonzero(finished))
-        seconds = self._seconds_per_score(judged_per_user)
-        return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
 
     def _seconds_per_score(self, judged_per_user: float) -> float:
         """Estimate the kernel's time for one item and one user, in seconds."""
