@@ -8,7 +8,13 @@ from spark_cases import MARKS, assert_same, data, schema_of
 
 import recometer as rm
 import recometer.spark as rs
-from recometer.errors import ColumnError, DataWarning, InputError, InputTypeError
+from recometer.errors import (
+    ColumnError,
+    DataWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+)
 from recometer.spark import evaluation, tables
 
 pytestmark = MARKS
@@ -95,20 +101,8 @@ def test_invalid_arguments_and_data_are_refused(table):
         rs.evaluate(lists, frame, metrics="LinkPredMRR@9", protocol="pyg", defects=True)
     with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
         rs.evaluate(lists, frame, metrics="roc_auc")
-    for call, takes in (
-        (
-            lambda **options: rs.evaluate(lists, frame, **options),
-            ("threads", "progress", "closure"),
-        ),
-        (lambda **options: rs.compare({}, **options), ("threads", "progress")),
-        (lambda **options: rs.split(frame, half, **options), ("threads", "filters")),
-        (lambda **options: rs.Lists(rows, **options), ("user_ids", "item_offset")),
-        (lambda **options: rs.Interactions(rows, **options), ("time", "n_items")),
-        (lambda **options: rs.Factors(rows, rows, **options), ("item_ids", "n_users")),
-    ):
-        for name in takes:
-            with pytest.raises(InputError, match=f"^{name}= is not for Spark: .* Hint: "):
-                call(**{name: 1})
+    with pytest.raises(UnknownNameError, match="evaluate has no parameter or rule 'threads'"):
+        rs.evaluate(lists, frame, threads=2)
     texts = rows.selectExpr("user", "item", "CAST(rank AS string) AS score")
     with pytest.raises(
         InputTypeError, match=r"scores \(column 'score'\) must be numbers, found str"

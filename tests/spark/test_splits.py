@@ -18,7 +18,6 @@ from recometer.split import (
     KFold,
     Last,
     LeaveOneOut,
-    MinCounts,
     NoTestUsersError,
     Number,
     UserFolds,
@@ -113,9 +112,6 @@ def test_split_without_test_users_is_refused(table, rows):
         rs.folds(frame, Last(1))
     with pytest.raises(rm.InputTypeError, match=r"says what is held out\. Hint: call it: Last"):
         rs.split(frame, Last)
-    for call in (rs.split, rs.folds):
-        with pytest.raises(rm.InputError, match=r"^filters= is not for Spark: .*Hint: filter the"):
-            call(frame, Last(1), filters=MinCounts(2, 2))
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
@@ -156,8 +152,6 @@ def test_audit_matches_a_single_machine(table, rows):
         rs.audit(split.train)
     with pytest.raises(rm.InputError, match=r"item= was given, but a SparkSplit knows its columns"):
         rs.audit(split, item="item")
-    with pytest.raises(rm.InputError, match=r"^partitions= is not for Spark: .* Hint: leave"):
-        rs.audit(split, partitions=2)
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")

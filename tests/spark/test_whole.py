@@ -106,9 +106,7 @@ def test_factors_give_the_same_values_on_spark_as_on_one_machine_under_other_rul
     schema = schema_of(int)
     for rules in ({}, {"users": "known"}, {"percent": True, "decimals": 3}):
         options = {"metrics": "coverage@3 gini@3 user_coverage@3 personalization@3", **rules}
-        result = rs.evaluate(
-            source, table(test, schema), train=table(train, schema), keep=False, **options
-        )
+        result = rs.evaluate(source, table(test, schema), train=table(train, schema), **options)
         expected = rm.evaluate(local, pl.DataFrame(test), train=pl.DataFrame(train), **options)
         assert_same_whole(result, expected)
 

@@ -272,8 +272,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
         many = batch.column("many").drop_null()
         if len(many):
             user = batch.column("u").filter(batch.column("many").is_valid())[0].as_py()
-            limit = f"{tables.MOST_ROWS:,} rows of a user are the limit."
-            raise tables.too_many_rows(user, many[0].as_py(), limit)
+            raise tables.too_many_rows(user, many[0].as_py())
         step = max(1, batch.num_rows * block_bytes // max(batch.nbytes, 1))
         for begin in range(0, batch.num_rows, step):
             waiting.append(batch.slice(begin, step))

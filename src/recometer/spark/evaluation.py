@@ -38,24 +38,12 @@ from recometer.remembered import cached_property
 from recometer.results.folds import pool
 from recometer.sources.base import Kind
 from recometer.sources.candidates import Negatives, SampledCandidates, check_sets, read_items
+from recometer.spark import tables
 from recometer.spark.block import Job, Note, merged, run_job, unpacked
 from recometer.spark.result import SparkEvaluation
 from recometer.spark.sources import TRUTHS, Interactions, Output, read_output
 from recometer.spark.splitting import SparkSplit
-from recometer.spark.tables import (
-    IdKinds,
-    Table,
-    acted,
-    check_partitions,
-    gathered,
-    ids,
-    is_frame,
-    kinds_of,
-    need_frame,
-    persisted,
-    refusing,
-    without_sessions,
-)
+from recometer.spark.tables import IdKinds, Table, acted, ids
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,7 +62,6 @@ EARLY = (
 )
 
 
-@refusing
 def evaluate(
     source: object,
     test: object = None,
@@ -91,7 +78,6 @@ def evaluate(
     lists: bool = False,
     shared: str | None = None,
     partitions: int | None = None,
-    keep: bool = True,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
     """Measure on Spark how well the output of a model finds the items that users chose.
@@ -129,9 +115,6 @@ def evaluate(
         default, Spark copies the factors to each executor as a file, which tasks map into memory.
     partitions
         The number of partitions of the users. None means a number that fits the size of the data.
-    keep
-        Whether Spark keeps the values of the users (``persist``) until `SparkEvaluation.unpersist`,
-        so that they are only computed once. Serverless Spark cannot keep them.
 
     Raises
     ------
@@ -153,8 +136,8 @@ def evaluate(
         check_no_train(test, train)
         test, train = test.interactions()
     begin = time.perf_counter()
-    check_partitions(partitions)
-    keep, lists, trained = flag("keep", keep), flag("lists", lists), train is not None
+    tables.check_partitions(partitions)
+    lists, trained = flag("lists", lists), train is not None
     output = read_output(source)
     outputs = {"source": output}
     stated = reading.protocol_of(protocol, rules, [*inspect.signature(evaluate).parameters])
@@ -192,12 +175,12 @@ def evaluate(
     plan.check()
     job = plan.job()
     cells = {name: table.cells(plan.kinds) for name, table in plan.tables.items()}
-    frame = gathered(cells, partitions or plan.partitions(job))
+    frame = tables.gathered(cells, partitions or plan.partitions(job))
     if job.lists:
         frame = frame.coalesce(1)
     rows = run_job(job, frame, shared)
-    kept = keep and persisted(rows)
-    notes = acted(rows.selectExpr("note", EARLY).toArrow, cells)
+    kept = tables.persisted(rows)
+    notes = acted(rows.selectExpr("note", EARLY).toArrow)
     totals = merged(notes["note"].drop_null().to_pylist())
     facts = BlockFacts.merge(totals["facts"]["facts"])
     plan.check_whole(totals, facts)
@@ -296,7 +279,7 @@ class Plan:
     def kinds(self) -> IdKinds:
         """The kinds of user and item ids."""
         items = [output.items for output in self.outputs.values() if output.items is not None]
-        return kinds_of([*self.tables.values(), *items])
+        return tables.kinds_of([*self.tables.values(), *items])
 
     def check(self) -> None:
         """Raise an error for arguments that Spark or `recometer.evaluate` do not support."""
@@ -315,7 +298,7 @@ class Plan:
             warn("lists=True changes nothing: no metric has one value for all users.")
         for table in self.tables.values():
             if table.has("session") and not self.test.has("session"):
-                raise without_sessions(table.label)
+                raise tables.without_sessions(table.label)
 
     def job(self) -> Job:
         """Return the job for the executors."""
@@ -488,8 +471,8 @@ class Plan:
         for table in data:
             users, items = (self._sorted(table, kind) for kind in checks.KINDS)
             sides.append(SimpleNamespace(user_ids=users, item_ids=items, n_users=len(users)))
-        tables = {"user": self.source.table, "item": self.source.of_items}
-        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in tables.items()}
+        known = {"user": self.source.table, "item": self.source.of_items}
+        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in known.items()}
         like = self.source.like
         like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
         checks.check_shifted(like, sides, protocol, by_hand)
@@ -503,7 +486,7 @@ def _sides(source: Output, test: object, train: object, candidates: object) -> d
     """Return the tables of test, train and candidates, if any."""
     reading.truth_beside(source.like, given=test is not None)
     sets = candidates.items if isinstance(candidates, Negatives) else candidates
-    on_spark = isinstance(sets, Interactions) or is_frame(sets)
+    on_spark = isinstance(sets, Interactions) or tables.is_frame(sets)
     if isinstance(candidates, Negatives) and not on_spark:
         raise InputTypeError("Negatives on Spark take a DataFrame with a set for each user.")
     data = {"test": test, "train": train, "candidates": sets if on_spark else None}
@@ -517,7 +500,7 @@ def _evaluate_folds(
 ) -> Any:
     """Evaluate each fold, and pool the results."""
     if not test or not all(isinstance(fold, SparkSplit) for fold in test):
-        need_frame(test, "test")
+        tables.need_frame(test, "test")
     check_no_train(test, train)
     results = []
     for fold_source, split in each_fold(source, test):

@@ -30,7 +30,7 @@ from recometer.results import summary
 from recometer.results.evaluation import notes_on
 from recometer.results.summary import SummaryRow
 from recometer.spark.block import OF_ALL, USERS, Job, unpacked
-from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, quoted, refusing
+from recometer.spark.tables import LIMIT, Frame, acted, ids, is_frame, quoted
 from recometer.stats import Interval
 from recometer.tasks import memory
 
@@ -55,7 +55,7 @@ class SparkEvaluation(rendering.Printed):
         As in `Evaluation`, except that data on Spark have no fingerprints.
     kept : bool
         Whether Spark keeps the values of the users (``persist``), so that they are only computed
-        once; see `unpersist`.
+        once; see `unpersist`. Serverless Spark cannot keep them.
     """
 
     metrics: tuple[Metric, ...]
@@ -302,7 +302,6 @@ class SparkEvaluation(rendering.Printed):
         return result
 
 
-@refusing
 def compare(
     models: Mapping[str, Any] | Sequence[Any], *, cluster: object = None, **options: Any
 ) -> Comparison:

@@ -16,17 +16,8 @@ from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.sources.base import Source
 from recometer.sources.lists import Lists as ListsHere
 from recometer.sources.pairs import Pairs as PairsHere
-from recometer.spark.tables import (
-    Frame,
-    IdKinds,
-    Table,
-    acted,
-    ids,
-    is_frame,
-    need_frame,
-    quoted,
-    refusing,
-)
+from recometer.spark import tables
+from recometer.spark.tables import Frame, IdKinds, Table, acted
 from recometer.tasks import memory
 
 TRUTHS = ("relevance", "rating")
@@ -73,7 +64,7 @@ class Output:
                 factors,
                 user_bias=bias,
                 item_bias=item_bias,
-                user_ids=ids(rows[columns["user"]]),
+                user_ids=tables.ids(rows[columns["user"]]),
                 item_ids=item_ids,
             )
         of_kind: Any = PairsHere if self.kind == "pairs" else ListsHere
@@ -82,7 +73,6 @@ class Output:
         return source
 
 
-@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interactions:
     """A DataFrame of interactions whose columns do not have common names.
@@ -116,7 +106,6 @@ class Interactions:
         return Table.of(data, label, requested)
 
 
-@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Factors:
     """A model whose scores are dot products of user and item factors; see `recometer.Factors`.
@@ -158,7 +147,7 @@ class Factors:
 
     def _table(self, option: str, data: object, bias: str | None) -> Table:
         label = f"{option}_factors"
-        frame = need_frame(data, label)
+        frame = tables.need_frame(data, label)
         columns = {option: self.id, "vector": self.vector, "bias": bias}
         for name in filter(None, columns.values()):
             check_column("column", name, frame.columns)
@@ -176,7 +165,6 @@ class Factors:
         return table
 
 
-@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lists:
     """Lists of recommended items, one per user; see `recometer.Lists`.
@@ -202,7 +190,7 @@ class Lists:
 
     def read(self) -> Output:
         """Find the columns."""
-        frame = need_frame(self.frame, "The frame of Lists")
+        frame = tables.need_frame(self.frame, "The frame of Lists")
         arrays = [f.name for f in frame.schema.fields if f.dataType.typeName() == "array"]
         entry = self.item if self.item in arrays else None
         if self.item is None and len(arrays) == 1:
@@ -238,7 +226,7 @@ class Lists:
         return table
 
     def _of_arrays(self, frame: Frame, entry: str) -> Table:
-        others = [quoted(name) for name in frame.columns if name != entry]
+        others = [tables.quoted(name) for name in frame.columns if name != entry]
         users = Table.of(frame.select(*others), "Lists", {"user": self.user}, required=("user",))
         element = frame.schema[entry].dataType.elementType
         columns: dict[str, str | None] = {**users.columns, "item": entry}
@@ -257,7 +245,6 @@ class Lists:
         return Table("Lists", frame, columns, entry)
 
 
-@refusing
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
     """Scored user-item pairs, which may have labels; see `recometer.Pairs`.
@@ -307,7 +294,7 @@ def read_output(data: object, label: str = "The first argument") -> Output:
     """Return the output of a model; error messages call the argument `label`."""
     # DataFrames of Spark Connect return a column for any attribute.
     parts = ("userFactors", "itemFactors", "rank")
-    if not is_frame(data) and all(hasattr(data, name) for name in parts):
+    if not tables.is_frame(data) and all(hasattr(data, name) for name in parts):
         data = Factors(data.userFactors, data.itemFactors)  # type: ignore[attr-defined]
     if isinstance(data, Factors | Lists | Pairs):
         return data.read()
@@ -336,7 +323,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
     table = acted(frame.toArrow).combine_chunks()
     if table["i"].null_count or table["v"].null_count:
         raise InputError("item_factors has rows without an id or factors. Hint: drop them.")
-    item_ids = ids(table["i"])
+    item_ids = tables.ids(table["i"])
     order = np.argsort(item_ids, kind="stable")
     factors = np.ascontiguousarray(_vectors(table["v"].combine_chunks(), None, items.label)[order])
     bias = _biases(table["b"], factors.dtype)[order] if items.has("bias") else None

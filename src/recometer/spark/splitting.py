@@ -16,26 +16,14 @@ from recometer.auditing.findings import EXAMPLES
 from recometer.data.columns import Columns
 from recometer.data.frames import times as times_of
 from recometer.data.interactions import Interactions as InteractionsHere
-from recometer.data.numbers import flag, seed_of
+from recometer.data.numbers import seed_of
 from recometer.data.times import representative
 from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.protocol import Protocol, RelevantFrom
+from recometer.spark import tables
 from recometer.spark.block import blocks, merged, row, run_job
 from recometer.spark.sources import Interactions
-from recometer.spark.tables import (
-    Frame,
-    IdKinds,
-    Table,
-    acted,
-    check_partitions,
-    gathered,
-    ids,
-    kinds_of,
-    persisted,
-    quoted,
-    refusing,
-    without_sessions,
-)
+from recometer.spark.tables import Frame, IdKinds, Table, acted
 from recometer.split import splitting
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.result import SplitProtocol
@@ -92,7 +80,6 @@ class SparkSplit:
             self.rows.unpersist()
 
 
-@refusing
 def split(
     data: object,
     what: What,
@@ -107,7 +94,6 @@ def split(
     value: str | Literal[False] | None = None,
     time: str | Literal[False] | None = None,
     partitions: int | None = None,
-    keep: bool = True,
 ) -> SparkSplit:
     """Split a DataFrame into train and test, by holding out interactions of the tested users.
 
@@ -125,7 +111,7 @@ def split(
     user, item, value, time
         The names of the columns. By default, columns with common names are used. With
         ``user=["user", "session"]``, every session counts as a user.
-    partitions, keep
+    partitions
         As in `recometer.spark.evaluate`.
 
     Raises
@@ -143,7 +129,6 @@ def split(
     return _Splitter(**locals()).split(None)
 
 
-@refusing
 def folds(
     data: object,
     what: What | Folding,
@@ -181,8 +166,8 @@ class _Splitter:
         check_kind(what, (What, Folding), "what")
         check_kind(who, (Who, UserFolds), "who")
         check_untested(untested)
-        self.keep, self.partitions = flag("keep", options.pop("keep")), options.pop("partitions")
-        check_partitions(self.partitions)
+        self.partitions = options.pop("partitions")
+        tables.check_partitions(self.partitions)
         for part in (what, who):
             kind = type(part).__name__
             kind += " with items" * (isinstance(part, ColdItems) and part.items is not None)
@@ -193,7 +178,7 @@ class _Splitter:
                 )
         least = {name: check_whole(name, options.pop(name)) for name in ("min_train", "min_test")}
         self.table = Interactions.read(data, "data", **options)
-        kinds_of([self.table])
+        tables.kinds_of([self.table])
         self.frame, self.n_rows = self.table.frame, int(acted(self.table.frame.count))
         self.who, self.what = who, self._settled(what)
         self.how: dict[str, Any] = {"untested": untested, **least, "seed": seed_of(seed)}
@@ -201,11 +186,11 @@ class _Splitter:
 
     def split(self, fold: int | None) -> SparkSplit:
         """Return the only split, or the split of one fold."""
-        user = quoted(str(self.table.columns["user"]))
+        user = tables.quoted(str(self.table.columns["user"]))
         cells = {"rows": self.frame.selectExpr(f"{user} AS u", "struct(*) AS c")}
-        rows = self._assigned(gathered(cells, self.partitions), fold)
-        kept = self.keep and persisted(rows)
-        counted = acted(rows.groupBy(PART).count().collect, cells)
+        rows = self._assigned(tables.gathered(cells, self.partitions), fold)
+        kept = tables.persisted(rows)
+        counted = acted(rows.groupBy(PART).count().collect)
         n_rows = {int(part): int(n) for part, n in counted}
         apart = self.protocol.untested == "apart"
         names = {"train": splitting.TRAIN, "test": splitting.TEST, "remainder": splitting.REMAINDER}
@@ -225,7 +210,8 @@ class _Splitter:
                 f"{protocol}. Hint: hold out less; a split by time takes a later one."
             )
         parts = {
-            name: rows.where(f"{quoted(PART)} = {part}").drop(PART) for name, part in names.items()
+            name: rows.where(f"{tables.quoted(PART)} = {part}").drop(PART)
+            for name, part in names.items()
         }
         parts["remainder"] = parts["remainder"] if apart else None
         columns = {option: name or None for option, name in self.table.options.items()}
@@ -262,7 +248,7 @@ class _Splitter:
             raise InputError(
                 f"{what!r} reads times, and the data have none. Hint: name their column with time=."
             )
-        column = quoted(str(self.table.columns["time"]))
+        column = tables.quoted(str(self.table.columns["time"]))
         times = self.frame.selectExpr(f"{column} AS t").orderBy("t")
         place = min(int(what.share * self.n_rows + 1e-9), self.n_rows - 1)
         # Arrow keeps the time zone, which Row loses.
@@ -277,7 +263,6 @@ class _Splitter:
         return After(time, until=what.until, since=what.since)
 
 
-@refusing
 def audit(
     train: object,
     test: object = None,
@@ -310,59 +295,58 @@ def audit(
         rows.
     """
     columns: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
-    sides = {"train": train, "test": test}
+    frames = {"train": train, "test": test}
     if test is None:
-        sides, columns = _of_split(train, columns)
+        frames, columns = _of_split(train, columns)
     minimums: Any = {"min_positives": min_positives, "min_candidates": min_candidates}
     rules = Protocol(relevant_from=relevant_from, **minimums)
-    tables = {name: Interactions.read(data, name, **columns) for name, data in sides.items()}
-    if tables["train"].has("session") > tables["test"].has("session"):
-        raise without_sessions("train")
-    return audit_of(_facts(tables, rules), *(table.description for table in tables.values()))
+    sides = {name: Interactions.read(data, name, **columns) for name, data in frames.items()}
+    if sides["train"].has("session") > sides["test"].has("session"):
+        raise tables.without_sessions("train")
+    return audit_of(_facts(sides, rules), *(table.description for table in sides.values()))
 
 
-def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
+def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
     """Return the facts about train and test; Spark counts items, and executors check users."""
-    kinds, test = kinds_of(tables.values()), tables["test"]
-    pairs = (table.select(IdKinds._fields, kinds).distinct() for table in tables.values())
+    kinds = tables.kinds_of(sides.values())
+    pairs = (table.select(IdKinds._fields, kinds).distinct() for table in sides.values())
     of_train, of_test = (rows.groupBy("i").count() for rows in pairs)
     per_item = of_train.toDF("i", "n").join(of_test.toDF("i", "m"), "i", "full_outer").fillna(0)
-    kept = persisted(per_item)
+    kept = tables.persisted(per_item)
     items = {(n, m): k for n, m, k in acted(per_item.groupBy("n", "m").count().collect)}
-    for side, name in enumerate(tables):
+    for side, name in enumerate(sides):
         check_not_empty(name, sum(pair[side] for pair in items))
     unseen = per_item.where("n = 0").select("i")
     few = acted(unseen.orderBy("i").limit(EXAMPLES).toArrow)["i"].to_pylist()
-    times = {name: _times(table, kinds) for name, table in tables.items() if table.has("time")}
-    ends = ends_of(**times) if len(times) == len(tables) else None
+    times = {name: _times(table, kinds) for name, table in sides.items() if table.has("time")}
+    ends = ends_of(**times) if len(times) == len(sides) else None
     whole = Whole(rules, sum(items.values()), ends)
-    cells = {name: table.cells(kinds) for name, table in tables.items()}
+    cells = {name: table.cells(kinds) for name, table in sides.items()}
     if few:
-        rows = test.select(("user", "item"), kinds).join(unseen, "i", "left_semi")
+        rows = sides["test"].select(("user", "item"), kinds).join(unseen, "i", "left_semi")
         cells["unseen"] = rows.select("u", "i").toDF("u", "c")
-    on_executors = {
-        name: dataclasses.replace(side_table, frame=None) for name, side_table in tables.items()
-    }
+    on_executors = {name: dataclasses.replace(t, frame=None) for name, t in sides.items()}
 
     def run(batches: Any) -> Any:
         for block in blocks(batches):
-            sides: Any = [
+            train, test = (
                 InteractionsHere.of(table.rows(block, name), **table.options)
                 for name, table in on_executors.items()
-            ]
-            seen = np.ones(sides[1].n_items, bool)
+            )
+            seen = np.ones(test.n_items, bool)
             if "unseen" in block.column_names:
-                seen = ~np.isin(sides[1].item_ids, ids(block["unseen"].combine_chunks().flatten()))
-            users, items = matched(*sides)
-            facts = facts_of_block(sides[0], sides[1], users, items, seen, whole)
+                unseen_ids = tables.ids(block["unseen"].combine_chunks().flatten())
+                seen = ~np.isin(np.asarray(test.item_ids), unseen_ids)
+            users, items = matched(train, test)
+            facts: Any = facts_of_block(train, test, users, items, seen, whole)
             yield row(facts)
 
-    notes = acted(run_job(run, gathered(cells, None)).select("note").toArrow, cells)
+    notes = acted(run_job(run, tables.gathered(cells, None)).select("note").toArrow)
     if kept:
         per_item.unpersist()
 
     def first(side: str, kind: str) -> str:
-        own = tables[side].select(("user", "session") if kind == "user" else ("item",), kinds)
+        own = sides[side].select(("user", "session") if kind == "user" else ("item",), kinds)
         [[least]] = acted(own.selectExpr("min(struct(*))").collect)
         return brief(tuple(least) if len(least) > 1 else least[0])
 
@@ -374,8 +358,8 @@ def _facts(tables: Mapping[str, Table], rules: Protocol) -> Facts:
         counts={**of_users["counts"], "items_tested": n_tested},
         rules=rules,
         first=first,
-        untimed=tuple(name for name in tables if name not in times),
-        valued=tuple(name for name, table in tables.items() if table.has("value")),
+        untimed=tuple(name for name in sides if name not in times),
+        valued=tuple(name for name, table in sides.items() if table.has("value")),
     )
 
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from recometer.data.columns import ColumnPair, choose_columns
 from recometer.errors import ColumnError, InputError, InputTypeError
 
 Frame = Any
-Made = TypeVar("Made", bound=Callable[..., Any])
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 # Columns of other types are passed on unchanged, and rejected by the single-machine readers.
@@ -28,26 +26,6 @@ AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decima
 NESTED = ("item", "score")  # the columns that may contain arrays
 MOST_ROWS = 10**7  # maximum number of rows per user, which share a cell; Spark limits it to 2 GB
 LIMIT = 200_000_000  # maximum number of values or list places that the driver collects (1.6 GB)
-
-IDS = "users and items have ids, in columns. Hint: leave it out"
-# Arguments of `recometer.evaluate` that do not exist on Spark, and what to do instead.
-NOT_HERE = {
-    **dict.fromkeys(("user_ids", "item_ids", "item_offset", "n_users", "n_items"), IDS),
-    "closure": "item factors travel as a file that executors map, so only the memory of the driver "
-    "limits their size. Hint: leave it out; shared= names storage that all executors see, and "
-    "rs.Lists evaluates what a model recommends, without its factors",
-    "filters": "frame.where('rating >= 4') filters values, and frame.join(frame.groupBy('user')"
-    ".count().where('count >= 5'), 'user', 'left_semi') users with few rows. Hint: filter the "
-    "frame before you split it",
-    "partitions": "the size of the data decides. Hint: leave it out",
-    "progress": "Spark shows the progress of its jobs itself. Hint: leave it out; see "
-    "spark.ui.showConsoleProgress, and the web interface of Spark",
-    "resamples": "users are drawn on the driver. Hint: result.collect().interval(...)",
-    "separator": "Spark splits texts itself. Hint: split(items, ';') makes an array",
-    "threads": "a task has one thread, and Spark runs as many tasks at a time as executors have "
-    "cores. Hint: leave it out",
-    "time": "evaluations read no times. Hint: rs.split and rs.audit take time=",
-}
 
 # The errors of executors that have no recometer, or another version; see `block.run_job`.
 NOT_THERE = re.compile(
@@ -62,23 +40,6 @@ INSTALL = (
     "Hint: install recometer in the Python environment of the executors, the same version as here "
     "(PYSPARK_PYTHON, or --archives with venv-pack; see docs/spark.md)."
 )
-
-
-def refusing(target: Made) -> Made:
-    """Make a function or a class raise an error for arguments in `NOT_HERE`."""
-    function: Any = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
-    refused = NOT_HERE.keys() - inspect.signature(function).parameters.keys()
-
-    @functools.wraps(function)
-    def checked(*args: Any, **options: Any) -> Any:
-        for name in sorted(refused & options.keys()):
-            raise InputError(f"{name}= is not for Spark: {NOT_HERE[name]}.")
-        return function(*args, **options)
-
-    if isinstance(target, type):
-        target.__init__ = checked  # type: ignore[misc]
-        return target
-    return checked  # type: ignore[return-value]
 
 
 class IdKinds(NamedTuple):
@@ -248,12 +209,13 @@ def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
     return users.selectExpr("u", *arrays, f"{fits.format('NULL', n_rows)} AS many")
 
 
-def too_many_rows(user: object, n_rows: int, why: str) -> InputError:
-    """Return the error for a user with too many rows; `why` says why they do not fit."""
+def too_many_rows(user: object, n_rows: int) -> InputError:
+    """Return the error for a user with more than `MOST_ROWS` rows."""
     return InputError(
-        f"{why} User {user!r} has {n_rows:,} rows, and a task holds all rows of a user in memory. "
-        "Hint: such a user often stands for everyone who is not logged in: leave it out, with "
-        "frame.where(...); recometer.evaluate of frame.toArrow() takes any number."
+        f"{MOST_ROWS:,} rows of a user are the limit. User {user!r} has {n_rows:,} rows, and a "
+        "task holds all rows of a user in memory. Hint: such a user often stands for everyone who "
+        "is not logged in: leave it out, with frame.where(...); recometer.evaluate of "
+        "frame.toArrow() takes any number."
     )
 
 
@@ -313,11 +275,10 @@ def persisted(rows: Frame) -> bool:
     return True
 
 
-def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> Any:
+def acted(call: Callable[[], Any]) -> Any:
     """Run a job on Spark, and raise recometer's own errors without Spark's message around them.
 
-    Errors of executors that lack recometer or memory are translated, too. `cells` holds the tables
-    that were passed to `gathered`, in which the error message looks up the user with the most rows.
+    Errors of executors that lack recometer or memory are translated, too.
     """
     try:
         return call()
@@ -330,19 +291,13 @@ def acted(call: Callable[[], Any], cells: Mapping[str, Frame] | None = None) -> 
             raise InputError(
                 f"An executor has no recometer, or another version. {INSTALL}"
             ) from None
-        if isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j."):
+        java_ended = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
+        if java_ended or OUT_OF_MEMORY.search(text) is not None:
             raise InputError(
-                "The Java process of Spark ended; most often its memory has run out. Hint: "
-                "spark.driver.memory; the rows of a user are in memory together, about 200 bytes "
+                "Spark seems to have run out of memory. Hint: spark.driver.memory and "
+                "spark.executor.memory; the rows of a user are in memory together, about 200 bytes "
                 "each, and frame.groupBy(...).count() shows who has the most."
             ) from error
-        if cells is not None and OUT_OF_MEMORY.search(text) is not None:
-            users = functools.reduce(
-                lambda a, b: a.union(b), (c.select("u") for c in cells.values())
-            )
-            counted = users.groupBy("u").count().orderBy("count", ascending=False)
-            [(user, n_rows)] = counted.limit(1).collect()
-            raise too_many_rows(user, n_rows, "An executor ran out of memory.") from error
         raise
 
 
