@@ -138,8 +138,6 @@ def test_intervals_of_several_cutoffs_are_returned_as_a_dict() -> None:
     intervals = {f"ndcg@{k}": result.interval(f"ndcg@{k}") for k in (1, 2, 3)}
     assert result.interval("NDCG@1..3") == intervals
     assert result.interval("ndcg@1..1") == {"ndcg@1": intervals["ndcg@1"]}
-    weighted = result.interval("ndcg@1,2", weights="relevant")
-    assert weighted["ndcg@2"] == result.interval("ndcg@2", weights="relevant")
     with pytest.raises(UnknownNameError, match=r"has no metric 'ndcg@4'\. .*Known: ndcg@1"):
         result.interval("ndcg@1..4")
     with pytest.raises(InputError, match="names several metrics: ndcg@1, ndcg@2"):
@@ -303,15 +301,16 @@ def test_arrays_of_the_result_are_read_only() -> None:
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
     ],
 )
-@pytest.mark.parametrize("weights", [None, "relevant"])
+@pytest.mark.parametrize("average", ["usual", "relevant"])
 def test_intervals_stay_within_the_bounds(
-    metric: str, values: list[float], cut: tuple[float, float], weights: Any
+    metric: str, values: list[float], cut: tuple[float, float], average: Any
 ) -> None:
     n_relevant = np.array([2, 3, 2, 2])[: len(values)]
-    result = evaluation({metric: values}, n_relevant=n_relevant, protocol=Protocol(interval="t"))
-    weight = None if weights is None else n_relevant.astype(float)
+    protocol = Protocol(interval="t", average=average)
+    result = evaluation({metric: values}, n_relevant=n_relevant, protocol=protocol)
+    weight = None if average == "usual" else n_relevant.astype(float)
     low, high = interval(values, "t", weights=weight)
-    assert tuple(result.interval(metric, weights)) == (max(low, cut[0]), min(high, cut[1]))
+    assert tuple(result.interval(metric)) == (max(low, cut[0]), min(high, cut[1]))
     assert low < cut[0] or high > cut[1]
 
 
@@ -732,30 +731,12 @@ def test_intervals_of_gains_are_negative_only_with_negative_gains(
     assert lowest[-1.0] < 0
 
 
-def test_another_kind_of_interval_can_be_requested_later() -> None:
-    generator = np.random.default_rng(0)
-    test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
-    metrics = "ndcg@5 coverage@5"
-    result = rm.evaluate(scores, test, metrics=metrics)
-    groups = np.arange(60) % 2
-    for kind in ("t", "percentile", "bca"):
-        requested_result = rm.evaluate(scores, test, metrics=metrics, interval=kind)
-        assert result.summary(interval=kind) == requested_result.summary()
-        assert str(result.by(groups, interval=kind)) == str(requested_result.by(groups))
-    assert result.summary()[0].method == "gaffke"
-    assert result.summary(interval="gaffke") == result.summary()
-    with pytest.raises(rm.InputError, match="interval='normal' does not exist"):
-        result.summary(interval="normal")
-
-
 def test_saved_evaluation_keeps_intervals_it_cannot_recompute(tmp_path) -> None:
     generator = np.random.default_rng(0)
     test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
     result = rm.evaluate(scores, test, metrics="ndcg@5 gini@5")
     result.save(tmp_path / "result.parquet")
-    assert rm.load(tmp_path / "result.parquet").summary(interval="t") == result.summary(
-        interval="t"
-    )
+    assert rm.load(tmp_path / "result.parquet").summary() == result.summary()
 
 
 def test_mean_of_finite_values_is_finite() -> None:

@@ -83,16 +83,17 @@ def test_values_of_a_group_equal_an_evaluation_of_its_users(
             result.by(labels)
         return
     metrics = "precision@2 recall@2"
-    result = evaluation() if not pooled else rm.evaluate(*_inputs(), metrics=metrics)
-    weights = "pooled" if pooled else None
-    segments = result.by(labels, weights=weights)
+    result = evaluation()
+    if pooled:
+        result = rm.evaluate(*_inputs(), metrics=metrics, average="pooled")
+    segments = result.by(labels)
     assert segments.groups == tuple(present)
     assert segments.left_out == labels.count(None)
     sizes = {row.group: row.users for row in segments.rows}
     assert sizes == {label: labels.count(label) for label in present}
     for label in present:
         places = [place for place, user_label in enumerate(labels) if user_label == label]
-        rows = result.of_users(places).summary(weights)
+        rows = result.of_users(places).summary()
         rows_of_group = [row for row in segments.rows if row.group == label]
         for actual, expected in zip(rows_of_group, rows, strict=True):
             for name in ("metric", "mean", "low", "high", "counted"):
@@ -229,12 +230,13 @@ def test_means_accept_custom_weights() -> None:
 
 @pytest.mark.parametrize("interval", ["gaffke", "t", "percentile", "bca"])
 def test_intervals_of_weighted_means_ignore_the_scale_of_weights(interval: str) -> None:
-    result = evaluation(interval=interval)
-    lows = [row.low for row in result.summary(np.full(24, 2.0))]
+    result = evaluation(interval=interval, average="relevant")
+    doubled = dataclasses.replace(result, n_relevant=2 * result.n_relevant)
+    lows = [row.low for row in doubled.summary()]
     np.testing.assert_allclose(lows, [row.low for row in result.summary()])
-    for row in result.summary("relevant"):
+    for row in result.summary():
         assert row.low < row.mean < row.high
-        assert tuple(result.interval(row.metric, "relevant")) == (row.low, row.high)
+        assert tuple(result.interval(row.metric)) == (row.low, row.high)
 
 
 def test_intervals_of_weighted_means_cover_the_true_mean() -> None:
@@ -301,7 +303,8 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     ):
         assert result.summary(cluster=given_as) == [row, coverage_row]
     for kind in ("t", "percentile", "bca"):
-        requested_row = result.summary(interval=kind, cluster=CLUSTERS)[0]
+        other = dataclasses.replace(result, protocol=result.protocol.replace(interval=kind))
+        requested_row = other.summary(cluster=CLUSTERS)[0]
         assert requested_row.high - requested_row.low > plain.high - plain.low
     # A loaded file contains no lists, so clusters cannot be resampled. The saved interval is based
     # on resampled users, so it must not be shown.

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from recometer.results.groups import Segments
 
 NOT_KEPT = (
-    "A file keeps the users' values and not the rows. Hint: weights='users' gives the mean over "
+    "A file keeps the users' values and not the rows. Hint: mean(weights='users') is the mean over "
     "users."
 )
 
@@ -182,9 +182,10 @@ class EvaluationRecord(rendering.Printed):
         InputError
             If the weights do not fit, or a metric does not have a pooled mean.
         """
-        return means_with(
-            self._averaging, self._together(weights), self._with_mean(weights), weights
-        )
+        over_all = self.over_users, self.over_rows
+        together = together_of(self.metrics, self.protocol, *over_all, weights)
+        names = [name for name in map(str, self.metrics) if weights is None or name in self.values]
+        return means_with(self._averaging, together, names, weights)
 
     @property
     def together(self) -> dict[str, float]:
@@ -192,24 +193,21 @@ class EvaluationRecord(rendering.Printed):
 
         These are `over_users`, and the entries of `over_rows` that the rule ``average`` selects.
         """
-        return self._together(None)
+        return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, None)
 
     @overload
-    def interval(self, metric: Metric, weights: Weights = None) -> Interval: ...
+    def interval(self, metric: Metric) -> Interval: ...
 
     @overload
-    def interval(self, metric: str, weights: Weights = None) -> Any: ...
+    def interval(self, metric: str) -> Any: ...
 
-    def interval(
-        self, metric: str | Metric, weights: Weights = None
-    ) -> Interval | dict[str, Interval]:
+    def interval(self, metric: str | Metric) -> Interval | dict[str, Interval]:
         """Return the interval of a metric's mean, under the rules ``interval`` and ``confidence``.
 
         Parameters
         ----------
-        metric, weights
-            The name of the metric (or of several cut-offs, ``"ndcg@1..20"``), and weights as in
-            `mean`.
+        metric
+            The name of the metric, or of several cut-offs: ``"ndcg@1..20"``.
 
         Returns
         -------
@@ -220,10 +218,7 @@ class EvaluationRecord(rendering.Printed):
             user's value is outside the bounds.
         """
         names, several = names_of(metric, self._averaging.metrics, self.protocol)
-        for name in names:
-            if name not in self._with_mean(weights):
-                raise InputError(f"{name!r} is one value for all users, which have no weights.")
-        found = self._all_intervals(names, weights)
+        found = self._all_intervals(names)
         return dict(zip(names, found, strict=True)) if several else found[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
@@ -232,30 +227,23 @@ class EvaluationRecord(rendering.Printed):
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
-    def summary(
-        self, weights: Weights = None, interval: str | None = None, *, cluster: object = None
-    ) -> list[SummaryRow]:
+    def summary(self, *, cluster: object = None) -> list[SummaryRow]:
         """Return a row per metric, with its mean, the interval, and the number of users.
 
         Parameters
         ----------
-        weights, interval
-            Weights as in `mean`, and a value to use instead of the rule ``interval``: ``"t"``,
-            ``"bca"``, ...
         cluster
             The cluster of each user, as in `recometer.compare`. Intervals are then over whole
             clusters of users.
         """
-        if interval is not None:
-            return self._under_interval(interval).summary(weights, cluster=cluster)
         if cluster is not None:
             from recometer.results.groups import read_clusters
 
             clusters = read_clusters(cluster, self.user_ids, self.n_users)
-            return self._under_clusters(clusters).summary(weights)
-        means, together = self.mean(weights), self._together(weights)
+            return self._under_clusters(clusters).summary()
+        means, together = self.mean(), self.together
         rows = []
-        for name, found in zip(means, self._all_intervals(means, weights), strict=True):
+        for name, found in zip(means, self._all_intervals(means), strict=True):
             why = self.skipped(name)
             no_value = self.reasons[name] != 0
             if name not in together:
@@ -279,8 +267,6 @@ class EvaluationRecord(rendering.Printed):
         column: str | None = None,
         user: str | None = None,
         quantiles: int = 4,
-        weights: Weights = None,
-        interval: str | None = None,
         cluster: object = None,
     ) -> Segments:
         """Return every metric for each group of users, and the differences between the groups.
@@ -299,7 +285,7 @@ class EvaluationRecord(rendering.Printed):
         quantiles
             The number of groups for ``"activity"`` and ``"popularity"``, at least 2. There are
             fewer groups if many users have the same value, because these stay together.
-        weights, interval, cluster
+        cluster
             As in `summary`.
 
         Returns
@@ -346,12 +332,10 @@ class EvaluationRecord(rendering.Printed):
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
-            weight = self._averaging.weights_of(weights, chosen)
             own = cluster if clusters is None else clusters[chosen]
-            return self.of_users(chosen).summary(weight, interval, cluster=own)
+            return self.of_users(chosen).summary(cluster=own)
 
-        kept = weights is not None or self.list_data is not None
-        not_kept = () if kept else tuple(self.over_users)
+        not_kept = tuple(self.over_users) if self.list_data is None else ()
         return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Self:
@@ -429,10 +413,6 @@ class EvaluationRecord(rendering.Printed):
     def _known(self, metric: str | Metric) -> str:
         return name_of(metric, self._averaging.metrics, self.protocol)
 
-    def _with_mean(self, weights: Weights) -> list[str]:
-        """Return the metrics that have a mean, in the requested order."""
-        return [name for name in map(str, self.metrics) if weights is None or name in self.values]
-
     @cached_property
     def _averaging(self) -> Averaging:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Averaging)}
@@ -454,17 +434,13 @@ class EvaluationRecord(rendering.Printed):
         """Return the lowest and the highest possible value for a user; they may be infinite."""
         return self._averaging.bounds(self._known(metric))
 
-    def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
-        together = self._together(weights)
-        known = dict(self._intervals) if weights is None else {}
+    def _all_intervals(self, names: Iterable[str]) -> list[Interval]:
+        known, together = self._intervals, self.together
         missing = [name for name in names if name not in known]
         per_user = [name for name in missing if name not in together]
-        found = self._averaging.intervals(per_user, weights)
-        known |= dict(zip(per_user, found, strict=True))
+        known |= zip(per_user, self._averaging.intervals(per_user), strict=True)
         left = {name: together[name] for name in missing if name in together}
         known |= self._intervals_together(left)
-        if weights is None:
-            self._intervals.update(known)
         return [known[name] for name in names]
 
     def table(self) -> rendering.Table:
@@ -513,12 +489,8 @@ class EvaluationRecord(rendering.Printed):
             return self.rated
         return None if self.list_data is None else ListedUsers(self.list_data)
 
-    def _together(self, weights: Weights) -> dict[str, float]:
-        """Return the values over all users together, with some weights; NaN without data."""
-        return together_of(self.metrics, self.protocol, self.over_users, self.over_rows, weights)
-
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
-        """Return the intervals of the values of `_together`, from resampled users."""
+        """Return the intervals of the values of `together`, from resampled users."""
         found: dict[str, Interval] = {}
         by_record: dict[bool, list[Metric]] = {}
         for metric in self.metrics:
@@ -554,16 +526,6 @@ class EvaluationRecord(rendering.Printed):
             changes["over_users"] = {}
             changes["metrics"] = tuple(one for one in self.metrics if one not in asked)
         return changes
-
-    def _under_interval(self, interval: str) -> Self:
-        """Return a copy of the evaluation with another rule for intervals of means.
-
-        Metrics with one value for all users keep their intervals, which do not follow this rule.
-        """
-        changed = dataclasses.replace(self, protocol=self.protocol.replace(interval=interval))
-        known = self._intervals
-        changed._intervals.update({name: known[name] for name in self.together if name in known})
-        return changed
 
     def _under_clusters(self, clusters: Int64 | None) -> Self:
         """Return a copy of the evaluation with intervals over clusters of users."""

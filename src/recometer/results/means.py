@@ -65,23 +65,21 @@ class Averaging:
         entering = np.where(np.isnan(self.entering(name)), np.nan, values)
         return _weighted(entering, self.weights(name, None))
 
-    def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
+    def intervals(self, names: Sequence[str]) -> list[Interval]:
         """Return the interval of each mean, within the metric's bounds; NaN if unknown."""
-        columns = [self.entering(name) for name in names]
-        weighted = weights is not None or {self._rules(n).average for n in names} - {
-            "users",
-            "usual",
-        }
-        weight = [self.weights(name, weights) for name in names] if weighted else None
-        each = [None] * len(names) if weight is None else weight
-        found = [self._interval(*one) for one in zip(names, columns, each, strict=True)]
-        unknown = "The interval of a mean of parts is not known."
-        return [
-            Interval.unknown(self.protocol.confidence, one.n, unknown)
-            if weights is None and self._rules(name).average == "parts"
-            else _within_bounds(one, self.bounds(name), column)
-            for one, name, column in zip(found, names, columns, strict=True)
-        ]
+        averages = [self._rules(name).average for name in names]
+        weighted = bool({*averages} - {"users", "usual"})
+        found = []
+        for name, average in zip(names, averages, strict=True):
+            column, weights = self.entering(name), self.weights(name, None) if weighted else None
+            interval_of_mean = self._interval(name, column, weights)
+            if average == "parts":
+                note = "The interval of a mean of parts is not known."
+                n = interval_of_mean.n
+                found.append(Interval.unknown(self.protocol.confidence, n, note))
+            else:
+                found.append(_within_bounds(interval_of_mean, self.bounds(name), column))
+        return found
 
     def _interval(self, name: str, values: Float64, weights: Float64 | None) -> Interval:
         kind, confidence = self.protocol.interval, self.protocol.confidence
@@ -123,13 +121,6 @@ class Averaging:
                 "None, or a number for each user."
             )
         return self._given(weights)
-
-    def weights_of(self, weights: Weights, users: Int64) -> Weights:
-        """Return the weights of the given users."""
-        if weights is None or isinstance(weights, str):
-            return weights
-        of_users: Float64 = self._given(weights)[users]
-        return of_users
 
     def _given(self, weights: npt.ArrayLike) -> Float64:
         n_users = len(self.n_relevant)

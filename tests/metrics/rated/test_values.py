@@ -364,7 +364,7 @@ def test_saved_result_reports_missing_rows(tmp_path):
     result.save(tmp_path / "ratings.parquet")
     groups = rm.load(tmp_path / "ratings.parquet").by(["x", "y"])
     assert all(math.isnan(row.mean) for row in groups.rows)
-    assert "weights='users' gives the mean over users" in str(groups).replace("\n  ", " ")
+    assert "mean(weights='users') is the mean over users" in str(groups).replace("\n  ", " ")
 
 
 PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
