@@ -1,4 +1,4 @@
-"""Tests that factors in files, used in place or converted in blocks, act like arrays."""
+"""Tests that factors in files, used in place or converted, act like arrays."""
 
 import contextlib
 import dataclasses
@@ -20,7 +20,6 @@ from recometer.ranks import UserFlag
 from recometer.sources import factors as factor_source
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
-from recometer.sources.factors import Converted
 
 KINDS = ["whole", "skewed", "constant", "special"]
 STORED = [np.float32, np.float64, np.float16, np.int8]
@@ -64,20 +63,19 @@ def interactions(rng, n_users, n_items, share, with_ids):
 
 def ranks_and_lists(source, request, k):
     """Return the ranks and lists of a source that orders its items by norm if it can."""
-    with small_blocks():
+    with small_problems():
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
     return dataclasses.asdict(ranks), dataclasses.asdict(lists)
 
 
 @contextlib.contextmanager
-def small_blocks():
-    """Order items by norm even in small problems, and convert only a few items at a time."""
+def small_problems():
+    """Order items by norm even in small problems."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0)
         patch.setattr(factor_source, "MOST_ALIKE", np.inf)
-        patch.setattr(factor_source, "CONVERTED_AT_ONCE", 100)
         yield
 
 
@@ -187,18 +185,12 @@ def test_conversion_of_files_causes_the_same_warning_as_for_arrays(model):
     ],
 )
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_factors_in_files_are_memory_mapped_or_converted_in_blocks(
-    folder, users, items, converts, order
-):
+def test_factors_in_files_are_memory_mapped_or_converted(folder, users, items, converts, order):
     arrays = (np.ones((4, 3), users), np.ones((5, 3), items))
     files = [in_file(folder, name, array, order) for name, array in zip("ui", arrays, strict=True)]
     factors = rm.Factors(*files)._factors
     for stored, converted in zip((factors.users, factors.items), converts, strict=True):
-        assert isinstance(stored, Converted if converted else np.memmap)
-    # Arrays in memory are converted as a whole.
-    factors = rm.Factors(*arrays)._factors
-    assert isinstance(factors.users, np.ndarray)
-    assert isinstance(factors.items, np.ndarray)
+        assert isinstance(stored, np.memmap) != converted
 
 
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
@@ -209,7 +201,7 @@ def test_users_who_finish_early_do_not_stop_others(folder):
     judged = np.zeros((2, len(items)))
     judged[:, 400] = 1
     request = Request(rm.Interactions.of(judged), depth=5)
-    with small_blocks():
+    with small_problems():
         source = rm.Factors(np.eye(2, 8, dtype=np.float32), in_file(folder, "left", items))
         assert source.rank(request).above.tolist() == [-1, 3]
 
@@ -222,7 +214,7 @@ def test_nan_scores_beyond_the_depth_are_noticed(folder):
     judged = np.zeros((2, len(items)))
     judged[:, 400] = 1
     source = rm.Factors(np.ones((2, 8), np.float32), in_file(folder, "nan", items))
-    with small_blocks():
+    with small_problems():
         ranks = source.rank(Request(rm.Interactions.of(judged), depth=5))
     assert (ranks.flags & np.uint32(UserFlag.NAN_SCORE)).all()
 

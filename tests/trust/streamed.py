@@ -1,7 +1,7 @@
 """Evaluate a 3 GiB file with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
 
-The numbers take 3 GiB in the dtype in which the kernel reads them: float16 is converted to float32,
-and if users or items are float64, both are converted to float64.
+The numbers take 3 GiB in the dtype in which the kernel reads them: float16 scores are converted to
+float32.
 
 The script prints how many bytes of anonymous memory the evaluation took, and whether the values
 equal the results of an evaluation in memory. `test_streamed.py` runs it.
@@ -64,11 +64,8 @@ def best(scores, places):
 
 
 def items(path, dtype, order):
-    """Write item factors to the file; the judged items are some of the best items with factors.
-
-    For float64, only the user factors have this dtype, so recometer converts the float32 items.
-    """
-    nonzero_items, positions = factors_in_file(path, "f4" if dtype == "f8" else dtype, order)
+    """Write item factors to the file; the judged items are some of the best items with factors."""
+    nonzero_items, positions = factors_in_file(path, dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
     place = best(users @ nonzero_items.T.astype(dtype), [0, 5, 8, 40, 90])
     in_file = (lambda: rm.Factors(users, path)), judged(positions[place], N_ROWS)

@@ -26,7 +26,7 @@ from recometer.arrays import (
     slices,
     steps,
 )
-from recometer.data.array_files import MappedFiles, in_place, lies_in_file
+from recometer.data.array_files import MappedFiles, in_place
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, find_rows
 from recometer.data.numbers import as_array, in_float64
@@ -75,8 +75,7 @@ class Factors(Source):
         warning).
 
         Files are mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and ranked in place,
-        so they may be larger than memory. If they have to be converted, this is done block by
-        block.
+        so they may be larger than memory, unless they have to be converted.
 
         Both may be torch tensors. Tensors on the CPU are read without a copy. Tensors on another
         device stay there: torch multiplies and counts on the device, in the precision of the
@@ -99,8 +98,7 @@ class Factors(Source):
     Warns
     -----
     DataWarning
-        If factors of another dtype are converted. This copies the whole array unless it is in a
-        file.
+        If factors of another dtype are converted, which copies the whole array.
 
     Examples
     --------
@@ -243,45 +241,12 @@ class Factors(Source):
         )
 
 
-BYTES_CONVERTED = 2**20  # number of bytes to convert at a time when all rows are read
-
-
-class Converted:
-    """A matrix in a file that is converted while it is read; the whole matrix is never copied.
-
-    Parameters
-    ----------
-    given : [n_rows, n_columns]
-        Numbers of any dtype and strides.
-    dtype
-        The dtype to convert them to.
-    """
-
-    def __init__(self, given: Array, dtype: npt.DTypeLike) -> None:
-        self.given = given
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.shape: tuple[int, ...] = given.shape
-        self.itemsize = self.dtype.itemsize
-
-    def __len__(self) -> int:
-        return len(self.given)
-
-    def __getitem__(self, rows: slice | Int64) -> Array:
-        """Return the given rows in the form that the kernel reads."""
-        return laid_out(self.given[rows], self.dtype)
-
-    def pieces(self) -> Iterator[Array]:
-        """Yield all rows in order, a part at a time, for the fingerprint."""
-        for piece in slices(len(self), BYTES_CONVERTED // max(1, self.shape[1] * self.itemsize)):
-            yield self[piece]
-
-
 @dataclasses.dataclass(frozen=True)
 class FactorArrays:
     """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    # [n_users, n_factors]: an array that the kernel reads, `Converted`, or a tensor on a device. It
-    # has no rows if everybody gets the same ranking.
+    # [n_users, n_factors]: an array that the kernel reads, or a tensor on a device. It has no rows
+    # if everybody gets the same ranking.
     users: Any
     items: Any  # [n_items, n_factors], on the same device as `users`
     user_bias: Array | None
@@ -291,9 +256,7 @@ class FactorArrays:
     files: MappedFiles = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        users = getattr(self.users, "given", self.users)
-        items = getattr(self.items, "given", self.items)
-        files = MappedFiles((users, items, self.user_bias, self.item_bias))
+        files = MappedFiles((self.users, self.items, self.user_bias, self.item_bias))
         object.__setattr__(self, "files", files)
 
     @classmethod
@@ -399,15 +362,15 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     return left, right, converted
 
 
-def _readable(array: Array, dtype: npt.DTypeLike) -> Array | Converted:
-    """Return a matrix in a form that the kernel reads: unchanged, or else converted.
+def _readable(array: Array, dtype: npt.DTypeLike) -> Array:
+    """Return a matrix in a form that the kernel reads: unchanged, or else a converted copy.
 
     The kernel reads any strides that are multiples of the element size.
     """
     whole = array.strides[0] % array.itemsize == array.strides[1] % array.itemsize == 0
     if array.dtype == dtype and whole and array.flags.aligned:
         return array
-    return Converted(array, dtype) if lies_in_file(array) else array.astype(dtype)
+    return np.array(array, dtype)
 
 
 def _numbers(given: Any, name: str) -> Array:
@@ -446,8 +409,6 @@ def _vector(values: npt.ArrayLike, name: str) -> Array:
 
 def largest(array: Any) -> float:
     """Return the largest absolute value of an array; NaN if it contains NaN."""
-    if isinstance(array, Converted):
-        array = array.given
     if array is None or 0 in array.shape:
         return 0.0
     return float(np.maximum(float(array.max()), -float(array.min())))
@@ -475,8 +436,6 @@ JUDGED_PER_TASK = 25_000
 TIMES_WITH_DEPTH = 2
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 CANDIDATES_PER_TASK = 2**18
-# The number of items that are converted at once, if the kernel cannot read a file in place.
-CONVERTED_AT_ONCE = 2**14
 # Calls to the kernel take about this long, so that Ctrl-C takes effect promptly and the progress
 # bar moves smoothly.
 SECONDS_PER_CALL = 0.1
@@ -497,13 +456,9 @@ class FactorsWork:
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
-        # The row of each item within its batch of items that are converted together.
-        self.converted_rows: Int64 | None = None
-        if isinstance(factors.items, Converted):
-            self.converted_rows = np.arange(aligned.n_items) % CONVERTED_AT_ONCE
         one, lengths = None, None
         ordered = request.depth is not None and aligned.candidates is None
-        if ordered and self.converted_rows is None:
+        if ordered:
             one = shared_scale(factors, aligned)
         if one is not None:
             lengths = item_lengths(factors.items, factors.item_bias, one)
@@ -631,25 +586,7 @@ class FactorsWork:
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items for the given users; `users` are their factors."""
-        items = None
-        if self.converted_rows is not None:
-            mine = slice(int(indptr[0]), int(indptr[-1]))
-            distinct, numbers = np.unique(listed[mine], return_inverse=True)
-            indptr, listed, scores = indptr - mine.start, numbers.astype(np.int32), scores[mine]
-            items = self._converted(distinct, None)
-        _kernel.score_items(
-            **self.native(users, items), indptr=indptr, listed=listed, scores=scores
-        )
-
-    def _converted(self, items: slice | Int32, rows: Int64 | None) -> dict[str, Any]:
-        """Return some converted items, and the row of each item among them."""
-        of_file, bias = self.aligned.item_rows, self.factors.item_bias
-        chosen = items if of_file is None else of_file[items]
-        return {
-            "items": self.factors.items[chosen],
-            "bias": None if bias is None else np.ascontiguousarray(bias[chosen]),
-            "rows": rows,
-        }
+        _kernel.score_items(**self.native(users), indptr=indptr, listed=listed, scores=scores)
 
     def calls(
         self, users: Array, ticker: Ticker, judged_per_user: float = 0.0
@@ -658,20 +595,15 @@ class FactorsWork:
 
         `users` are the factors of a block of users.
         """
-        n_users, n_items, last, items = len(users), self.aligned.n_items, 0, None
+        n_users, n_items, last = len(users), self.aligned.n_items, 0
         order = OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
         finished = np.zeros(n_users, np.uint8)
         while last < n_items and not finished.all():
-            first = last
-            if self.converted_rows is None:
-                n_left = n_users - int(np.count_nonzero(finished))
-                seconds = self._seconds_per_score(judged_per_user) * n_left
-                last = min(first + max(2048, int(SECONDS_PER_CALL / seconds)), n_items)
-            else:
-                last = min(first + CONVERTED_AT_ONCE, n_items)
-                items = self._converted(slice(first, last), self.converted_rows)
+            n_left = n_users - int(np.count_nonzero(finished))
+            seconds = self._seconds_per_score(judged_per_user) * n_left
+            first, last = last, min(last + max(2048, int(SECONDS_PER_CALL / seconds)), n_items)
             yield {
-                **self.native(users, items),
+                **self.native(users),
                 **order,
                 "first": first,
                 "last": last,
@@ -681,14 +613,17 @@ class FactorsWork:
             }
             ticker.advance(float((last - first) * n_users))
 
-    def native(self, users: Array, items: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the factors of users and of items (None for all) as arguments for the kernel."""
+    def native(self, users: Array) -> dict[str, Any]:
+        """Return the factors of the given users, and of all items, as arguments for the kernel."""
         factors = self.factors
         factors.files.check()  # `native` runs right before each call to the kernel
-        if items is None:
-            rows = self.aligned.item_rows
-            items = {"items": factors.items, "bias": factors.item_bias, "rows": rows}
-        return {"instruction_set": self.instruction_set, "users": users, **items}
+        return {
+            "instruction_set": self.instruction_set,
+            "users": users,
+            "items": factors.items,
+            "bias": factors.item_bias,
+            "rows": self.aligned.item_rows,
+        }
 
     def user_factors(self, rows: Int64) -> Array:
         """Return the factors of the given rows as a contiguous array."""
