@@ -159,7 +159,7 @@ class TestFolds:
             "why", "--split", "split", "--baselines", "popular", "-m", "rr", "--to", "ranx"
         )
         assert result.exit_code == 2
-        assert "one fold is explained at a time. Hint: --split split/fold_0" in one_line(
+        assert "one fold is explained at a time. Hint: --split FOLDER/fold_0" in one_line(
             result.stderr
         )
 

@@ -17,7 +17,7 @@ import recometer as rm
 from recometer import split as splits
 from recometer.cli._app import app
 from recometer.cli.split import WHAT, WHO
-from recometer.split.what import Folding
+from recometer.split.choices import Folding
 
 
 def command(*arguments: object, stdin: bytes | None = None) -> Result:
@@ -132,15 +132,13 @@ def test_every_choice_of_test_users_matches_python(text: str) -> None:
 
 
 def test_every_kind_of_split_is_available_on_the_command_line() -> None:
-    def classes(module: str) -> set[type]:
-        return {
-            member
-            for member in vars(splits).values()
-            if isinstance(member, type) and member.__module__.endswith(f"split.{module}")
-        }
-
-    assert {type(part) for part in PARTS_OF_WHAT.values()} == classes("what")
-    assert {type(part) for part in PARTS_OF_WHO.values()} == classes("who")
+    classes = {
+        member
+        for member in vars(splits).values()
+        if isinstance(member, type) and member.__module__.endswith("split.choices")
+    }
+    every_part = [*PARTS_OF_WHAT.values(), *PARTS_OF_WHO.values()]
+    assert {type(part) for part in every_part} == classes
     assert {text.partition("=")[0] for text in PARTS_OF_WHAT} == set(WHAT)
     assert {text.partition("=")[0] for text in PARTS_OF_WHO} == set(WHO)
 

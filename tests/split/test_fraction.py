@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from recometer import InputError, Interactions
 from recometer.split import Fraction, GivenUsers, split
-from recometer.split.what import holdout_sizes
+from recometer.split.choices import holdout_sizes
 
 seeds = st.integers(0, 2**40)
 fractions = st.floats(0.01, 0.99)

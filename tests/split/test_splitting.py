@@ -51,7 +51,7 @@ from recometer.split import (
     saving,
     split,
 )
-from recometer.split.what import holdout_sizes
+from recometer.split.choices import holdout_sizes
 
 WHO = [AllUsers(), UsersFraction(0.5), UsersNumber(4), GivenUsers([13, 17, 22]), ActiveAfter(33)]
 WHAT = [

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
-from recometer.cli._messages import ExitCode, epilog
+from recometer.cli._messages import EPILOG, ExitCode
 from recometer.errors import DataWarning, RecometerError, UnknownNameError, naming_options, visible
 from recometer.version import __version__
 
@@ -31,7 +31,7 @@ def command_of(name: str) -> Any:
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     module = "names" if name in LISTINGS else name
     function = getattr(importlib.import_module(f"recometer.cli.{module}"), name)
-    alone.command(epilog=epilog())(function)
+    alone.command(epilog=EPILOG)(function)
     return typer.main.get_command(alone)
 
 

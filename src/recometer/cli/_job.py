@@ -182,14 +182,13 @@ class Work(NamedTuple):
     models: Sequence[Model]
     n_folds: int  # 0 if the data have no folds
     jobs: Iterator[Job]
-    split: str | None  # the folder of the split
 
     def alone(self, done: str) -> tuple[Job, Model, Source]:
         """Read the only model; an error about several says that one is `done` at a time."""
         if self.n_folds or len(self.models) > 1:
             what, hint = "model", ""
             if self.n_folds:
-                what, hint = "fold", f" Hint: --split {self.split}/fold_0."
+                what, hint = "fold", " Hint: --split FOLDER/fold_0."
             raise typer.BadParameter(f"one {what} is {done} at a time.{hint}", param_hint="--run")
         job = next(self.jobs)
         return job, job.models[0], job.read(job.models[0])
@@ -227,7 +226,12 @@ def reading(
         paths = [path for each in of_fold for path in each.paths if path]
         inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
         test = train = None
-        with _locked(part.split):
+        lock: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if part.split is not None:
+            from recometer.split.saving import alone
+
+            lock = alone(part.split)
+        with lock:
             if part.test is not None:
                 test = inputs.interactions("test", part.test, value=True)
             if part.train is not None:
@@ -251,16 +255,7 @@ def reading(
     with StandardInput(data.format_in) as stdin:
         inputs = Inputs(stdin, columns, note_unless(options.quiet), data.separator)
         n_folds = len(parts) if len(parts) > 1 else 0
-        yield Work(every, n_folds, itertools.starmap(read, enumerate(parts)), data.split)
-
-
-def _locked(split: Path | None) -> contextlib.AbstractContextManager[None]:
-    """Lock the folder of a split, if there is one."""
-    if split is None:
-        return contextlib.nullcontext()
-    from recometer.split.saving import alone
-
-    return alone(split)
+        yield Work(every, n_folds, itertools.starmap(read, enumerate(parts)))
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:

@@ -35,11 +35,8 @@ MEANINGS = {
     "or a problem with --strict, or an undecided gate",
     ExitCode.INTERRUPTED: "you interrupted the command with Ctrl-C",
 }
-
-
-def epilog() -> str:
-    """Return the text about exit codes for the help of every command."""
-    return f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
+EPILOG = f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
+"""The end of the help of every command."""
 
 
 def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:

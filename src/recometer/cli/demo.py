@@ -28,8 +28,8 @@ from recometer.leaderboard import Leaderboard
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
 from recometer.sources.base import Source
+from recometer.split.choices import Fraction, LastFraction, What
 from recometer.split.splitting import split
-from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"

@@ -74,8 +74,31 @@ def report(
     evaluations = loaded_results(results or [])
     inputs: dict[str, Any] = {}
     if models != options.ModelOptions():
-        saved = bool(evaluations)
-        inputs = _evaluate(evaluations, metrics, data, models, run, seed, files)
+        protocol, saved = Protocol(), ", ".join(evaluations)
+        with usage_of("--metrics"):
+            parsed = [] if saved else parse_under(" ".join(metrics or [COMPUTED]), protocol)
+        rules = options.RuleOptions(seed=seed)
+        with reading(data, models, rules, run, files, metrics=parsed) as work:
+            if work.n_folds:
+                raise typer.BadParameter(
+                    "lists are shown for one fold. Hint: --split FOLDER/fold_0.",
+                    param_hint="--split",
+                )
+            job = next(work.jobs)
+            sources = {model.name: job.read(model) for model in job.models}
+            protocol = job.settled(protocol, protocol.name, {})
+            for model in job.models if not saved else ():
+                source = sources[model.name]
+                evaluation = job.evaluate(model, source, parsed, protocol, progress=False)
+                evaluations[model.name] = [evaluation]
+        unsaved = next((name for name in sources if name not in evaluations), None)
+        if unsaved is not None:  # do not evaluate: the metrics might differ from the saved ones
+            raise typer.BadParameter(
+                f"there is no result of {unsaved!r}, but of {saved}. Hint: models have the names "
+                "of their results, NAME=FILE.",
+                param_hint="--run",
+            )
+        inputs = {"lists": sources, "test": job.test, **job.arguments}
         metrics = metrics if saved else None
     elif not evaluations:
         raise typer.BadParameter(
@@ -126,42 +149,3 @@ def report(
     )
     note_unless(run.quiet)(written.model.headline.verdict)
     note_unless(run.quiet)(f"written: {out}")
-
-
-def _evaluate(
-    evaluations: dict[str, list[Evaluation]],
-    metrics: list[str] | None,
-    data: options.DataOptions,
-    models: options.ModelOptions,
-    run: options.RunOptions,
-    seed: int,
-    files: Files,
-) -> dict[str, Any]:
-    """Evaluate the models if nothing is saved, and return the data for lists of single users."""
-    protocol = Protocol()
-    saved = ", ".join(evaluations)
-    with usage_of("--metrics"):
-        parsed = [] if saved else parse_under(" ".join(metrics or [COMPUTED]), protocol)
-    sources = {}
-    rules = options.RuleOptions(seed=seed)
-    with reading(data, models, rules, run, files, metrics=parsed) as work:
-        if work.n_folds:
-            raise typer.BadParameter(
-                "lists are shown for one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
-            )
-        job = next(work.jobs)
-        protocol = job.settled(protocol, protocol.name, {})
-        for model in job.models:
-            sources[model.name] = job.read(model)
-            if model.name in evaluations:
-                continue
-            if saved:  # do not evaluate: the metrics might differ from the saved ones
-                raise typer.BadParameter(
-                    f"there is no result of {model.name!r}, but of {saved}. Hint: models have the "
-                    "names of their results, NAME=FILE.",
-                    param_hint="--run",
-                )
-            evaluations[model.name] = [
-                job.evaluate(model, sources[model.name], parsed, protocol, progress=False)
-            ]
-    return {"lists": sources, "test": job.test, **job.arguments}

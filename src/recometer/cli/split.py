@@ -23,8 +23,8 @@ from recometer.data.pipes import StandardInput
 from recometer.errors import FileError, InputError, did_you_mean
 from recometer.rendering import output
 from recometer.split import Folds, Split, saving
+from recometer.split.choices import Folding
 from recometer.split.filters import Filter, SeenInTrain
-from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
 AnyPart = TypeVar("AnyPart")

@@ -36,10 +36,10 @@ from recometer.sources.base import Request
 from recometer.sources.factors import Factors
 from recometer.split import Fraction, GivenUsers, NoTestUsersError, UsersNumber
 from recometer.split.checks import check_share
+from recometer.split.choices import holdout_sizes
 from recometer.split.data import open_data
 from recometer.split.splitting import split
 from recometer.split.table import Table
-from recometer.split.what import holdout_sizes
 from recometer.tasks import resolve_threads
 from recometer.ties import WHOLE, resolve
 

@@ -26,10 +26,17 @@ from recometer.spark.sources import Interactions
 from recometer.spark.tables import Frame, IdKinds, Table, acted
 from recometer.split import splitting
 from recometer.split.checks import NoTestUsersError, check_whole
+from recometer.split.choices import (
+    After,
+    AllUsers,
+    ColdItems,
+    Folding,
+    UserFolds,
+    What,
+    Who,
+)
 from recometer.split.result import SplitProtocol
 from recometer.split.splitting import check_kind, check_one_split, check_untested
-from recometer.split.what import After, ColdItems, Folding, What
-from recometer.split.who import AllUsers, UserFolds, Who
 
 PART = "recometer part"
 # Classes of recometer.split that are not available on Spark, and what to use instead.

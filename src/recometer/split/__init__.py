@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING
 
 from recometer.split.calling import CallableModule
 from recometer.split.checks import NoTestUsersError
-from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
-from recometer.split.result import Folds, Split, SplitProtocol
-from recometer.split.splitting import folds
-from recometer.split.what import (
+from recometer.split.choices import (
+    ActiveAfter,
     After,
+    AllUsers,
     ColdItems,
     Fraction,
+    GivenUsers,
     KFold,
     Last,
     LastFraction,
     LeaveOneOut,
     Number,
-    Windows,
-)
-from recometer.split.who import (
-    ActiveAfter,
-    AllUsers,
-    GivenUsers,
     UserFolds,
     UsersFraction,
     UsersNumber,
+    Windows,
 )
+from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
+from recometer.split.result import Folds, Split, SplitProtocol
+from recometer.split.splitting import folds
 
 if TYPE_CHECKING:
     from recometer.split.calling import split

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recometer.data.interactions import Interactions
+    from recometer.split.choices import (
+        What,
+        Who,
+    )
     from recometer.split.filters import Filter
     from recometer.split.filters import SeenInTrain as Seen
-    from recometer.split.what import What
-    from recometer.split.who import Who
 
     Frame = TypeVar("Frame")
 
@@ -48,27 +50,25 @@ if TYPE_CHECKING:
         """
 
         from recometer.split.checks import NoTestUsersError
-        from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
-        from recometer.split.result import Folds, Split, SplitProtocol
-        from recometer.split.what import (
+        from recometer.split.choices import (
+            ActiveAfter,
             After,
+            AllUsers,
             ColdItems,
             Fraction,
+            GivenUsers,
             KFold,
             Last,
             LastFraction,
             LeaveOneOut,
             Number,
-            Windows,
-        )
-        from recometer.split.who import (
-            ActiveAfter,
-            AllUsers,
-            GivenUsers,
             UserFolds,
             UsersFraction,
             UsersNumber,
+            Windows,
         )
+        from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
+        from recometer.split.result import Folds, Split, SplitProtocol
 
         class Options(TypedDict, total=False):
             """The options of `split`; a test ensures that they match its parameters."""

@@ -18,8 +18,8 @@ from recometer.data.ids import encode, selected
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path
 from recometer.errors import InputTypeError
-from recometer.rendering import Column, Shown, Table
-from recometer.rendering.formats import to_notebook, width_of_lines, wrapped
+from recometer.rendering import Column, Printed, Shown, Table
+from recometer.rendering.formats import width_of_lines, wrapped
 from recometer.split import saving
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class SplitProtocol:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Split(Shown, Generic[Part]):
+class Split(Printed, Generic[Part]):
     """Training and test data, and how they were made.
 
     In annotations, ``Split[polars.DataFrame]`` gives the type of the parts.
@@ -136,9 +136,6 @@ class Split(Shown, Generic[Part]):
 
     def __str__(self) -> str:
         return wrapped(repr(self), width_of_lines())
-
-    def _repr_html_(self) -> str:
-        return to_notebook(self)
 
     def table(self) -> Table:
         """Return a table that counts the users, items and interactions of each part."""

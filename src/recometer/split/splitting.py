@@ -12,11 +12,17 @@ from recometer.arrays import Array, Bool, UInt8
 from recometer.data.numbers import seed_of
 from recometer.errors import InputError, InputTypeError, python_or_command, warn
 from recometer.split.checks import NoTestUsersError, check_whole
+from recometer.split.choices import (
+    AllUsers,
+    Folding,
+    Held,
+    UserFolds,
+    What,
+    Who,
+)
 from recometer.split.data import open_data
 from recometer.split.filters import Filter, SeenInTrain
 from recometer.split.result import Folds, Split, SplitProtocol
-from recometer.split.what import Folding, Held, What
-from recometer.split.who import AllUsers, UserFolds, Who
 from recometer.tasks import resolve_threads, waiting
 
 # What the arguments `who`, `what` and `filters` of a split mean, with an example of each.

@@ -267,7 +267,7 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
         return
     train = _pairs(case.train)
     ranks = case.ranks()
-    judged = _pairs_of(ranks, case.test)
+    judged = _by_pair(ranks, case.test).keys()
     assert not judged & train.keys(), "what is in train is not judged"
     lists = case.top(max(DEPTHS))
     if lists is not None:
@@ -406,13 +406,6 @@ def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
     for (user, item), value in pairs.items():
         users.setdefault(user, {})[item] = value
     return Interactions.of(users)
-
-
-def _pairs_of(ranks: Ranks, test: Interactions) -> set[tuple[Any, Any]]:
-    """Return the user-item pairs of the judged rows whose items have a position."""
-    known = ranks.item >= 0
-    users = _names(test.user_ids, users_of(ranks.indptr)[known])
-    return set(zip(users, _names(ranks.item_ids, ranks.item[known]), strict=True))
 
 
 def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, Any], Any]:
