@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.cli._exit import MEANINGS
+from recometer.cli._messages import MEANINGS
 
 if sys.version_info >= (3, 11):
     import tomllib
