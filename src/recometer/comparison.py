@@ -13,7 +13,6 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import wording
-from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import Compared, margin_of, primary_of
 from recometer.comparing.corrections import (
     Correction,
@@ -22,13 +21,15 @@ from recometer.comparing.corrections import (
     on_tukey,
 )
 from recometer.comparing.gates import GateReport, Undecided, check_gates
-from recometer.comparing.kinds import Options, resolve
+from recometer.comparing.kinds import Options, resolve, resolve_whole
 from recometer.comparing.models import (
     Model,
     Users,
     by_chance,
+    check_alike,
     check_baseline,
     on_unpaired,
+    read_allow,
     read_models,
 )
 from recometer.comparing.rows import (
@@ -38,7 +39,6 @@ from recometer.comparing.rows import (
     rank_models,
     user_columns,
 )
-from recometer.comparing.whole import resolve_whole
 from recometer.data.numbers import flag, seed_of
 from recometer.errors import (
     InputError,

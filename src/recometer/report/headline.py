@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 from recometer.auditing import Audit
-from recometer.comparing.changes import UserChange
-from recometer.comparing.changes import changes as changes_of
-from recometer.comparing.kinds import UserPair, resolve
+from recometer.comparing.compared import UserChange
+from recometer.comparing.compared import changes as changes_of
+from recometer.comparing.kinds import UserPair, resolve, resolve_whole
 from recometer.comparing.rows import NO_DIFFERENCE, PairRow
-from recometer.comparing.whole import resolve_whole
 from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.comparing.changes import profile
-from recometer.comparing.compared import Compared
+from recometer.comparing.compared import Compared, profile
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.metrics.registry import MetricDefinition
