@@ -55,11 +55,13 @@ class ListTable:
         named = None if self.item_ids is None else ids.kind(self.item_ids)
         return named, self.given is not None, self.generated
 
-    def with_items(self, others: Mapping[str, Array]) -> ListTable:
+    def with_items(self, others: Mapping[str, Array | None]) -> ListTable:
         """Return the same lists with more item ids: `others`, keyed by the name of their data."""
         assert self.item_ids is not None
         known = self.item_ids
         for what, more in others.items():
+            if more is None:
+                continue
             places = ids.match(more, known, f"item ids of {what}", "item ids of Lists")
             known = _union(known, more[places < 0])
         if known is self.item_ids:
@@ -238,7 +240,12 @@ def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Extend the items of lists, test and train to the union of their items."""
+    """Extend the items of lists, test and train to the union of their items.
+
+    If the rule `seen` keeps training items in lists, the returned request keeps them.
+    """
+    if request.protocol.seen == "kept_in_lists":
+        request = dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
     test, train, catalogue = request.test, request.train, request.catalogue
     sets = request.candidates if isinstance(request.candidates, Interactions) else None
     chosen = sets.item_ids if sets is not None else None
@@ -256,10 +263,10 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     if table.item_ids is not None:
         given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
         given["the catalogue"] = None if isinstance(catalogue, int) else catalogue
-        others = [given[name] for name in ("train", "the catalogue")]
+        others = given["train"], given["the catalogue"]
         given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
-        widened = table.with_items({w: more for w, more in given.items() if more is not None})
-        _warn_of_strangers(table, test, [other for other in others if other is not None])
+        widened = table.with_items(given)
+        _warn_of_strangers(table, test, others)
         _warn_of_spelling(table, test, "test", "They are misses")
         missed = "They are not left out of a list"
         if train is None or not _warn_of_spelling(table, train, "train", missed):
@@ -323,7 +330,9 @@ def _check_positions(table: ListTable, n_items: int) -> None:
     )
 
 
-def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
+def _warn_of_strangers(
+    table: ListTable, test: Interactions, others: Sequence[Array | None]
+) -> None:
     """Warn if no test item is listed, and nothing shows that both sides spell ids the same way.
 
     The table's ids do not yet include the test items. `others` are the item ids of the training
@@ -341,7 +350,7 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
     # With few entries, finding no test item may be chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
-    if any(_shared(named, other) for other in (test.item_ids, *others)):
+    if any(_shared(named, other) for other in (test.item_ids, *others) if other is not None):
         return
     nodes = python_or_command(
         " Those of a graph's nodes begin after its users: rm.Lists(array, item_offset=n_users).", ""

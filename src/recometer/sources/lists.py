@@ -367,7 +367,7 @@ class Lists(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each judged item of each user of test; see `Ranks`."""
-        table, request = with_all_items(self._table, _as_listed(request))
+        table, request = with_all_items(self._table, request)
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
         # A draw does not say whether the repeats of an item are candidates, so they are removed.
@@ -410,7 +410,7 @@ class Lists(Source):
         return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        table, request = with_all_items(self._table, _as_listed(request))
+        table, request = with_all_items(self._table, request)
         work, catalogue = self._prepare(table, request, rule)
         work.places(k, rule, self._depth)
         work.run_all(request)
@@ -440,14 +440,8 @@ class Lists(Source):
         return work, catalogue
 
 
-def _as_listed(request: Request) -> Request:
-    """Keep training items in the ranking if the rule `seen` keeps them in lists."""
-    if request.protocol.seen != "kept_in_lists":
-        return request
-    return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
-
-
 USERS_PER_TASK = 4096
+COUNTED = ("given", "listed", "removed", "repeated")  # counts of each user that the kernel fills in
 
 
 class ListFacts(NamedTuple):
@@ -479,8 +473,7 @@ class ListWork:
             none = np.broadcast_to(np.int64(0), n)
             self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
         self.flags = np.zeros(n_users, np.uint32)
-        names = ("given", "listed", "removed", "repeated")
-        self.users = {name: np.empty(n_users, np.int64) for name in names}
+        self.users = dict(zip(COUNTED, np.empty((len(COUNTED), n_users), np.int64), strict=True))
         self.shelf = Shelf.of(np.zeros(n_users, np.uint64), 0, np.float64)
         self.order, self.widths = TieOrder.ITEM, (0, 0)
 
@@ -536,7 +529,10 @@ class ListWork:
             tied=tied if scored else None,
             before=before if scored else None,
             flags=self.flags[users],
-            **{name: column[users] for name, column in self.users.items()},
+            given=self.users["given"][users],
+            listed=self.users["listed"][users],
+            removed=self.users["removed"][users],
+            repeated=self.users["repeated"][users],
             order=self.order,
             keys=self.shelf.keys[users],
             top=self.shelf.items[users],
