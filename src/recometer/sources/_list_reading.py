@@ -465,6 +465,10 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
     If they do not fit into int32, the returned integers are meaningless. An int32 array is not
     copied. Returns None if the column does not have integers, or if entries are missing.
     """
+    if isinstance(column, np.ndarray) and 0 < len(column) <= ROWS_PER_TASK:
+        if column.dtype.kind not in "iu":
+            return None
+        return laid_out(column, np.int32), int(column.min()), int(column.max())
     if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
         out, kept = column, True
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ def read_depth(depth: int | None) -> int | None:
         raise InputError(
             f"{argument_text('depth', depth)} must be a whole number from 1 to {MAX_NUMBER:,}."
         )
-    return depth
+    return None if depth is None else int(depth)
 
 
 class Lists(Source):
@@ -126,6 +127,10 @@ class Lists(Source):
     {'rr': 0.75, 'recall@1': 0.25}
     """
 
+    # Set by `from_text`.
+    invalid: polars.DataFrame | None = None
+    columns: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(
         self,
         recommendations: object,
@@ -150,17 +155,11 @@ class Lists(Source):
             item_offset=item_offset,
             separator=separator,
         )
-        self._fill(table, depth)
+        self._table, self._depth = table, depth
         if not table.n_lists:
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
-
-    def _fill(self, table: ListTable, depth: int | None) -> None:
-        self._table, self._depth = table, None if depth is None else int(depth)
-        # Set by `from_text`.
-        self.invalid: polars.DataFrame | None = None
-        self.columns: Mapping[str, Any] = {}
 
     @classmethod
     def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
@@ -303,7 +302,7 @@ class Lists(Source):
     def of_table(cls, table: ListTable, depth: int | None) -> Self:
         """Return the lists in a table."""
         lists = cls.__new__(cls)
-        lists._fill(table, depth)
+        lists._table, lists._depth = table, depth
         return lists
 
     def cut_at(self, depth: int) -> Lists:
