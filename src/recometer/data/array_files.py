@@ -91,12 +91,12 @@ def lies_in_file(array: Array) -> bool:
 
 def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | None:
     """Return the mapping that an array is part of, and its memmap; None for arrays in memory."""
-    one: Any = array
-    known = None
-    while isinstance(one, np.ndarray | memoryview):
-        known = one if isinstance(one, np.memmap) else known
-        one = one.obj if isinstance(one, memoryview) else one.base
-    return (one, known) if isinstance(one, mmap.mmap) else None
+    base: Any = array
+    memmap = None
+    while isinstance(base, np.ndarray | memoryview):
+        memmap = base if isinstance(base, np.memmap) else memmap
+        base = base.obj if isinstance(base, memoryview) else base.base
+    return (base, memmap) if isinstance(base, mmap.mmap) else None
 
 
 class MappedFiles:
@@ -108,11 +108,8 @@ class MappedFiles:
     """
 
     def __init__(self, arrays: Iterable[object]) -> None:
-        files: dict[int, _MappedFile] = {}
-        for array in arrays:
-            mapping = _mapping(array)
-            if mapping is not None:
-                files[id(mapping[0])] = _MappedFile(*mapping)
+        mappings = filter(None, map(_mapping, arrays))
+        files = {id(mapped): _MappedFile(mapped, memmap) for mapped, memmap in mappings}
         self._files = list(files.values())
 
     def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
@@ -126,10 +123,10 @@ class MappedFiles:
 
     def check(self) -> None:
         """Raise FileError if a file was changed."""
-        for one in self._files:
-            if one.state() != one.before:
+        for file in self._files:
+            if file.state() != file.before:
                 raise FileError(
-                    f"{one.name or 'A file'} was written to, or became shorter, after it was "
+                    f"{file.name or 'A file'} was written to, or became shorter, after it was "
                     "mapped into memory: its numbers have changed. Hint: make the "
                     "source again. Save a new model under a new name, or delete the old file "
                     "first: the system keeps its numbers for those who still use them."

@@ -16,23 +16,16 @@ from recometer.errors import (
 
 
 class Kind(NamedTuple):
-    """A meaning that a column can have.
+    """A meaning that a column can have, with its common names.
 
-    Attributes
-    ----------
-    what
-        The name of its entries in messages.
-    names
-        Its common names, in lower case and without punctuation: ``"user_id"``, ``"userId"`` and
-        ``"USER ID"`` are the same name.
-    otherwise
-        Names that are used only if no column has any of `names`, because they usually mean
-        something else.
+    Names are in lower case and without punctuation: ``"user_id"``, ``"userId"`` and ``"USER ID"``
+    are the same name. Names that usually mean something else are used only if no column has a
+    better name: a session serves as the user if no column is named after users.
     """
 
-    what: str
+    what: str  # the name of its entries in messages
     names: tuple[str, ...]
-    otherwise: tuple[str, ...] = ()
+    otherwise: tuple[str, ...] = ()  # names that usually mean something else
 
 
 def _ids(*words: str) -> tuple[str, ...]:
@@ -212,30 +205,10 @@ def find_columns(
 ) -> Columns:
     """Find the user, item, value and time columns among the column names of a table.
 
-    Parameters
-    ----------
-    names
-        The names of all columns.
-    user, item, value, time : str or None or False
-        The requested column. None selects the only column with a common name, such as ``user_id``,
-        ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). Names that usually
-        mean something else are used only if there is no better name: a session serves as the user
-        if no column is named after users, and a score as the value if there is no label or rating.
-        ``value=False`` and ``time=False`` mean no column, whatever the names. `user` may also be
-        two names: ``["user", "session"]``.
-
-    Returns
-    -------
-    Columns
-        `value` and `time` are None if there is no such column.
-
-    Raises
-    ------
-    ColumnError
-        If a column does not exist (the message lists the columns), no column has a common name for
-        users or items, several columns are possible, or a column would be used twice.
-    InputTypeError
-        If an option is not the name of a column.
+    Each option is a name, or None for the only column with a common name, such as ``user_id``,
+    ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). ``value=False`` and
+    ``time=False`` mean no column, whatever the names. `user` may also be two names:
+    ``["user", "session"]``. `choose_columns` lists the errors.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
     return Columns(**found)  # type: ignore[arg-type]  # users and items are required
@@ -248,19 +221,27 @@ def choose_columns(
     required: Collection[str] = REQUIRED,
     strict: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Find columns by their meaning, as `find_columns` does.
+    """Find columns by their meaning, or by name.
 
     Parameters
     ----------
     names
         The names of all columns.
     wanted
-        For each meaning (a key of `KINDS`), the option that the user passed: a name, None, or False
-        for no column.
+        For each meaning (a key of `KINDS`), the option that the user passed: a name, None for the
+        only column with a common name, or False for no column.
     required
         The meanings that need a column; their options cannot be False.
     strict
         The meanings for which `Kind.otherwise` is not used.
+
+    Raises
+    ------
+    ColumnError
+        If a column does not exist (the message lists the columns), no column has a common name for
+        a required meaning, several columns are possible, or a column would be used twice.
+    InputTypeError
+        If an option is not the name of a column.
     """
     hint = getattr(names, "hint", "")
     names = Names(str(name) for name in names)

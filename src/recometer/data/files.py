@@ -327,26 +327,20 @@ def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFra
     """Return the table of several Parquet files, with columns from the names of folders."""
     import polars as pl
 
-    states = [part.stat() for part in parts]
-    schemas = [
-        _schema(part, state.st_size, state.st_mtime_ns)
-        for part, state in zip(parts, states, strict=True)
-    ]
+    states = [(part, part.stat()) for part in parts]
+    schemas = [_schema(part, state.st_size, state.st_mtime_ns) for part, state in states]
     _check_parts(path, parts, schemas)
-    named = _partitions(path, parts, schemas[0])
+    partitions = _partitions(path, parts, schemas[0])
     tables = []
-    of_parts = zip(parts, schemas, named, strict=True)
-    for (_, folders), some in itertools.groupby(of_parts, lambda one: (one[1], one[2])):
-        values = [pl.lit(value, pl.String).alias(name) for name, value in folders]
-        table = _scan_parquet(part for part, *_ in some).select(schemas[0].names())
+    of_parts = zip(parts, schemas, partitions, strict=True)
+    for (_, folders), group in itertools.groupby(of_parts, lambda part: part[1:]):
+        values = [pl.lit(value, pl.String).alias(name) for name, value in folders.items()]
+        table = _scan_parquet(part for part, *_ in group).select(schemas[0].names())
         tables.append(table.with_columns(values))
-    together = tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
-    whole = [
-        column[0][0]
-        for column in zip(*named, strict=True)
-        if integers(pl.Series([value for _, value in column], dtype=pl.String)).dtype == pl.Int64
-    ]
-    return together.with_columns(pl.col(whole).cast(pl.Int64)) if whole else together
+    table = tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
+    texts = pl.DataFrame(partitions, dict.fromkeys(partitions[0], pl.String))
+    whole = [column.name for column in texts if integers(column).dtype == pl.Int64]
+    return table.with_columns(pl.col(whole).cast(pl.Int64)) if whole else table
 
 
 def _check_parts(
@@ -379,33 +373,32 @@ def _kind(dtype: pl.DataType) -> str:
 
 def _partitions(
     path: pathlib.Path, parts: Sequence[pathlib.Path], columns: Iterable[str]
-) -> list[tuple[tuple[str, str | None], ...]]:
+) -> list[dict[str, str | None]]:
     """Return the names and values in each file's folders, such as ``model=als`` (as in Hive).
 
     Names that are also columns of the files are left out.
     """
     fixed = path.parts
     if not path.is_dir():
-        fixed = tuple(itertools.takewhile(lambda one: not glob.has_magic(one), fixed))
-    found = []
+        fixed = tuple(itertools.takewhile(lambda part: not glob.has_magic(part), fixed))
+    partitions: list[dict[str, str | None]] = []
     for part in parts:
-        folders = map(PARTITION.fullmatch, part.parts[len(fixed) : -1])
-        pairs = [(one[1], urllib.parse.unquote(one[2])) for one in folders if one]
-        found.append(
-            tuple(
-                (name, None if value == NO_PARTITION else value)
-                for name, value in pairs
+        folders = filter(None, map(PARTITION.fullmatch, part.parts[len(fixed) : -1]))
+        pairs = {folder[1]: urllib.parse.unquote(folder[2]) for folder in folders}
+        partitions.append(
+            {
+                name: None if value == NO_PARTITION else value
+                for name, value in pairs.items()
                 if name not in columns
+            }
+        )
+    for part, values in zip(parts, partitions, strict=True):
+        if [*values] != [*partitions[0]]:
+            first, others = (", ".join(names) or "no column" for names in (partitions[0], values))
+            raise _not_one_table(
+                path, f"the folders of {parts[0]} name {first}, those of {part} name {others}"
             )
-        )
-    names = [[name for name, _ in one] for one in found]
-    odd = next((n for n, one in enumerate(names) if one != names[0]), None)
-    if odd is not None:
-        first, others = (", ".join(names[n]) or "no column" for n in (0, odd))
-        raise _not_one_table(
-            path, f"the folders of {parts[0]} name {first}, those of {parts[odd]} name {others}"
-        )
-    return found
+    return partitions
 
 
 class _Form(NamedTuple):

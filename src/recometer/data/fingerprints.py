@@ -50,19 +50,8 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
     longer than the ranking.
 
     Strides, byte order and the number of threads make no difference. Memory stays bounded: an array
-    that is not contiguous, or is mapped from a file, is read piece by piece.
-
-    Parameters
-    ----------
-    array
-        An array of any dtype, or numbers that are read piece by piece.
-    cancelled
-        An event; once it is set, hashing stops, and the fingerprint is invalid.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
+    that is not contiguous, or is mapped from a file, is read piece by piece. Once the event
+    `cancelled` is set, hashing stops, and the fingerprint is invalid.
     """
     if not isinstance(array, np.ndarray | Piecewise):
         array = np.asarray(array)
@@ -116,17 +105,10 @@ class Fingerprinting:
     This is a context manager. The threads end with the block, even if it raises an exception. If
     there is little to hash, `result` hashes it without threads.
 
-    Parameters
-    ----------
-    inputs
-        Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays that are
-        None are ignored.
-    threads
-        Maximum number of threads that hash large arrays in memory.
-    before
-        A function that adds steps to the kernel's background thread, which run before any hashing.
-        If there is little to hash, it is called with the kernel itself, which runs the same steps
-        immediately.
+    `inputs` has named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
+    that are None are ignored. At most `threads` threads hash large arrays in memory. `before` adds
+    steps to the kernel's background thread, which run before any hashing. If there is little to
+    hash, it is called with the kernel itself, which runs the same steps immediately.
     """
 
     def __init__(

@@ -42,28 +42,19 @@ POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids that P
 
 
 def as_ids(ids: object, what: str) -> Ids:
-    """Return ids as an array of one kind, in the order of the argument.
+    """Return ids as an array of one kind, in the order of the argument: int64, uint64 or object.
 
-    Parameters
-    ----------
-    ids : sequence, array or series [n]
-        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered; or pairs
-        of these (a user and a session of this user), as tuples or as a Polars struct.
-    what
-        The name of the ids in messages: ``"user ids of test"``.
-
-    Returns
-    -------
-    int64 [n], uint64 [n] or object [n]
-        uint64 only if an integer exceeds int64. Floats become integers if all of them are whole
-        numbers, because pandas converts integer columns with missing values to floats.
+    The ids are integers, strings, UUIDs, dates, or any other values that are hashable and ordered;
+    or pairs of these (a user and a session of this user), as tuples or as a Polars struct. `what`
+    names them in messages: ``"user ids of test"``. The result is uint64 only if an integer exceeds
+    int64. Floats become integers if all of them are whole numbers, because pandas converts integer
+    columns with missing values to floats.
 
     Raises
     ------
     InputError
         If an id is missing (the message names its row), if the array is not one-dimensional, or if
-        ids are floats that may stand for several whole numbers: 2**24 or more in float32, 2**53 or
-        more in float64.
+        ids are floats that may stand for several whole numbers (see `check_whole`).
     InputTypeError
         If there are ids of several kinds.
     """
@@ -106,25 +97,14 @@ def as_ids(ids: object, what: str) -> Ids:
 def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
     """Replace each id by its place among the sorted distinct ids.
 
-    Parameters
-    ----------
-    ids, what
-        As in `as_ids`.
-    dtype
-        The dtype of the codes: int64, or int32 to save memory if there are many.
+    `ids` and `what` are as in `as_ids`. Ids that cannot be sorted, and strings that are not
+    Unicode, are refused. Codes of dtype int32 save memory if there are many.
 
     Returns
     -------
     codes : `dtype` [n]
     distinct : int64, uint64 or object [n_distinct]
         Sorted; ``distinct[codes]`` are the ids.
-
-    Raises
-    ------
-    InputError
-        If an id is missing (the message names its row), or a string is not Unicode.
-    InputTypeError
-        If there are ids of several kinds, or of a kind that cannot be sorted.
     """
     ids = many_strings(ids)
     if _is_polars_series(ids) and _is_pair(ids):
@@ -186,20 +166,10 @@ def many_strings(ids: Any) -> Any:
 def match(
     ids: object, onto: object, what: str, onto_what: str = "ids they are matched with"
 ) -> Int64:
-    """Find the positions of ids among other ids.
+    """Return the position of each id in `onto`, or -1 if `onto` does not contain it: int64 [n].
 
-    Parameters
-    ----------
-    ids : [n]
-    onto : [m]
-        Distinct ids, in any order (ascending order is fastest).
-    what, onto_what
-        The names of both sides in messages: ``"user ids of test"``, ``"user ids of the factors"``.
-
-    Returns
-    -------
-    int64 [n]
-        The position of each of `ids` in `onto`, or -1 if `onto` does not contain it.
+    `onto` has distinct ids in any order (ascending order is fastest). Both sides must have ids of
+    the same kind. Messages call them `what` and `onto_what`, for instance ``"user ids of test"``.
     """
     left, right = as_ids(ids, what), as_ids(onto, onto_what)
     if len(left) and len(right) and kind(left) != kind(right):

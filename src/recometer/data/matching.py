@@ -252,15 +252,9 @@ def find_rows(
 ) -> Int64:
     """Return, for each row, the row of another table with the same user and item, or -1.
 
-    Parameters
-    ----------
-    indptr, items
-        A table; items that the other table does not have are -1.
-    other_indptr, other_items
-        The other table; items ascend within a user.
-    users : int64 [n_users] or None
-        The row of each user in the other table, or -1 if the user is not in it. None if both tables
-        have the same users in the same order.
+    Items that the other table does not have are -1. In the other table, items ascend within a user.
+    `users` has the row of each user in the other table, or -1 if the user is not in it. None means
+    that both tables have the same users in the same order.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(
