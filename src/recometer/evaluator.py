@@ -269,7 +269,7 @@ class Stream:
         if users is None:
             users = index.user_ids
         if users is None:
-            raise unnamed_scores()
+            raise _unnamed("scores")
         item_ids = index.item_ids if self._item_ids is None else self._item_ids
         counted = self._begun(StreamedScores, index.n_items, item_ids)
         named = user_ids_of(users, index.n_users or 0)
@@ -641,11 +641,6 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
         raise _unnamed("items")
     named = user_ids_of(users, len(items))
     return Lists(items, user_ids=named, item_ids=item_ids)
-
-
-def unnamed_scores() -> InputError:
-    """Return the error for scores without users."""
-    return _unnamed("scores")
 
 
 def _unnamed(what: str) -> InputError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -227,23 +227,25 @@ def fairness(
     # The last entry is for items without a group, which do not count.
     share = _normalised(np.mean([exposed.exposure[:-1] for exposed in exposures], axis=0))
     target_shares = _target(target, arguments.catalogue, exposures[0].relevant)
-    attention = [attention_of_items(data, k, discount, patience) for data in list_data]
+    worth = places_discount(k, discount, patience)
+    attention: list[scipy.sparse.csr_array] = [
+        placed(data, k, worth[: data.first(k).shape[1]]).T for data in list_data
+    ]
     fair = [
         rank_fairness(shares_of_groups(attention_of_users, data), target_shares)
         for attention_of_users, data in zip(attention, list_data, strict=True)
     ]
     mean = sum(attention[1:], start=attention[0]) / len(attention)
-    worth = places_discount(k, discount, patience)
-    single = expected_exposure(mean.tocsr(), list_data[0], worth)
+    disparity, relevance, loss = expected_exposure(mean.tocsr(), list_data[0], worth)
     entitled = target_shares > 0
     favour = share[entitled] / target_shares[entitled]
     return Fairness(
         ratio=float(favour.min() / favour.max()) if len(favour) else np.nan,
         difference=float(np.abs(share - target_shares).sum() / 2),
         rank_fairness=_mean(np.concatenate(fair)),
-        disparity=_mean(single.disparity),
-        relevance=_mean(single.relevance),
-        loss=_mean(single.loss),
+        disparity=_mean(disparity),
+        relevance=_mean(relevance),
+        loss=_mean(loss),
     )
 
 
@@ -443,23 +445,12 @@ def _sizes(catalogue: Catalogue) -> Float64:
     return np.append(size, np.count_nonzero(width == 0)).astype(np.float64)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class GroupExposure:
-    """The exposure and the share of each group; the last entry is for items without a group.
+class GroupExposure(NamedTuple):
+    """The exposure and the share of each group; the last entry is for items without a group."""
 
-    Attributes
-    ----------
-    listed : float64 [n_groups + 1]
-        The number of places in lists that the group's items take.
-    exposure : float64 [n_groups + 1]
-        The group's share of the exposure, the sum of the discounts of these places.
-    relevant : float64 [n_groups + 1] or None
-        The group's share of the relevant items of all users.
-    """
-
-    listed: Float64
-    exposure: Float64
-    relevant: Float64 | None
+    listed: Float64  # the number of places in lists that the group's items take
+    exposure: Float64  # the group's share of the exposure, the sum of the discounts of these places
+    relevant: Float64 | None  # the group's share of the relevant items of all users
 
 
 def exposure_of_groups(
@@ -514,15 +505,6 @@ def _sums(data: ListData, values: Float64 | Int64) -> Float64:
     return np.append(sums, values[width == 0].sum())
 
 
-def attention_of_items(
-    data: ListData, cutoff: int, discount: str, patience: float
-) -> scipy.sparse.csr_array:
-    """Return the attention that each item gets from each user's list: sparse [n_users, n_items]."""
-    d = places_discount(data.first(cutoff).shape[1], discount, patience)
-    attention: scipy.sparse.csr_array = placed(data, cutoff, d).T
-    return attention
-
-
 def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
     """Return the groups' shares of the attention of each list: float64 [n_users, n_groups].
 
@@ -571,19 +553,13 @@ def _divergence(shares: Float64, middle: Float64) -> Float64:
     return divergence
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class ExpectedExposure:
-    """Expected exposure of single items: float64 [n_users] each, NaN without a relevant item."""
-
-    disparity: Float64
-    relevance: Float64
-    loss: Float64
-
-
 def expected_exposure(
     attention: scipy.sparse.csr_array, data: ListData, worth: Float64
-) -> ExpectedExposure:
+) -> tuple[Float64, ...]:
     """Compare the attention that each item gets with an ideal, randomised ranking.
+
+    Returns the disparity, the relevance and the loss of each user: float64 [n_users] each, NaN
+    without a relevant item.
 
     Parameters
     ----------
@@ -631,4 +607,4 @@ def expected_exposure(
     relevance = attention_to_relevant * of_relevant + (total - attention_to_relevant) * of_others
     ideal = n_relevant * of_relevant**2 + n_others * of_others**2
     sums = disparity, relevance, disparity - 2 * relevance + ideal
-    return ExpectedExposure(*(np.where(n_relevant > 0, values, np.nan) for values in sums))
+    return tuple(np.where(n_relevant > 0, values, np.nan) for values in sums)

@@ -145,7 +145,9 @@ class Leaderboard(Tracked, Printed):
         if self.with_users:
             return self._users(people=False)
         if self.segments:
-            return segments_data(self.segments)
+            tables = {model: segments.data() for model, segments in self.segments.items()}
+            rows = [{"model": m, **vars(row)} for m, table in tables.items() for row in table.rows]
+            return Table([MODEL, *next(iter(tables.values())).columns], rows)
         rows = [
             {"model": model, **vars(row)}
             for model, result in self.results.items()
@@ -369,10 +371,3 @@ def side_by_side(segments: Mapping[str, Segments], width: int | None = None) -> 
     left_out = max(model_segments.left_out for model_segments in all_segments)
     notes = [f"users without a group (left out): {left_out:,}"] if left_out else []
     return [*before, dataclasses.replace(last, notes=notes)]
-
-
-def segments_data(segments: Mapping[str, Segments]) -> Table:
-    """Return a row per model, metric and group."""
-    tables = {model: model_segments.data() for model, model_segments in segments.items()}
-    rows = [{"model": model, **vars(row)} for model, table in tables.items() for row in table.rows]
-    return Table([Column("model"), *next(iter(tables.values())).columns], rows)

@@ -132,7 +132,7 @@ def run_tasks(
     bar = _Bar(label, float(sum(weights)), progress)
     try:
         bar.update(0.0)
-        begun = _begin(workers)
+        begun = list(itertools.takewhile(was_started, workers))  # the system may allow no more
         if len(begun) < len(workers):
             work.go_on_with(max(1, len(begun)))
         workers = begun
@@ -163,11 +163,6 @@ def was_started(worker: threading.Thread) -> bool:
             raise error.__context__ from None
         return False
     return True
-
-
-def _begin(workers: Sequence[threading.Thread]) -> list[threading.Thread]:
-    """Start threads until the system allows no more; return the started ones."""
-    return list(itertools.takewhile(was_started, workers))
 
 
 def _join(worker: threading.Thread) -> None:

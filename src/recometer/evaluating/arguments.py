@@ -301,8 +301,18 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
     `source` is a function that returns the source of a split, or a list with a source per fold.
     """
     if callable(source):
-        for number, one in enumerate(made):
-            yield _made_by(source, one, number), one
+        for number, split in enumerate(made):
+            try:
+                found = source(split)
+            except RecometerError:
+                raise  # the error already has a good message
+            except Exception as error:
+                raise ModelError(
+                    f"The function that returns a source raised {type(error).__name__} for fold "
+                    f"{number} (counted from 0): {error}. Hint: calling it with next(iter(folds)) "
+                    "shows where."
+                ) from error
+            yield found, split
         return
     if not isinstance(source, list | tuple):
         raise InputTypeError(
@@ -316,16 +326,3 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
             "fold, or a function that is called with each split and returns a source."
         )
     yield from zip(source, made, strict=True)
-
-
-def _made_by(function: Callable[[Any], object], one: object, number: int) -> object:
-    """Call the user's function with a fold, and return the source that it made."""
-    try:
-        return function(one)
-    except RecometerError:
-        raise  # the error already has a good message
-    except Exception as error:
-        raise ModelError(
-            f"The function that returns a source raised {type(error).__name__} for fold {number} "
-            f"(counted from 0): {error}. Hint: calling it with next(iter(folds)) shows where."
-        ) from error

@@ -38,13 +38,11 @@ from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError, argument_text, python_or_command
 from recometer.evaluating.checks import (
     BlockFacts,
-    below_relevant,
     check_defects,
     check_facts,
     check_length,
     check_shifted,
     find_unknown,
-    short_of_cutoff,
 )
 from recometer.evaluating.requirements import Requirements
 from recometer.evaluating.sides import FIELDS, N_BANDS, Counts, Sides, arrays_of
@@ -69,7 +67,7 @@ from recometer.results.evaluation import EvaluationRecord
 from recometer.results.means import Averaging, means_with, together_of
 from recometer.results.profiles import FoundByPopularity
 from recometer.sources.base import Request, Source
-from recometer.ties import places_of
+from recometer.ties import WHOLE, places_of
 from recometer.version import __version__
 
 USUAL_CUTOFF = 10  # cut-off for counting found items by popularity, if no metric has a cut-off
@@ -178,9 +176,13 @@ def find_records(case: Case) -> Records:
             check_length(ranks, needs.whole_ranking, test)
         counts |= ranks.counts
         if ranks.any_cutoff and needs.cutoff:
-            counts |= short_of_cutoff(ranks, needs.cutoff)
+            known = raised(ranks.flags, UserFlag.KNOWN)
+            n_short = int(np.count_nonzero(known & (ranks.n_candidates < needs.cutoff)))
+            counts |= {"users_below_cutoff": n_short} if n_short else {}
         if needs.rprecision:
-            counts |= below_relevant(ranks, needs.rprecision)
+            most = WHOLE if None in needs.rprecision else max(filter(None, needs.rprecision))
+            short = ranks.ends_early & (ranks.depth < np.minimum(ranks.n_relevant, most))
+            counts |= {"users_below_relevant": int(short.sum())} if short.any() else {}
         if needs.side_data:
             ranks = ranks_with(
                 ranks,

@@ -18,7 +18,7 @@ from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom
-from recometer.ranks import Ranks, UserFlag, raised
+from recometer.ranks import Ranks
 from recometer.sources.base import Kind, Source
 
 
@@ -82,41 +82,37 @@ def check_facts(
 ) -> None:
     """Raise the errors and warnings that depend on all users.
 
-    Parameters
-    ----------
-    facts, counts
-        The facts and counts over all users; see `Part`.
-    source
-        The source, or another source of the same kind with the same description.
-    baseline
-        The description of the baseline.
-    metrics
-        All requested metrics.
-    rules, stated
-        The protocol adapted to the source, and the protocol as the user set it.
-    candidates
-        The argument of `evaluate`.
-    examples
-        The ids of a few test users.
-    value_range
-        The smallest and the largest value of test. None if test has no values.
-    find
-        A function that returns examples of unknown users or items. None turns off warnings about
-        them.
+    `rules` is the protocol adapted to the source, and `stated` is the protocol as the user set it.
+    `examples` are ids of a few test users, `value_range` is None if test has no values, and `find`
+    is None to turn off warnings about unknown users and items.
     """
     needs = requirements_of(metrics, rules)
     if needs.of_lists:
         warn_beyond_lists(facts.n_listed, needs.of_lists)
     if not facts.n_compared:
-        raise no_list(baseline)
+        raise InputError(
+            f"The baseline ({baseline}) has no list for any user of test. Hint: are its user ids "
+            "written like those of test?"
+        )
     check_known(facts, examples, source, stated)
     check_overlaps(counts, facts.n_relevant, facts.n_rows, candidates)
     if facts.n_early and needs.cutoff > facts.depth:
         warn_beyond_lists(facts.depth, needs.of_rankings)
     if "users_below_relevant" in counts:
-        warn_below_relevant(counts["users_below_relevant"], facts.n_users)
+        warn(
+            f"rprecision reads the first R places, R the user's number of relevant items: the "
+            f"lists of {counts['users_below_relevant']:,} of {facts.n_users:,} users are shorter; "
+            "the missing places are misses."
+        )
     if facts.n_any_cutoff and rules.deep_cutoffs != "undefined_below":
-        warn_beyond_rows(facts.n_candidates, source, needs.of_rankings)
+        most = facts.n_candidates
+        beyond = [str(m) for m in needs.of_rankings if m.cutoff is not None and m.cutoff > most]
+        if beyond:
+            warn(
+                f"{', '.join(beyond)}: the cut-off lies beyond every user's rows: no user of the "
+                f"source ({source.describe()}) has more than {most:,}; the missing places are "
+                "misses."
+            )
     if find is not None:
         warn_of_unknown(source, counts, facts, rules, find)
     if facts.undefined:
@@ -228,49 +224,6 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
             f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
             f"which has {longest:,} item{'' if longest == 1 else 's'}{'' if of_lists else misses}."
         )
-
-
-def below_relevant(ranks: Ranks, cutoffs: Sequence[int | None]) -> dict[str, int]:
-    """Count users whose lists are too short for R-precision at these cut-offs."""
-    if not any_of(ranks.ends_early):
-        return {}
-    most = ranks.n_relevant
-    if None not in cutoffs:
-        most = np.minimum(most, max(filter(None, cutoffs)))
-    shorter = ranks.ends_early & (ranks.depth < most)
-    return {"users_below_relevant": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
-
-
-def warn_below_relevant(count: int, n_users: int) -> None:
-    """Warn about users whose lists are too short for R-precision."""
-    warn(
-        f"rprecision reads the first R places, R the user's number of relevant items: the "
-        f"lists of {count:,} of {n_users:,} users are shorter; the missing places are misses."
-    )
-
-
-def no_list(what: str) -> InputError:
-    """Return the error for a baseline that has no list for any user."""
-    return InputError(
-        f"The baseline ({what}) has no list for any user of test. Hint: are its user ids written "
-        "like those of test?"
-    )
-
-
-def warn_beyond_rows(most: int, source: Source, metrics: Iterable[Metric]) -> None:
-    """Warn about cut-offs that are larger than any user's number of rows."""
-    beyond = [str(one) for one in metrics if one.cutoff is not None and one.cutoff > most]
-    if beyond:
-        warn(
-            f"{', '.join(beyond)}: the cut-off lies beyond every user's rows: no user of the "
-            f"source ({source.describe()}) has more than {most:,}; the missing places are misses."
-        )
-
-
-def short_of_cutoff(ranks: Ranks, cutoff: int) -> dict[str, int]:
-    """Count the users with fewer rows than a cut-off."""
-    shorter = (ranks.n_candidates < cutoff) & raised(ranks.flags, UserFlag.KNOWN)
-    return {"users_below_cutoff": int(np.count_nonzero(shorter))} if any_of(shorter) else {}
 
 
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
@@ -486,20 +439,8 @@ def check_shifted(
 ) -> None:
     """Refuse model ids that look like positions among the ids of test and train.
 
-    Parameters
-    ----------
-    source, protocol
-        The source and the rules. ``shifted_ids="kept"`` accepts such ids; there is a warning if it
-        has no effect.
-    data
-        Test and train; None if there is no such side, or the source contains the labels.
-    by_hand
-        The rules that the user set.
-
-    Raises
-    ------
-    InputError
-        If ids look like positions.
+    `data` has test and train: None if there is no such side, or the source contains the labels. If
+    the user set ``shifted_ids="kept"``, there is a warning if it has no effect.
     """
     found = _shifted(source, "user", data) or _shifted(source, "item", data)
     if protocol.shifted_ids == "kept":
@@ -621,18 +562,9 @@ def said_of_shifted(
 ) -> str:
     """Return the message for a model with ids 0 to n - 1 if they look like positions, or "".
 
-    Parameters
-    ----------
-    source, kind
-        The source, and whether the ids name users or items.
-    n
-        The number of ids in the model, which are 0 to n - 1. Test and train have no 0.
-    ends
-        The lowest and the highest id of test and train together.
-    has
-        A function that returns whether test or train has an id.
-    n_users
-        For items: possible numbers of users, because a graph numbers its items after its users.
+    Test and train have no 0; `ends` are their lowest and their highest id, and `has` says whether
+    they have an id. For items, `n_users` are possible numbers of users, because a graph numbers its
+    items after its users.
     """
     low, high = ends
     nodes = low in n_users and n <= high < low + n

@@ -12,7 +12,7 @@ import dataclasses
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 from recometer.data.paths import as_path, write_whole
@@ -125,22 +125,20 @@ class FlatName:
 def named(
     values: Iterable[tuple[FlatName, float | int]], path: str | os.PathLike[str] | None
 ) -> dict[str, float | int]:
-    """Return values, keyed by their flat names; with a path, also write them to a JSON file."""
+    """Return values, keyed by their flat names; with a path, also write them to a JSON file.
+
+    Undefined values are null. Raises FileError if the file cannot be written.
+    """
     found = {
         str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)
         for name, value in values
     }
     if path is not None:
-        write_flat(found, path)
+        import json  # rarely needed
+
+        text = json.dumps(plain(dict(found)), indent=2, allow_nan=False)
+        write_whole(as_path(path, "values"), f"{text}\n".encode())
     return found
-
-
-def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> None:
-    """Write values as JSON, with null for undefined values; raise FileError if this fails."""
-    import json  # rarely needed
-
-    text = json.dumps(plain(dict(values)), indent=2, allow_nan=False)
-    write_whole(as_path(path, "values"), f"{text}\n".encode())
 
 
 def _written(text: str) -> str:

@@ -32,16 +32,12 @@ class FoldedRecord(EvaluationRecord):
 
         ``users`` is the number of users with a relevant item.
         """
+        import polars as pl
+
         users = [int(np.count_nonzero(fold.n_relevant)) for fold in self.folds]
-        return per_fold([fold.mean() for fold in self.folds], users)
-
-
-def per_fold(means: Sequence[Mapping[str, float]], users: Sequence[int]) -> pl.DataFrame:
-    """Return the frame of `FoldedRecord.per_fold`."""
-    import polars as pl
-
-    columns = {name: [mean[name] for mean in means] for name in means[0]}
-    return pl.DataFrame({"fold": range(len(means)), "users": users, **columns})
+        means = [fold.mean() for fold in self.folds]
+        columns = {name: [mean[name] for mean in means] for name in means[0]}
+        return pl.DataFrame({"fold": range(len(means)), "users": users, **columns})
 
 
 def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
@@ -78,18 +74,6 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
         # Fields that are only meaningful for a single fold.
         **dict.fromkeys(("activity", "popularity", "by_popularity")),
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
-        **put_together(folds),
-    }
-    pooled = made(**given)
-    # Folds are not independent: metrics with one value per fold have no interval.
-    unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
-    pooled._intervals.update(dict.fromkeys(first.together, unknown))
-    return pooled
-
-
-def put_together(folds: Sequence[Any]) -> dict[str, Any]:
-    """Return the attributes that are merged in the same way by `pool` and for Spark."""
-    return {
         "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),
         "over_users": means_of([fold.over_users for fold in folds]),
@@ -100,6 +84,11 @@ def put_together(folds: Sequence[Any]) -> dict[str, Any]:
         },
         "folds": tuple(folds),
     }
+    pooled = made(**given)
+    # Folds are not independent: metrics with one value per fold have no interval.
+    unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
+    pooled._intervals.update(dict.fromkeys(first.together, unknown))
+    return pooled
 
 
 def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
