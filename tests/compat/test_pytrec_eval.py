@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.compat import _judged_documents, pytrec_eval
+from recometer.compat import _sources, pytrec_eval
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1, "d9": -1}, "q2": {"d1": 1}, "q3": {"d4": 0}}
 RUN = {
@@ -130,9 +130,9 @@ def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("max_ties", [0, 2**18])
-def test_places_of_judged_documents_match_lists(monkeypatch, max_ties: int) -> None:
+def test_places_of_sources_match_lists(monkeypatch, max_ties: int) -> None:
     """Values are the same to the last bit, with or without complete lists to resolve ties."""
-    monkeypatch.setattr(_judged_documents, "MOST_TIED", max_ties)
+    monkeypatch.setattr(_sources, "MOST_TIED", max_ties)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
         qrels, run, options = draw_case(seed)
@@ -147,7 +147,7 @@ def test_places_of_judged_documents_match_lists(monkeypatch, max_ties: int) -> N
 def test_nan_or_huge_scores_are_evaluated_as_lists(score: float) -> None:
     run = {"q": {"d1": score, "d2": 1.0, "d3": 1e308}}
     judged = {"q": {"d2": 1, "d3": 1}}
-    assert _judged_documents.JudgedDocuments.of(run, judged) is None
+    assert _sources.JudgedDocuments.of(run, judged) is None
     if score == 1e308:
         values = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
         expected = rm.evaluate(rm.Lists(run), judged, metrics="map", protocol="trec_eval").mean()

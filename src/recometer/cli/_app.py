@@ -51,9 +51,7 @@ class Commands(TyperGroup):
         try:
             with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
-                warnings.showwarning = lambda message, category, *_: typer.echo(
-                    f"{_title(category)}: {message}", err=True
-                )
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
                 return super().invoke(ctx)
         except RecometerError as error:
             typer.echo(f"Error: {error}", err=True)
@@ -99,5 +97,6 @@ def recometer(
     """Measure how good recommendations are: exactly, comparably and fast."""
 
 
-def _title(category: type[Warning]) -> str:
-    return "Warning" if issubclass(category, DataWarning) else category.__name__
+def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    name = "Warning" if issubclass(category, DataWarning) else category.__name__
+    typer.echo(f"{name}: {message}", err=True)

@@ -293,7 +293,14 @@ class Inputs:
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> Lists:
         """Read recommended lists, and convert their ids to the types of the ids in test."""
         trec = files.kind_of(file) is not None
-        wanted = {} if trec else self._wanted(file)
+        wanted: dict[str, Any] = {}
+        if not trec:
+            wanted |= self._present(file, "user", "item", *ORDERS)
+            for option, other in (ORDERS, ORDERS[::-1]):
+                if self.columns[option] == NONE:
+                    wanted[option] = False
+                elif wanted[option] is not None:
+                    wanted[other] = False
         separator = None if trec else self._between
         lists = Lists(file, **wanted, separator=separator)
         if trec:
@@ -313,16 +320,6 @@ class Inputs:
             orders["score"] = False
         frame = frame_like(columns, test)
         return Lists(frame, user="user", item="item", **orders, separator=separator)
-
-    def _wanted(self, file: Path) -> dict[str, Any]:
-        """Return the columns of a run as options of `Lists`."""
-        wanted: dict[str, Any] = {**self._present(file, "user", "item", *ORDERS)}
-        for option, other in (ORDERS, ORDERS[::-1]):
-            if self.columns[option] == NONE:
-                wanted[option] = False
-            elif wanted[option] is not None:
-                wanted[other] = False
-        return wanted
 
     def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> Pairs:
         """Read scored pairs, and also their labels if there is no test."""

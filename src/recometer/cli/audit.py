@@ -61,7 +61,12 @@ def audit(
     by their common names (user_id, movieId, timestamp, ...) unless you name them.
     """
     allowed = tuple(allow or [])
-    _check_allowed(allowed, strict)
+    for name in allowed:
+        known_name(name, LEAKAGE, "leakage called ", "--allow")
+    if allowed and not strict:
+        raise typer.BadParameter(
+            "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"
+        )
     columns = {"user": user, "item": item, "value": value, "time": time}
     if split is not None and (train or test or separator or any(columns.values())):
         raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
@@ -92,12 +97,3 @@ def audit(
     if strict and leaks:
         typer.echo(f"Leakage: {', '.join(leaks)}.", err=True)
         raise typer.Exit(ExitCode.VERDICT)
-
-
-def _check_allowed(allowed: tuple[str, ...], strict: bool) -> None:
-    for name in allowed:
-        known_name(name, LEAKAGE, "leakage called ", "--allow")
-    if allowed and not strict:
-        raise typer.BadParameter(
-            "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"
-        )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from recometer.compat import _shared
-from recometer.compat._places import CountedPlaces
 from recometer.compat._shared import evaluated, row
+from recometer.compat._sources import CountedPlaces
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.ranks import Ranks
 from recometer.sources.base import Facts, Request, Source

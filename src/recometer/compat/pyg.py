@@ -21,8 +21,8 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _shared
-from recometer.compat._places import CountedPlaces
 from recometer.compat._shared import evaluated, quiet, tensor, values_of
+from recometer.compat._sources import CountedPlaces
 from recometer.data.interactions import Interactions
 from recometer.data.numbers import as_array
 from recometer.data.rows import MAX_NUMBER

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from recometer.compat import _shared
-from recometer.compat._judged_documents import JudgedDocuments
 from recometer.compat._shared import convention_of, evaluated, ids_of, unknown, values_of
+from recometer.compat._sources import JudgedDocuments
 from recometer.errors import InputError
 from recometer.sources.lists import Lists
 

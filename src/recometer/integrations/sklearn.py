@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError, brief, need
+from recometer.errors import InputError, InputTypeError, need
 from recometer.integrations._shared import wrong_type
 from recometer.integrations.grouped import evaluator_of_rows
 from recometer.metrics.names import Metrics
@@ -114,13 +114,14 @@ def ranking_scorer(
     metric: Metrics = "ndcg@10",
     *,
     groups: str | None = None,
-    response: str | Sequence[str] = RESPONSES,
     protocol: str | Protocol = "recometer",
     **rules: Unpack[Rules],
 ) -> Any:
     """Return a scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
-    If lower values are better, scores are negative, as for scikit-learn's own scorers.
+    If lower values are better, scores are negative, as for scikit-learn's own scorers. Rows are
+    ranked by the estimator's ``decision_function``, ``predict_proba`` or ``predict``, whichever it
+    has first. To choose another method, pass a `RankingScore` to scikit-learn's ``make_scorer``.
 
     Parameters
     ----------
@@ -130,9 +131,6 @@ def ranking_scorer(
         A column of X with the group of each row. None takes the groups that scikit-learn passes on
         after ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
-    response
-        The method of the estimator that ranks rows. Of several methods, the first that the
-        estimator has is used.
 
     Raises
     ------
@@ -141,11 +139,10 @@ def ranking_scorer(
     InputError
         If there are several metrics, or if `groups` is None and metadata routing is disabled.
     InputTypeError
-        If `groups` is not the name of a column, or `response` is not the name of a method.
+        If `groups` is not the name of a column.
     """
     metrics = need("sklearn.metrics", "ranking_scorer", "sklearn", "scikit-learn")
     score = RankingScore(metric, protocol=protocol, **rules)
-    methods = _methods(response)
     if groups is not None and not isinstance(groups, str | int):
         expected = (
             "the name of a column of X. Hint: groups themselves are passed on by scikit-learn, as "
@@ -153,7 +150,7 @@ def ranking_scorer(
         )
         raise wrong_type("groups=", groups, expected)
     make = functools.partial(
-        metrics.make_scorer, response_method=methods, greater_is_better=score.higher_is_better
+        metrics.make_scorer, response_method=RESPONSES, greater_is_better=score.higher_is_better
     )
     if groups is not None:
         return _ColumnScorer(make, score, groups)
@@ -165,19 +162,6 @@ def ranking_scorer(
             'groups="query") reads them from a column of X.'
         )
     return make(score).set_score_request(groups=True)
-
-
-def _methods(response: object) -> tuple[str, ...]:
-    """Return the names of the methods in `response`."""
-    found: Any = (response,) if isinstance(response, str) else response
-    if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
-        raise InputTypeError(
-            f"response={brief(response)} must be the name of a method, or several. Hint: "
-            "response='predict_proba'."
-        )
-    if not found:
-        raise InputError("response= names no method. Hint: response='predict'.")
-    return tuple(found)
 
 
 class _ColumnScorer:
