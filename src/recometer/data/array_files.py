@@ -32,35 +32,35 @@ def in_place(given: Any, what: str) -> Any:
 
 def open_array(path: str | os.PathLike[str], what: str) -> Array:
     """Return the array in a .npy file, mapped into memory; `what` names it in messages."""
-    found = as_path(path, what)
-    check_file(found)
-    name = found.name.lower()
+    file = as_path(path, what)
+    check_file(file)
+    name = file.name.lower()
     if name.endswith(".npz"):
         raise FileError(
-            f"{found} is an archive of arrays, which cannot be mapped into memory. Hint: "
-            f"numpy.save({found.with_suffix('.npy').name!r}, numpy.load({found.name!r})[name]) "
+            f"{file} is an archive of arrays, which cannot be mapped into memory. Hint: "
+            f"numpy.save({file.with_suffix('.npy').name!r}, numpy.load({file.name!r})[name]) "
             "writes one of them as a file of its own."
         )
     if not name.endswith(".npy"):
         raise FileError(
-            f"{found} is not a .npy file, and {what} are read from these. Hint: numpy.save(path, "
+            f"{file} is not a .npy file, and {what} are read from these. Hint: numpy.save(path, "
             "array) writes one."
         )
     try:
         with np.errstate(over="ignore"):  # a damaged shape may overflow
-            array: Array = np.load(found, mmap_mode="r", allow_pickle=False)
+            array: Array = np.load(file, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
         reason = str(error).rstrip(".")
         if "pickle" in reason:  # following NumPy's advice would run code in the file
             reason = "it is not in the format of numpy.save"
         raise FileError(
-            f"{found} cannot be read as a NumPy array: {reason}. Hint: "
+            f"{file} cannot be read as a NumPy array: {reason}. Hint: "
             "numpy.save(path, array) writes one; arrays of Python objects are not read: "
             "numpy.save(path, array.tolist()) writes texts."
         ) from error
     if not isinstance(array, np.ndarray):  # the file is an archive despite its name
         raise FileError(
-            f"{found} is an archive of arrays. Hint: call it {found.with_suffix('.npz').name}, or "
+            f"{file} is an archive of arrays. Hint: call it {file.with_suffix('.npz').name}, or "
             "write a single array with numpy.save."
         )
     return array
@@ -70,16 +70,16 @@ def open_sparse(path: str | os.PathLike[str]) -> Any:
     """Return the sparse matrix that ``scipy.sparse.save_npz`` wrote."""
     import scipy.sparse
 
-    found = as_path(path, "data")
-    check_file(found)
+    file = as_path(path, "data")
+    check_file(file)
     try:
-        check_archive(found)
-        return scipy.sparse.load_npz(found)
+        check_archive(file)
+        return scipy.sparse.load_npz(file)
     except FileError:
         raise
     except DAMAGED as error:
         raise FileError(
-            f"{found} cannot be read as a sparse matrix: {str(error).rstrip('.')}. Hint: "
+            f"{file} cannot be read as a sparse matrix: {str(error).rstrip('.')}. Hint: "
             "scipy.sparse.save_npz(path, matrix) writes one."
         ) from error
 
@@ -153,9 +153,9 @@ class _MappedFile:
             size = min(self._mapped.size(), size)
         if self._timed:
             with contextlib.suppress(OSError, ValueError):
-                found = os.stat(self.name)
-                file = found.st_dev, found.st_ino
+                status = os.stat(self.name)
+                file = status.st_dev, status.st_ino
                 # Ignore the name if it now belongs to another file, or to none.
                 if changed is None or changed[0] == file:
-                    changed = file, found.st_mtime_ns
+                    changed = file, status.st_mtime_ns
         return size, changed

@@ -232,18 +232,20 @@ class Catalogue:
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that metrics depend on, keyed by name."""
-        found: dict[str, object] = {
+        arrays: dict[str, object] = {
             "items": np.asarray(self.n_items) if self.item_ids is None else self.item_ids,
             "propensity": self.propensity,
         }
         for name in ("categories", "features"):
             matrix = getattr(self, name)
             if matrix is None or isinstance(matrix, np.ndarray):
-                found[name] = matrix
+                arrays[name] = matrix
             else:
-                found |= {f"{name}_{part}": getattr(matrix, part) for part in ("indptr", "indices")}
-                found[name] = matrix.data
-        return found
+                arrays |= {
+                    f"{name}_{part}": getattr(matrix, part) for part in ("indptr", "indices")
+                }
+                arrays[name] = matrix.data
+        return arrays
 
     def _take_ids(self, column: object) -> Int64 | None:
         """Sort the ids; return the order of the rows, or None if they are already sorted."""
@@ -285,12 +287,12 @@ class Catalogue:
 
         if scipy.sparse.issparse(given) or getattr(given, "ndim", 1) == 2:
             matrix: Any = given if scipy.sparse.issparse(given) else _booleans(given, "the matrix")
-            found: Any = _sorted(matrix).astype(bool)
-            found.eliminate_zeros()
-            names = names or tuple(map(str, range(found.shape[1])))
+            rows: Any = _sorted(matrix).astype(bool)
+            rows.eliminate_zeros()
+            names = names or tuple(map(str, range(rows.shape[1])))
         else:
-            found, names = _from_labels(_objects(given))
-        self.categories = _sorted(self._aligned(found, "categories"))
+            rows, names = _from_labels(_objects(given))
+        self.categories = _sorted(self._aligned(rows, "categories"))
         self.category_names = tuple(names)
 
     def _take_features(self, table: NamedColumns, given: Any) -> None:
@@ -497,9 +499,9 @@ def _size(items: object) -> int:
 def _objects(column: Any) -> Array:
     """Return an object array of entries of any kind, one per row."""
     rows = column.to_list() if hasattr(column, "to_list") else list(column)
-    found = np.empty(len(rows), object)
-    found[:] = rows
-    return found
+    objects = np.empty(len(rows), object)
+    objects[:] = rows
+    return objects
 
 
 def _booleans(values: Any, what: str) -> Bool:
@@ -569,9 +571,9 @@ def _sorted(matrix: Any) -> scipy.sparse.csr_array:
     """Return a matrix in CSR layout, with ascending columns in each row."""
     import scipy.sparse
 
-    found = scipy.sparse.csr_array(matrix)
-    found.sum_duplicates()
-    return found
+    rows = scipy.sparse.csr_array(matrix)
+    rows.sum_duplicates()
+    return rows
 
 
 def _count(n: int, what: str) -> str:

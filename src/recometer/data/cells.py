@@ -86,25 +86,25 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
 
 
 def _of_json(text: str | None, row: int, what: str) -> list[Any]:
-    found = _json_list(text or "[]")
-    if found is None:
+    entries = _json_list(text or "[]")
+    if entries is None:
         comma = argument_text("separator", ",")
         raise InputError(
             f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a list in "
             f'JSON. Hint: expected a cell such as [46, 93] or ["a", "b"]; {comma} also reads texts '
             "in single quotes."
         )
-    return found
+    return entries
 
 
 def _json_list(text: str) -> list[Any] | None:
     import json  # rarely needed
 
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, list) else None
+    return content if isinstance(content, list) else None
 
 
 def integers(text: pl.Series) -> pl.Series:

@@ -210,8 +210,8 @@ def find_columns(
     ``time=False`` mean no column, whatever the names. `user` may also be two names:
     ``["user", "session"]``. `choose_columns` lists the errors.
     """
-    found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
-    return Columns(**found)  # type: ignore[arg-type]  # users and items are required
+    columns = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
+    return Columns(**columns)  # type: ignore[arg-type]  # users and items are required
 
 
 def choose_columns(

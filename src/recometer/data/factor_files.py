@@ -147,9 +147,9 @@ def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, obj
         return _from_lists(path, rest[nested[0]]), frame[own]
     wrong = [name for name in rest.columns if not rest[name].dtype.is_numeric()]
     if wrong or not rest.width:
-        found = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
+        content = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
         raise ColumnError(
-            f"{path}: expected factors in addition to the ids (column {own!r}), found {found}. "
+            f"{path}: expected factors in addition to the ids (column {own!r}), found {content}. "
             "Hint: one column of lists, or a column of numbers for each factor."
         )
     return rest.to_numpy(), frame[own]
@@ -233,9 +233,9 @@ def id_column(path: Path, names: list[str], what: str, column: str | None) -> st
         return near[0]
     if len(names) == 1:
         return names[0]
-    found = "several columns" if near else "no column"
+    which = "several columns" if near else "no column"
     raise ColumnError(
-        f"{path}: {found} could hold the {what} ids. Hint: {python_or_command('', '--')}{what} "
+        f"{path}: {which} could hold the {what} ids. Hint: {python_or_command('', '--')}{what} "
         f"names it. Columns: {', '.join(names)}."
     )
 

@@ -82,8 +82,8 @@ def read_file(
     """
     import polars as pl
 
-    found, fetch = open_file(path, {"user": user, "item": item, "value": value, "time": time})
-    columns = Columns(**found)  # type: ignore[arg-type]  # users and items are required
+    named, fetch = open_file(path, {"user": user, "item": item, "value": value, "time": time})
+    columns = Columns(**named)  # type: ignore[arg-type]  # users and items are required
     if whose is not None and value is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in columns._asdict().items() if name)
@@ -180,13 +180,13 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
     if _extension(path) not in SEPARATORS:
         return [name for name, dtype in schema.items() if is_numeric(dtype, booleans)]
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
-    found = []
+    numeric = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
         entries = [entry for entry in column if entry]
         kinds = (NUMBER, TRUE_OR_FALSE) if booleans else (NUMBER,)
         if entries and any(all(map(kind.fullmatch, entries)) for kind in kinds):
-            found.append(name)
-    return found
+            numeric.append(name)
+    return numeric
 
 
 def _extension(path: pathlib.Path) -> str:
@@ -200,7 +200,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     Files whose names begin with ``_`` or a dot are not data.
     """
     if path.is_dir():
-        found = [
+        paths = [
             pathlib.Path(folder, name)
             for folder, _, names in os.walk(path, onerror=_unlisted)
             for name in names
@@ -210,11 +210,11 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
         certain = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
         names_in(pathlib.Path(*certain))  # raises an error where `glob` would silently find nothing
-        found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
+        paths = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
         none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
         return None
-    parts = sorted(part for part in found if not part.is_dir() and part.name[0] not in "_.")
+    parts = sorted(part for part in paths if not part.is_dir() and part.name[0] not in "_.")
     broken = next((part for part in parts if not part.is_file()), None)
     if broken is not None:
         raise FileError(f"{broken} is not a file. Hint: remove it, if it is a link to nowhere.")
@@ -422,8 +422,8 @@ def _form(path: pathlib.Path) -> _Form:
             )
         with contextlib.suppress(csv.Error):  # Polars reports this error later
             fields = {
-                one: len(next(csv.reader([header], delimiter=one), []))
-                for one in (usual, *OTHER_SEPARATORS)
+                character: len(next(csv.reader([header], delimiter=character), []))
+                for character in (usual, *OTHER_SEPARATORS)
             }
             if fields[usual] < 2:
                 separator = max(fields, key=fields.__getitem__)
@@ -567,10 +567,10 @@ def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Pat
 
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
-        found = integers(text)
-        if found.dtype == text.dtype:
+        parsed = integers(text)
+        if parsed.dtype == text.dtype:
             check_marks(text, f"{path}: row")
-        return found
+        return parsed
     return times_of_text(text, f"{path}: ") if option == "time" else _floats(text, path, option)
 
 

@@ -167,17 +167,17 @@ class Fingerprinting:
         while self._background is not None and not self._background.wait(POLL):
             pass  # wait in short steps, so that Ctrl-C works on every system
         others = {} if self._work is None else self._work.result()
-        found: dict[str, dict[str, str]] = {group: {} for group in self._groups}
+        digests: dict[str, dict[str, str]] = {group: {} for group in self._groups}
         for (group, name), array in self._arrays.items():
             if (group, name) in self._hashes:
                 digest = _digest(np.asarray(array))
                 digest.update(self._hashes[group, name].astype("<u8", copy=False).data)
-                found[group][name] = digest.hexdigest()
+                digests[group][name] = digest.hexdigest()
             elif self._work is None:
-                found[group][name] = fingerprint(array)  # type: ignore[arg-type]
+                digests[group][name] = fingerprint(array)  # type: ignore[arg-type]
             else:
-                found[group][name] = others[group, name]
-        return found
+                digests[group][name] = others[group, name]
+        return digests
 
 
 class _Work(threading.Thread):

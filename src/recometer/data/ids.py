@@ -266,8 +266,8 @@ def _encode_pairs(series: pl.Series, what: str) -> tuple[Int64, Ids]:
         for name in series.struct.fields
     )
     codes, distinct = _encode_integers(users * max(len(second), 1) + sessions)
-    one, other = np.divmod(distinct, max(len(second), 1))
-    pairs = zip(first[one].tolist(), second[other].tolist(), strict=True)
+    user, session = np.divmod(distinct, max(len(second), 1))
+    pairs = zip(first[user].tolist(), second[session].tolist(), strict=True)
     return codes, np.fromiter(pairs, object, len(distinct))
 
 
@@ -290,12 +290,12 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
             missing(what, not_a_number)
     if len(kinds) > 1 and kinds != ["float", "int"]:
         examples = (next(v for v in values if _kind_of(type(v)) == name) for name in kinds)
-        found = " and ".join(
+        parts = " and ".join(
             f"{name} (for instance {brief(example)})"
             for name, example in zip(kinds, examples, strict=True)
         )
         raise InputTypeError(
-            f"The {what} mix {found}. Hint: convert them to one type, for instance all to strings."
+            f"The {what} mix {parts}. Hint: convert them to one type, for instance all to strings."
         )
     if not kinds or kinds == ["int"]:
         low, high = min(values, default=0), max(values, default=0)
@@ -363,10 +363,10 @@ def number_strings(series: pl.Series, numbers: UInt32) -> pl.Series:
 
 
 def _look_up(table: Any, numbers: UInt32, out: Any) -> None:
-    def one(block: slice) -> None:
+    def look_up(block: slice) -> None:
         out[block] = table[numbers[block]]
 
-    each_block(len(numbers), one)
+    each_block(len(numbers), look_up)
 
 
 def _encode_integers(values: Ids) -> tuple[Int64, Ids]:
@@ -400,8 +400,8 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
             twice = onto[repeated.argmax()]
             raise InputError(f"The {onto_what} must be distinct, but {twice} occurs twice.")
     places = np.minimum(np.searchsorted(onto, ids), len(onto) - 1)
-    found = (onto[places] == ids) & comparable
-    return np.where(found, places if order is None else order[places], -1)
+    matches = (onto[places] == ids) & comparable
+    return np.where(matches, places if order is None else order[places], -1)
 
 
 def common(

@@ -238,9 +238,9 @@ def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[In
     """Return the rows whose items the source knows, with the positions of these items."""
     if positions is None:
         return indptr, items
-    found = positions[items].astype(np.int32)
-    keep = found >= 0
-    return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
+    places = positions[items].astype(np.int32)
+    keep = places >= 0
+    return (indptr, places) if keep.all() else (ragged.offsets(keep, indptr), places[keep])
 
 
 def find_rows(

@@ -96,8 +96,8 @@ def extent(array: Array) -> tuple[float, float]:
     def ends(rows: slice) -> tuple[float, float]:
         return float(array[rows].min()), float(array[rows].max())
 
-    found = each_block(len(array), ends, ROWS_PER_TASK, ROWS_LOOKED_AT) or [(1.0, 1.0)]
-    low, high = np.transpose(found)
+    blocks = each_block(len(array), ends, ROWS_PER_TASK, ROWS_LOOKED_AT) or [(1.0, 1.0)]
+    low, high = np.transpose(blocks)
     return float(low.min()), float(high.max())
 
 
@@ -129,19 +129,19 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
 
 def in_float64(array: Array, what: str) -> Float64:
     """Return scores or ranks as float64; refuse integers of a row that float64 would make equal."""
-    found = array.astype(np.float64, copy=False)
+    floats = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
-        return found
+        return floats
     if int(array.min()) >= -(2**EXACT_BITS) and int(array.max()) <= 2**EXACT_BITS:
-        return found
+        return floats
     ordered = np.sort(array, axis=-1)
     rounded = ordered.astype(np.float64)
     equal = (ordered[..., 1:] != ordered[..., :-1]) & (rounded[..., 1:] == rounded[..., :-1])
     if equal.any():
         place = tuple(np.argwhere(equal)[0])
-        one, other = ordered[..., :-1][place], ordered[..., 1:][place]
-        raise _not_told_apart(what, int(one), int(other))
-    return found
+        low, high = ordered[..., :-1][place], ordered[..., 1:][place]
+        raise _not_told_apart(what, int(low), int(high))
+    return floats
 
 
 def _not_told_apart(what: str, one: int, other: int) -> InputError:
@@ -156,13 +156,13 @@ def all_numbers(column: Any, what: str) -> Float64:
     """Return a column of scores or ranks as float64; ones if all are True."""
     large = _large_integers(column)
     array = plain(column)
-    found = numbers(array, what)
-    if found is None:
+    floats = numbers(array, what)
+    if floats is None:
         return np.ones(array.shape)
     if array.dtype.kind in "iu":
         return in_float64(array, what)
     check_told_apart(large, what)
-    return found
+    return floats
 
 
 def check_told_apart(integers: Iterable[int], what: str) -> None:

@@ -43,16 +43,16 @@ def check_gzip(path: Path) -> None:
 
 @functools.lru_cache(maxsize=64)  # the same file is opened several times
 def _check_gzip(path: Path, size: int, _modified: int) -> None:
-    most, found = _most(size), 0
+    most, unpacked = _most(size), 0
     with path.open("rb") as file:
         try:
             for n in _unpacked(file):
-                found += n
-                if found > most:
+                unpacked += n
+                if unpacked > most:
                     break
         except zlib.error:
             return  # the error is raised when the file is read
-    if found > most:
+    if unpacked > most:
         _refuse(path, "unpack it first, for instance with gunzip")
 
 
@@ -190,7 +190,7 @@ def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
     at = chunk[FIRST_DATA]
     if FIRST_DICTIONARY in chunk:
         at = min(at, chunk[FIRST_DICTIONARY])
-    end, found = at + chunk[COMPRESSED], 0
+    end, total = at + chunk[COMPRESSED], 0
     while at < end:
         file.seek(at)
         content = _Compact(file.read(HEADER))
@@ -200,11 +200,11 @@ def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
             file.seek(at)
             content = _Compact(file.read(end - at))
             page = content.struct()
-        found += page.get(DATA, page.get(DATA_2, {})).get(N_VALUES, 0)
+        total += page.get(DATA, page.get(DATA_2, {})).get(N_VALUES, 0)
         if page[PAGE_SIZE] < 0:
             raise ValueError("a page with a negative size")
         at += content.at + page[PAGE_SIZE]
-    return found
+    return total
 
 
 class _Compact:

@@ -20,11 +20,7 @@ from recometer.evaluating import checks
 from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.requirements import definitions_of
-from recometer.evaluating.sides import (
-    rows_stay,
-    warn_of_zeros,
-    warning_of,
-)
+from recometer.evaluating.sides import rows_stay, warn_of_zeros, warning_of
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import side_data
@@ -157,12 +153,10 @@ def evaluate(
         some_users=True,
     )
     if baseline is not None:
-        baseline_output = read_output(baseline, "baseline=")
-        table = dataclasses.replace(
-            baseline_output.table, label=f"baseline: {baseline_output.table.label}"
-        )
+        other = read_output(baseline, "baseline=")
         if "baseline" in needed_by(arguments.metrics):
-            outputs["baseline"] = dataclasses.replace(baseline_output, table=table)
+            table = dataclasses.replace(other.table, label=f"baseline: {other.table.label}")
+            outputs["baseline"] = dataclasses.replace(other, table=table)
     warn_without_effect(output.like, arguments.metrics, stated, arguments.by_hand, trained=trained)
     plan = Plan(
         outputs=outputs,
@@ -394,10 +388,7 @@ class Plan:
         texts["test"] = f"DataFrame of Spark, {rows}"
         if self.arguments.catalogue is not None:
             texts["catalogue"] = self.arguments.catalogue.describe()
-        for name, argument in {
-            "candidates": self.chosen,
-            "exclude": self.arguments.exclude,
-        }.items():
+        for name, argument in (("candidates", self.chosen), ("exclude", self.arguments.exclude)):
             if argument is not None:
                 texts.setdefault(name, repr(argument))
         descriptions: dict[str, Any] = {
@@ -442,14 +433,12 @@ class Plan:
         """Return examples of test ids that the source does not know, and of ids that it knows."""
         table = self.source.of_items if kind == "item" else self.source.table
         known_ids = table.ids(kind, self.kinds)
-        unknown_ids = (
-            self.test.ids(kind, self.kinds).join(known_ids, "id", "left_anti").limit(checks.ASKED)
-        )
+        unknown_ids = self.test.ids(kind, self.kinds).join(known_ids, "id", "left_anti")
         examples, spellings = (
-            acted(rows.toArrow)["id"].to_pylist()
-            for rows in (unknown_ids, known_ids.limit(MOST_KNOWN))
+            sorted(acted(rows.toArrow)["id"].to_pylist())
+            for rows in (unknown_ids.limit(checks.ASKED), known_ids.limit(MOST_KNOWN))
         )
-        return checks.Unknown(sorted(examples), sorted(spellings))
+        return checks.Unknown(examples, spellings)
 
     def _check_positions(self, least: Mapping[str, int]) -> None:
         """Raise an error for ids that look like positions, like `recometer.evaluate`.

@@ -133,13 +133,13 @@ class Factors:
 
     def read(self) -> Output:
         """Check the columns."""
-        tables = [
+        sides = [
             self._table("user", self.user_factors, self.user_bias),
             self._table("item", self.item_factors, self.item_bias),
         ]
-        single = all(table.type_of("vector").elementType.typeName() == "float" for table in tables)
+        single = all(side.type_of("vector").elementType.typeName() == "float" for side in sides)
         casts = {"vector": f"array<{'float' if single else 'double'}>"}
-        users, items = (dataclasses.replace(table, casts=casts) for table in tables)
+        users, items = (dataclasses.replace(side, casts=casts) for side in sides)
         width = "float32" if single else "float64"
         text = f"Factors on Spark: {width} of column {self.vector!r}"
         like = _stand_in(one_machine.Factors([[0.0]], [[0.0]]), text)
