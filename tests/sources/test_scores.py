@@ -355,8 +355,8 @@ def test_many_users_are_sorted_in_tasks(monkeypatch):
     rng = np.random.default_rng(5)
     source, test = rm.Scores(rng.random((11, 20))), rng.random((11, 20)) < 0.3
     single_thread = rm.evaluate(source, test, metrics="ndcg@5 ap")
-    monkeypatch.setattr("recometer.sources._rank_counts.BRIEF", 0)
-    monkeypatch.setattr("recometer.sources._rank_counts.USERS_PER_TASK", 3)
+    monkeypatch.setattr("recometer.sources.alignment.BRIEF", 0)
+    monkeypatch.setattr("recometer.sources.alignment.USERS_PER_TASK", 3)
     for threads in (1, 2):
         several_threads = rm.evaluate(source, test, metrics="ndcg@5 ap", threads=threads)
         assert several_threads.mean() == single_thread.mean()

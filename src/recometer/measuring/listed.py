@@ -18,6 +18,7 @@ from recometer.metrics.listed.whole import add_up
 from recometer.metrics.registry import Metric, Without
 from recometer.protocol import Protocol
 from recometer.ragged import PER_USER, Record
+from recometer.ranks import UserFlag, raised
 from recometer.ties import sum_by_user
 
 # Users are measured in blocks with about this many listed items, so that working memory does not
@@ -76,8 +77,11 @@ class ListedUsers(Measured):
         data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
         result = self._for_all_metrics(rules)
         if "relevant" in definition.without:
-            why.mark_none(result, self.judged.n_relevant, rules)
-            why.mark_few(result, self.judged.n_relevant, rules)
+            n_relevant = self.judged.n_relevant
+            if rules.no_relevant != "computed":
+                mark(result, n_relevant == 0, Reason.NO_RELEVANT)
+            if rules.min_positives > 1:  # users without relevant items have another reason
+                mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
         if not definition.of_empty_lists:
             mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
         for without in definition.without:
@@ -148,7 +152,8 @@ class ListedUsers(Measured):
         lists = self.data.lists
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, lists.known, rules)
-        why.mark_cold(result, lists.flags, rules)
+        if not rules.cold_start:
+            mark(result, ~raised(lists.flags, UserFlag.TRAINED), Reason.COLD_START)
         why.mark_scores(result, lists.flags, rules)
         return result
 

@@ -131,8 +131,11 @@ class RankedUsers(Measured):
 
     def _settled_by(self, how: Settling) -> Ranks:
         """Return the ranks that metrics read, under their rules."""
+        ranks = self.ranks
+        if how.score_above is None and ranks.repeated is None and ranks.copies is None:
+            return ranks
         if how not in self._settled:
-            self._settled[how] = settling.settle(self.ranks, how)
+            self._settled[how] = settling.settle(ranks, how)
         return self._settled[how]
 
     def _ruled(self, reading: _Reading) -> _Rules:
@@ -291,12 +294,15 @@ class _Rules:
         ranks, protocol = self.ranks, self.protocol
         result = np.zeros(ranks.n_users, np.uint8)
         why.mark_unknown(result, self.known, protocol)
-        why.mark_none(result, ranks.n_relevant, protocol)
+        if protocol.no_relevant != "computed":
+            mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
         # An unknown user has only misses, and nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         mark(result, few, Reason.FEW_CANDIDATES)
-        why.mark_few(result, ranks.n_relevant, protocol)
-        why.mark_cold(result, ranks.flags, protocol)
+        if protocol.min_positives > 1:  # users without relevant items have another reason
+            mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
+        if not protocol.cold_start:
+            mark(result, ~raised(ranks.flags, UserFlag.TRAINED), Reason.COLD_START)
         why.mark_scores(result, ranks.flags, protocol)
         return result
 

@@ -15,7 +15,7 @@ from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
-from recometer.ranks import Ratings
+from recometer.ranks import Ratings, UserFlag, raised
 from recometer.remembered import cached_property
 
 WITHOUT = {
@@ -63,7 +63,8 @@ class RatedUsers(Measured):
         ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)
         mark(result, rows.every.n_rows == 0, Reason.NO_RATINGS)
-        why.mark_cold(result, ranks.flags, rules)
+        if not rules.cold_start:
+            mark(result, ~raised(ranks.flags, UserFlag.TRAINED), Reason.COLD_START)
         if definition.reads == "gain":
             nan, infinite, too_large = rows.not_finite
             mark(result, nan, Reason.NAN_SCORE)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32, any_of
+from recometer.arrays import Bool, Float64, UInt8, UInt32, any_of
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag, raised
 
@@ -78,24 +78,6 @@ def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
         mark(result, ~known, Reason.UNKNOWN_USER)
     if rules.no_list == "undefined":
         mark(result, ~known, Reason.WITHOUT_LIST)
-
-
-def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark users without a relevant item, unless the rules define values for them."""
-    if rules.no_relevant != "computed":
-        mark(result, n_relevant == 0, Reason.NO_RELEVANT)
-
-
-def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
-    """Mark users with fewer relevant items than required."""
-    if rules.min_positives > 1:  # users without relevant items have another reason
-        mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
-
-
-def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
-    """Mark users without training items, if the rules leave them out."""
-    if not rules.cold_start:
-        mark(result, ~raised(flags, UserFlag.TRAINED), Reason.COLD_START)
 
 
 def mark_scores(result: UInt8, flags: UInt32, rules: Protocol | None) -> None:

@@ -17,11 +17,20 @@ from recometer.arrays import Array, Bool, Int32, Int64, all_of, slices
 from recometer.data.matching import SourceIndex
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources import _rank_counts, _top_lists, _torch
-from recometer.sources._rank_counts import constant, users_to_check
+from recometer.sources import _top_lists, _torch
 from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Counts
-from recometer.sources.alignment import Aligned, align
+from recometer.sources.alignment import (
+    Aligned,
+    align,
+    assemble,
+    best_first,
+    check_own_scores,
+    constant,
+    n_rankable,
+    spread,
+    users_to_check,
+)
 from recometer.sources.base import Request, Source, compared
 from recometer.tasks import BRIEF_NUMBERS, POLL, Ticker, run_tasks
 
@@ -324,16 +333,14 @@ class RankWork:
         if self.limit is not None:
             beyond = above >= self.limit
             above[beyond], tied[beyond], before[beyond] = -1, 0, 0
-        order = _rank_counts.best_first(aligned.judged_indptr, above, before, threads)
-        ranks = _rank_counts.assemble(
-            aligned, above, tied, before, order, self.no_candidates, self.limit
-        )
+        order = best_first(aligned.judged_indptr, above, before, threads)
+        ranks = assemble(aligned, above, tied, before, order, self.no_candidates, self.limit)
         if self.score is not None:
             ranks = dataclasses.replace(ranks, score=self.score[order])
         if self.limit is None:
             return ranks
         # An item scored -inf is not a candidate, which `assemble` cannot know.
-        return dataclasses.replace(ranks, n_rankable=_rank_counts.n_rankable(aligned, candidates))
+        return dataclasses.replace(ranks, n_rankable=n_rankable(aligned, candidates))
 
 
 def _rank_scores(
@@ -382,9 +389,9 @@ def _rank_scores(
         flags=flags,
         no_candidates=no_candidates,
     )
-    _rank_counts.check_own_scores(lost, judged)
+    check_own_scores(lost, judged)
     if not every:
-        above, tied, before = _rank_counts.spread(candidate, n_judged, above, tied, before)
+        above, tied, before = spread(candidate, n_judged, above, tied, before)
     return Counts(above, tied, before, flags, no_candidates)
 
 

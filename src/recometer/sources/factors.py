@@ -35,8 +35,13 @@ from recometer.errors import InputError, InputTypeError, InternalError, brief, w
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists, _torch
-from recometer.sources._rank_counts import (
+from recometer.sources._score_batches import Batches, rank_batches, top_batches
+from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
+from recometer.sources._torch import Pieces
+from recometer.sources.alignment import (
     USERS_AT_ONCE,
+    Aligned,
+    align,
     assemble,
     best_first,
     check_own_scores,
@@ -44,10 +49,6 @@ from recometer.sources._rank_counts import (
     spread,
     users_to_check,
 )
-from recometer.sources._score_batches import Batches, rank_batches, top_batches
-from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
-from recometer.sources._torch import Pieces
-from recometer.sources.alignment import Aligned, align
 from recometer.sources.base import Facts, Request, Source
 from recometer.tasks import Ticker, run_tasks
 
@@ -252,12 +253,8 @@ class FactorArrays:
     user_bias: Array | None
     item_bias: Array | None
     n_users: int | None  # None if everybody gets the same ranking
+    files: MappedFiles
     converted: str = ""  # the converted arrays, as `describe` names them
-    files: MappedFiles = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        files = MappedFiles((self.users, self.items, self.user_bias, self.item_bias))
-        object.__setattr__(self, "files", files)
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
@@ -278,7 +275,8 @@ class FactorArrays:
             user_bias = _bias(user_bias, "user", n_users, dtype)
         if item_bias is not None:
             item_bias = _bias(item_bias, "item", len(items), dtype)
-        return cls(users, items, user_bias, item_bias, n_users, converted)
+        files = MappedFiles((users, items, user_bias, item_bias))
+        return cls(users, items, user_bias, item_bias, n_users, files, converted)
 
     @classmethod
     def _for_everybody(cls, item_bias: Any) -> FactorArrays:
@@ -292,7 +290,7 @@ class FactorArrays:
         in_float64(bias, "item biases")  # raises an error if integers are too large
         bias = laid_out(bias, dtype)
         without_factors = np.zeros((len(bias), 0), dtype)
-        return cls(without_factors[:0], without_factors, None, bias, None)
+        return cls(without_factors[:0], without_factors, None, bias, None, MappedFiles((bias,)))
 
     def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
         """Flag users whose bias is not finite, because the computed scores leave it out."""

@@ -31,9 +31,8 @@ from recometer.sources._list_table import (
     judged_scores,
     with_all_items,
 )
-from recometer.sources._rank_counts import assemble, best_first, spread
-from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists, repeats_within
-from recometer.sources.alignment import Aligned, align
+from recometer.sources._top_lists import Best, Rule, first_of_lists, repeats_within
+from recometer.sources.alignment import Aligned, align, assemble, best_first, spread
 from recometer.sources.base import Facts, Request, Source, compared, rounded
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import BRIEF, Ticker, run_tasks
@@ -473,7 +472,9 @@ class ListWork:
             self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
         self.flags = np.zeros(n_users, np.uint32)
         self.users = dict(zip(COUNTED, np.empty((len(COUNTED), n_users), np.int64), strict=True))
-        self.shelf = Shelf.of(np.zeros(n_users, np.uint64), 0, np.float64)
+        # Each user's first places, and the number of candidates that tie with the last of them.
+        self.keys, self.left = np.zeros(n_users, np.uint64), np.zeros(n_users, np.int64)
+        self.top = np.empty((n_users, 0), np.int32)
         self.order, self.widths = TieOrder.ITEM, (0, 0)
 
     def _read(self, table: ListTable) -> None:
@@ -488,7 +489,8 @@ class ListWork:
         longest = int((self.end - self.begin).max(initial=0))
         k = min(k, longest)
         depth = k if depth is None else depth
-        self.shelf = Shelf.of(rule.keys, min(k, depth), np.float64)
+        self.keys = rule.keys
+        self.top = np.full((len(self.keys), min(k, depth)), -1, np.int32)
         # Places of generated lists beyond k tell which items are within the depth.
         width = max(k, min(depth, longest)) if self.table.generated else k
         self.order, self.widths = rule.order, (width, depth)
@@ -533,9 +535,9 @@ class ListWork:
             removed=self.users["removed"][users],
             repeated=self.users["repeated"][users],
             order=self.order,
-            keys=self.shelf.keys[users],
-            top=self.shelf.items[users],
-            left=self.shelf.left[users],
+            keys=self.keys[users],
+            top=self.top[users],
+            left=self.left[users],
         )
 
     def cut(self, depth: int, ties: str) -> None:
@@ -568,7 +570,7 @@ class ListWork:
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
         """Return the first places of all users."""
         known = self.known()
-        best = Best(self.shelf.items, self.shelf.left)
+        best = Best(self.top, self.left)
         counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))
         self._warn_of_duplicates(counts)
         lists = _top_lists.finished(

@@ -35,9 +35,8 @@ from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists
-from recometer.sources._rank_counts import best_first, spread
 from recometer.sources._top_lists import Best, Rule
-from recometer.sources.alignment import Aligned, align
+from recometer.sources.alignment import Aligned, align, best_first, spread
 from recometer.sources.base import Facts, Request, Source, rounded
 from recometer.tasks import Ticker, run_tasks
 
