@@ -13,7 +13,7 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import wording
-from recometer.comparing.compared import Compared, margin_of, primary_of
+from recometer.comparing.compared import Compared, known_metric, primary_of
 from recometer.comparing.corrections import (
     Correction,
     adjusted,
@@ -58,9 +58,8 @@ from recometer.results.flat import FlatName
 from recometer.results.folds import FoldedRecord
 from recometer.results.groups import read_clusters
 from recometer.stats import SampleRatio, Tukey
-from recometer.stats.comparing import check_test
 from recometer.stats.ends import check_confidence
-from recometer.stats.tests import Test, documented
+from recometer.stats.tests import Test, check_test, documented
 from recometer.tasks import resolve_threads
 from recometer.tracking import Tracked
 from recometer.version import __version__
@@ -349,7 +348,9 @@ def compare(
         confidence=check_confidence(
             first.protocol.confidence if confidence is None else confidence
         ),
-        margin=margin_of(margin, compared, first),
+        margin={known_metric(name, compared, first): each for name, each in margin.items()}
+        if isinstance(margin, Mapping)
+        else margin,
         clusters=_clusters(cluster, users, read),
         seed=seed_of(seed),
         threads=resolve_threads(threads),
@@ -360,7 +361,6 @@ def compare(
     rows, standings, tests = _compare_all(
         read, baseline, compared, users, options, counted if correction == "tukey" else []
     )
-    tests = {name: test for name, test in tests.items() if name in decisive}
     _check_users(rows)
     decides = decisive if primary is not None else compared[:1]
     no_users: tuple[tuple[str, ...], bool] = ((), False)
@@ -382,7 +382,7 @@ def compare(
             *notes,
             *left_out,
             *wording.on_sessions(users, options),
-            *on_tukey(tests, options),
+            *(on_tukey(tests, decisive, options) if tests else []),
         ),
         chosen=primary is not None,
         known_users=known_users,
@@ -509,6 +509,8 @@ def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRa
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
+    if cluster is None and users.ids is None:
+        return None
     clusters = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
     if clusters is not None and seeds is not None:

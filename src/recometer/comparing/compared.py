@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -423,13 +423,6 @@ def primary_of(
     if not names:
         raise InputError(f"primary names no metric. Hint: {argument_text('primary', 'ndcg@10')}.")
     return list(dict.fromkeys(itertools.chain(*names)))
-
-
-def margin_of(margin: Any, metrics: Sequence[str], result: EvaluationRecord) -> Any:
-    """Return the margin, or the margin of each metric; see `known_metric`."""
-    if not isinstance(margin, Mapping):
-        return margin
-    return {known_metric(name, metrics, result): value for name, value in margin.items()}
 
 
 def _found(

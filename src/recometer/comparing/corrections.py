@@ -71,7 +71,7 @@ def adjusted(
     """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
 
     Only comparisons of the models `counted` count. If the correction is Tukey's, `tests` has the
-    result of Tukey's test for each primary metric.
+    result of Tukey's test for each metric.
     """
     own = np.array([row.metric in primary and {row.model, row.other} <= {*counted} for row in rows])
     p_values = np.array([row.p_value for row in rows])
@@ -103,13 +103,14 @@ def adjusted(
     ]
 
 
-def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
+def on_tukey(tests: Mapping[str, Tukey], metrics: Sequence[str], options: Options) -> list[str]:
     """Return a note for each metric on the differences that are significant by Tukey's test."""
     return [
-        f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users with a value from all "
-        f"models, a difference of {one.critical_difference:.4f} between means is significant at "
+        f"Tukey's test of {metric} ({test.method}): on the {test.n:,} users with a value from all "
+        f"models, a difference of {test.critical_difference:.4f} between means is significant at "
         f"the level {options.alpha:g}."
-        for metric, one in tests.items()
+        for metric, test in tests.items()
+        if metric in metrics
     ]
 
 

@@ -571,7 +571,7 @@ class Whole(OnMetric):
         if (model, other) not in self.known:
             self.known[model, other] = self._values(pair, runs)
         values = self.known[model, other][self.metric]
-        return self._of_seeds(pair, values) if len(runs) > 2 else self._of_users(pair, values)
+        return self._of_values(pair, values)
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
         """Return the values and their standard errors, from the data that the runs still have."""
@@ -595,28 +595,12 @@ class Whole(OnMetric):
         ends = dataclasses.replace(difference.interval, note=note), difference.relative_interval
         return self._row(pair, (difference.mean, difference.mean_other), ends, test)
 
-    def _of_users(self, pair: Pair, values: WholeValues) -> PairRow:
-        """Compare two models by their values and the standard error over users."""
-        from scipy.special import ndtr, ndtri
+    def _of_values(self, pair: Pair, values: WholeValues) -> PairRow:
+        """Compare two models by their values and the standard error over users.
 
-        confidence, error, n = self.options.confidence, values.error, values.n
-        means = float(values.first[0]), float(values.second[0])
-        note = NO_WIDTH if error == 0 else values.note
-        half = float(ndtri((1 + confidence) / 2))
-        ends = []
-        for centre, of in zip(_differences(*means), (error, values.ratio_error), strict=True):
-            low, high = centre - half * of, centre + half * of
-            known = np.isfinite([low, high]).all()
-            unknown = Interval.unknown(confidence, n, note)
-            ends.append(Interval(low, high, "bootstrap", confidence, n, note) if known else unknown)
-        p, away = np.nan, means[0] - means[1]
-        if np.isfinite(error):
-            p = 2 * float(ndtr(-abs(away) / error)) if error > 0 else float(away == 0)
-        test = TestResult(p, "bootstrap", "normal" if np.isfinite(p) else "none", n, n, 0.0, note)
-        return self._row(pair, means, (ends[0], ends[1]), test)
-
-    def _of_seeds(self, pair: Pair, values: WholeValues) -> PairRow:
-        """Compare models with several seeds, treating both users and seeds as samples."""
+        If a model has several seeds, both users and seeds are samples.
+        """
+        single = len(values.first) == len(values.second) == 1
         difference, ratio = (
             over_values(
                 values.first,
@@ -629,12 +613,21 @@ class Whole(OnMetric):
             )
             for error, relative in ((values.error, False), (values.ratio_error, True))
         )
-        p, n = difference.p_value, values.n
-        note = " ".join(dict.fromkeys(filter(None, (values.note, difference.note))))
-        method = "student" if np.isfinite(p) else "none"
-        test = TestResult(p, "random effects", method, n, n, 0.0, note)
+        notes, ends = [values.note, difference.note], (difference.interval, ratio.interval)
+        test, method, p, n = "random effects", "student", difference.p_value, values.n
+        if single:
+            test, method = "bootstrap", "normal"
+            notes = [NO_WIDTH if values.error == 0 else values.note]
+            methods = (end.method if end.method == "none" else test for end in ends)
+            low, high = (
+                dataclasses.replace(end, method=method, note=notes[0])
+                for end, method in zip(ends, methods, strict=True)
+            )
+            ends = low, high
+        note = " ".join(dict.fromkeys(filter(None, notes)))
+        result = TestResult(p, test, method if np.isfinite(p) else "none", n, n, 0.0, note)
         means = float(values.first.mean()), float(values.second.mean())
-        return self._row(pair, means, (difference.interval, ratio.interval), test, difference)
+        return self._row(pair, means, ends, result, None if single else difference)
 
     def _row(
         self,
@@ -644,7 +637,6 @@ class Whole(OnMetric):
         test: TestResult,
         runs: Runs | None = None,
     ) -> PairRow:
-        difference, relative = _differences(*means)
         return PairRow(
             metric=self.metric,
             model=pair[0].name,
@@ -654,9 +646,9 @@ class Whole(OnMetric):
             n=test.n,
             mean=means[0],
             mean_other=means[1],
-            difference=difference,
+            difference=means[0] - means[1],
             interval=intervals[0],
-            relative=relative,
+            relative=means[0] / means[1] - 1 if means[1] > 0 else np.nan,
             relative_interval=on_side_of(intervals[1], intervals[0]),
             test=test,
             runs=runs,
@@ -790,8 +782,3 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
         at[place] = np.arange(len(place))
         data.append(read.users(at[common]))
     return data, common
-
-
-def _differences(first: float, second: float) -> tuple[float, float]:
-    """Return the difference and the relative difference."""
-    return first - second, first / second - 1 if second > 0 else np.nan

@@ -23,7 +23,7 @@ from recometer.errors import (
     python_or_command,
 )
 from recometer.protocol import Protocol
-from recometer.ranks import UserFlag, raised
+from recometer.ranks import UserFlag
 from recometer.results.evaluation import EvaluationRecord, fingerprints
 from recometer.stats.runs import mean_of_runs
 
@@ -83,14 +83,14 @@ def read_models(given: Any) -> list[Model]:
     """Read models from a mapping or a sequence of evaluations, of paths, or of lists of either."""
     if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
         given = given.results
-    entries = named(given, "Models are compared by their evaluations", _hint())
+    entries = named(given, "Models are compared by their evaluations", _hint)
     if len(entries) < 2:
         number = f"found one, {next(iter(entries))!r}" if entries else "found none"
         raise InputError(f"A comparison needs at least two models, {number}. {_hint()}")
     return [_model(name, evaluations) for name, evaluations in entries.items()]
 
 
-def named(given: object, what: str, hint: str) -> dict[str, Any]:
+def named(given: object, what: str, hint: Callable[[], str]) -> dict[str, Any]:
     """Return the entries of a mapping or a sequence, keyed by the names of models.
 
     For any other object, an error is raised whose message begins with `what`.
@@ -103,11 +103,11 @@ def named(given: object, what: str, hint: str) -> dict[str, Any]:
             for number, entry in enumerate(given, start=1)
         ]
     else:
-        raise InputTypeError(f"{what}, found {type(given).__name__}. {hint}")
+        raise InputTypeError(f"{what}, found {type(given).__name__}. {hint()}")
     names = [name for name, _ in entries]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"Two models are called {repeated!r}. {hint}")
+        raise InputError(f"Two models are called {repeated!r}. {hint()}")
     return dict(entries)
 
 
@@ -166,14 +166,8 @@ def _model(name: str, given: Any) -> Model:
     if not parts:
         raise InputError(f"{name!r} has no evaluation. {_hint()}")
     runs = tuple(_evaluation(name, part) for part in parts)
-    metrics = [set(map(str, part.metrics)) for part in runs]
-    for number, names in enumerate(metrics, start=1):
-        if names != metrics[0]:
-            raise InputError(
-                f"The runs of {name!r} have different metrics: only one of run 1 and run "
-                f"{number} has {min(names ^ metrics[0])}."
-            )
-    _check_users(name, runs)
+    if len(runs) > 1:
+        _check_seeds(name, runs)
     return Model(name, runs)
 
 
@@ -188,10 +182,17 @@ def _evaluation(name: str, given: Any) -> EvaluationRecord:
     )
 
 
-def _check_users(name: str, runs: Sequence[EvaluationRecord]) -> None:
-    """Raise an error if seeds were evaluated on different users."""
+def _check_seeds(name: str, runs: Sequence[EvaluationRecord]) -> None:
+    """Raise an error if seeds were evaluated with different metrics, or on different users."""
+    metrics = [set(map(str, run.metrics)) for run in runs]
+    for number, names in enumerate(metrics, start=1):
+        if names != metrics[0]:
+            raise InputError(
+                f"The runs of {name!r} have different metrics: only one of run 1 and run "
+                f"{number} has {min(names ^ metrics[0])}."
+            )
     user_ids = [run.user_ids for run in runs if run.user_ids is not None]
-    if len(user_ids) < 2 or all(np.array_equal(own, user_ids[0]) for own in user_ids):
+    if all(np.array_equal(own, user_ids[0]) for own in user_ids):
         return
     _check_kinds(user_ids, [f"{name} (run {number + 1})" for number in range(len(user_ids))])
     _, distinct = ids.encode(np.concatenate(user_ids), f"user ids of {name}")
@@ -310,7 +311,7 @@ class Users:
         """
         unknown = []
         for run in model.runs:
-            flagged = raised(run.flags, UserFlag.KNOWN)
+            flagged = (run.flags & np.uint32(UserFlag.KNOWN)) != 0
             unknown.append(~flagged if flagged.any() else np.zeros(len(flagged), bool))
         known: Bool = ~np.logical_or.reduce(self.spread(model, unknown, False))
         return known

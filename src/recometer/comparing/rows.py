@@ -207,13 +207,14 @@ def rank_models(
     )
     # NaN only if all means are NaN
     lead = (np.fmax if higher_is_better else np.fmin).reduce(means[:n_ranked])
-    unknown = Interval.unknown(confidence, n[0], "A random order is not ranked.")
     rows = [
         Standing(
             metric=metric,
             model=name,
             mean=mean,
-            interval=intervals[at] if at < n_ranked else unknown,
+            interval=intervals[at]
+            if at < n_ranked
+            else Interval.unknown(confidence, n[0], "A random order is not ranked."),
             n=n[at],
             leads=at < n_ranked and bool(mean == lead),
             best=at < n_ranked and bool(ranking.best[at]) and not math.isnan(mean),

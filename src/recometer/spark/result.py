@@ -327,7 +327,7 @@ def compare(
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
     hint = "Hint: rs.compare({'als': first, 'bpr': second})."
-    results = named(models, "Models are compared by their results", hint)
+    results = named(models, "Models are compared by their results", lambda: hint)
     collected = {name: _collected(result) for name, result in results.items()}
     clusters: Any = acted(cluster.toArrow) if is_frame(cluster) else cluster  # type: ignore[attr-defined]
     return compare_here(collected, cluster=clusters, **options)

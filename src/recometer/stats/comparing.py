@@ -38,7 +38,7 @@ from recometer.stats.means import (
 from recometer.stats.planning import unit_of
 from recometer.stats.runs import over_runs_of, run_moments
 from recometer.stats.saddlepoint import increasing_root, quantile_of
-from recometer.stats.tests import TESTS, Test, TestResult, documented, smallest_p
+from recometer.stats.tests import TESTS, Test, TestResult, check_test, documented, smallest_p
 
 
 def most_changed(
@@ -406,12 +406,6 @@ def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult
     smallest = smallest_p(n_differ)
     p = min(1.0, max(2 * float(ndtr(min(below, -above))), smallest))
     return TestResult(p, "gaffke", "gaffke", n, n_differ, smallest)
-
-
-def check_test(test: str) -> None:
-    """Refuse a test that does not exist."""
-    if test not in TESTS:
-        raise UnknownNameError(f"There is no test {test!r}. {did_you_mean(str(test), TESTS)}")
 
 
 def inverted(differences: Grouped, confidence: float) -> Interval:

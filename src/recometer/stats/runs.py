@@ -150,7 +150,7 @@ def over_runs_of(given: RunMoments, *, confidence: float = 0.95) -> Runs:
         unknown = Interval.unknown(confidence, n, note)
         none = (np.nan,) * len(n_runs)
         return Runs(np.nan, unknown, np.nan, n, n_runs, np.nan, none, np.nan, note)
-    parts = [(variance / n, n - 1)]
+    parts: list[tuple[float, float]] = [(variance / n, n - 1)]
     deviations = []
     for (between, rest), r in zip(given.squares, n_runs, strict=True):
         size = n * r
@@ -176,7 +176,8 @@ def over_values(
     The variance of the difference is the variance due to the n users (`error` squared) plus
     (s² - i) / R for each model with R runs. Here s² is the variance of the runs' values, and i the
     part of it that comes from the users (`interactions`); negative terms count as 0. Degrees of
-    freedom follow Satterthwaite, as in `over_runs`. With `relative`, the result is the ratio of the
+    freedom follow Satterthwaite, as in `over_runs`; if both models have a single run, the
+    distribution is normal. With `relative`, the result is the ratio of the
     means minus 1, with a linearised variance, and `error` is the error of that ratio; NaN if the
     second mean is not above 0.
     """
@@ -188,7 +189,7 @@ def over_values(
         slopes = (1 / two, one / two**2) if two > 0 else (np.nan, np.nan)
         estimate = one / two - 1 if two > 0 else np.nan
     n_runs, deviations = tuple(map(len, tables)), []
-    parts = [(error**2, max(1, n - 1))]
+    parts: list[tuple[float, float]] = [(error**2, np.inf if n_runs == (1, 1) else max(1, n - 1))]
     for table, slope, interaction in zip(tables, slopes, interactions, strict=True):
         r = len(table)
         between = max(0.0, float(table.var(ddof=1)) - interaction) if r > 1 else np.nan
@@ -283,7 +284,7 @@ def _mean_squares(table: Float64) -> tuple[float, float]:
 
 def _summed(
     of_users: tuple[float, float, int],
-    parts: list[tuple[float, int]],
+    parts: list[tuple[float, float]],
     n_runs: tuple[int, ...],
     deviations: tuple[float, ...],
     confidence: float,
@@ -304,7 +305,7 @@ def _summed(
 
 
 def t_of_parts(
-    mean: float, parts: Sequence[tuple[float, int]], confidence: float
+    mean: float, parts: Sequence[tuple[float, float]], confidence: float
 ) -> tuple[float, float, float]:
     """Return the standard error of a mean, half the width of its interval, and p of a mean of 0.
 
@@ -315,9 +316,11 @@ def t_of_parts(
 
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
-    if squares == 0:
+    # Squares of tiny variances underflow; with infinitely many degrees of freedom, they are not read.
+    if variance == 0 or (squares == 0 and np.isfinite(parts[0][1])):
         return 0.0, 0.0, float(mean == 0)
-    freedom, error = variance**2 / squares, float(np.sqrt(variance))
+    freedom = variance**2 / squares if squares else np.inf
+    error = float(np.sqrt(variance))
     half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
     return error, half, 2 * float(stdtr(freedom, -abs(mean) / error))
 

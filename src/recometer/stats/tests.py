@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Float64
+from recometer.errors import UnknownNameError, did_you_mean
 from recometer.stats.grouping import Grouped, column, grouped
 from recometer.stats.saddlepoint import (
     ROUNDING,
@@ -195,6 +196,12 @@ def paired(
         return result
 
     return made
+
+
+def check_test(test: str) -> None:
+    """Refuse a test that does not exist."""
+    if test not in TESTS:
+        raise UnknownNameError(f"There is no test {test!r}. {did_you_mean(str(test), TESTS)}")
 
 
 def documented(function: Callable[..., Any]) -> None:
