@@ -316,7 +316,7 @@ def t_of_parts(
 
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
-    # Squares of tiny variances underflow; with infinitely many degrees of freedom, they are not read.
+    # The squares of tiny variances underflow, and are not read for infinite degrees of freedom.
     if variance == 0 or (squares == 0 and np.isfinite(parts[0][1])):
         return 0.0, 0.0, float(mean == 0)
     freedom = variance**2 / squares if squares else np.inf
