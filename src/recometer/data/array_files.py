@@ -25,9 +25,9 @@ DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
-def in_place(given: Any, what: str) -> Any:
+def in_place(array: Any, what: str) -> Any:
     """Return the array in the file that a path names; return anything else unchanged."""
-    return open_array(given, what) if isinstance(given, str | os.PathLike) else given
+    return open_array(array, what) if isinstance(array, str | os.PathLike) else array
 
 
 def open_array(path: str | os.PathLike[str], what: str) -> Array:

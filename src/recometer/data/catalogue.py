@@ -203,12 +203,12 @@ class Catalogue:
             row = ids.match(self.item_ids, other.item_ids, *names)
         else:
             row = np.where(np.arange(self.n_items) < other.n_items, np.arange(self.n_items), -1)
-        known = np.flatnonzero(row >= 0)
+        rows = np.flatnonzero(row >= 0)
         assert other.categories is not None
-        rows: Any = scipy.sparse.csr_array(
-            (np.ones(len(known), bool), (known, row[known])), (self.n_items, other.n_items)
+        selection: Any = scipy.sparse.csr_array(
+            (np.ones(len(rows), bool), (rows, row[rows])), (self.n_items, other.n_items)
         )
-        return _sorted(rows @ other.categories).astype(bool)
+        return _sorted(selection @ other.categories).astype(bool)
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -271,51 +271,53 @@ class Catalogue:
             )
         return rows if self._order is None else rows[self._order]
 
-    def _take_categories(self, table: NamedColumns, given: Any) -> None:
+    def _take_categories(self, table: NamedColumns, argument: Any) -> None:
         names: tuple[str, ...] = ()
-        several = table.several(given)
+        several = table.several(argument)
         if several is not None:
             names, columns = several, [plain(table.fetch(name)) for name in several]
-            given = np.column_stack(
+            argument = np.column_stack(
                 [_booleans(c, f"column {n!r}") for n, c in zip(names, columns, strict=True)]
             )
         else:
-            given = table.column(given, "categories")
-        if given is None:
+            argument = table.column(argument, "categories")
+        if argument is None:
             return
         import scipy.sparse
 
-        if scipy.sparse.issparse(given) or getattr(given, "ndim", 1) == 2:
-            matrix: Any = given if scipy.sparse.issparse(given) else _booleans(given, "the matrix")
+        if scipy.sparse.issparse(argument) or getattr(argument, "ndim", 1) == 2:
+            matrix: Any = (
+                argument if scipy.sparse.issparse(argument) else _booleans(argument, "the matrix")
+            )
             rows: Any = _sorted(matrix).astype(bool)
             rows.eliminate_zeros()
             names = names or tuple(map(str, range(rows.shape[1])))
         else:
-            rows, names = _from_labels(_objects(given))
+            rows, names = _from_labels(_objects(argument))
         self.categories = _sorted(self._aligned(rows, "categories"))
         self.category_names = tuple(names)
 
-    def _take_features(self, table: NamedColumns, given: Any) -> None:
+    def _take_features(self, table: NamedColumns, argument: Any) -> None:
         import scipy.sparse
 
-        several = table.several(given)
+        several = table.several(argument)
         if several is not None:
-            given = np.column_stack([table.numbers(name, "features") for name in several])
-        elif isinstance(given, str):
-            column = table.column(given, "features")
+            argument = np.column_stack([table.numbers(name, "features") for name in several])
+        elif isinstance(argument, str):
+            column = table.column(argument, "features")
             # Text files cannot contain lists.
-            given = (
-                table.numbers(given, "features")[:, np.newaxis]
+            argument = (
+                table.numbers(argument, "features")[:, np.newaxis]
                 if table.text
-                else _rows_of_lists(column, given)
+                else _rows_of_lists(column, argument)
             )
-        if scipy.sparse.issparse(given):
-            sparse: Any = _sorted(self._aligned(_sorted(given), "features"))
+        if scipy.sparse.issparse(argument):
+            sparse: Any = _sorted(self._aligned(_sorted(argument), "features"))
             self.features = sparse.astype(np.float64)
             values = sparse.data[:, np.newaxis]
             row = users_of(sparse.indptr)
         else:
-            dense = np.asarray(as_array(given, "features="))
+            dense = np.asarray(as_array(argument, "features="))
             if dense.ndim != 2 or dense.dtype.kind not in "fiub":
                 raise InputTypeError(
                     f"features= is of shape {dense.shape} and dtype {dense.dtype}, expected "
@@ -334,8 +336,8 @@ class Catalogue:
                 "features of an item NaN if they are unknown."
             )
 
-    def _take_propensity(self, given: Any) -> None:
-        values = all_numbers(given, "propensities")
+    def _take_propensity(self, propensities: Any) -> None:
+        values = all_numbers(propensities, "propensities")
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
@@ -445,33 +447,33 @@ class NamedColumns:
             column = parsed if parsed.null_count() == column.null_count() else column
         return all_numbers(column, f"{what} (column {name!r})")
 
-    def several(self, given: Any) -> tuple[str, ...] | None:
+    def several(self, argument: Any) -> tuple[str, ...] | None:
         """Return the columns named in a list; None if the argument is not a list of names."""
-        several = isinstance(given, list | tuple) and given and self.names
-        if not several or not all(isinstance(name, str) for name in given):
+        several = isinstance(argument, list | tuple) and argument and self.names
+        if not several or not all(isinstance(name, str) for name in argument):
             return None
-        wrong = [name for name in given if name not in self.names]
-        if len(wrong) == len(given):
+        wrong = [name for name in argument if name not in self.names]
+        if len(wrong) == len(argument):
             return None  # the entries are labels, one per item
         for name in wrong:
             check_column("", name, self.names)
-        return tuple(given)
+        return tuple(argument)
 
-    def column(self, given: object, option: str) -> Any:
+    def column(self, argument: object, option: str) -> Any:
         """Return the named column, the column with a common name, or the argument itself."""
-        if given is False:
+        if argument is False:
             return None
-        given = frames.in_numpy(given, f"{option}=")
-        if isinstance(given, str):
-            check_column(option, given, self.names)
-            return self.fetch(given)
-        if given is not None:
-            if not hasattr(given, "__len__") and not hasattr(given, "__array__"):
+        argument = frames.in_numpy(argument, f"{option}=")
+        if isinstance(argument, str):
+            check_column(option, argument, self.names)
+            return self.fetch(argument)
+        if argument is not None:
+            if not hasattr(argument, "__len__") and not hasattr(argument, "__array__"):
                 raise InputTypeError(
-                    f"{argument_text(option)} is of type {type(given).__name__}. Hint: the name of "
-                    "a column, an entry for each item, or False for none."
+                    f"{argument_text(option)} is of type {type(argument).__name__}. Hint: the name "
+                    "of a column, an entry for each item, or False for none."
                 )
-            return given
+            return argument
         if option not in KINDS:
             return None
         free = [name for name in self.names if name not in self.taken]

@@ -45,8 +45,8 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
 
 def check_separator(separator: object) -> None:
     """Raise InputTypeError if the argument is not a valid separator."""
-    given = separator is not None and separator is not False
-    if given and not (isinstance(separator, str) and (len(separator) == 1 or separator == JSON)):
+    passed = separator is not None and separator is not False
+    if passed and not (isinstance(separator, str) and (len(separator) == 1 or separator == JSON)):
         none = python_or_command("False", "none")
         raise InputTypeError(
             f"{argument_text('separator', separator)} must be one character, 'json', or {none} for "

@@ -252,7 +252,8 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
         parts = series.struct.fields
         like_parts = ids.split_pairs(known) if ids.are_pairs(known) else (None, None)
         fields = [
-            like(series.struct.field(p), one) for p, one in zip(parts, like_parts, strict=True)
+            like(series.struct.field(p), known_part)
+            for p, known_part in zip(parts, like_parts, strict=True)
         ]
         return pl.DataFrame(fields).to_struct(series.name)
     if ids.are_pairs(known):

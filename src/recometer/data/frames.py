@@ -47,8 +47,8 @@ def is_array(data: object) -> bool:
     """Return whether an object is an array of any library, but not a frame or a series."""
     if isinstance(data, np.ndarray) or is_tensor(data):
         return not _is_structured(data)
-    known = hasattr(data, "__dlpack__") or hasattr(data, "__array__")
-    return known and not (isinstance(data, type) or is_frame(data) or _is_series(data))
+    convertible = hasattr(data, "__dlpack__") or hasattr(data, "__array__")
+    return convertible and not (isinstance(data, type) or is_frame(data) or _is_series(data))
 
 
 def _is_series(data: object) -> bool:

@@ -166,8 +166,8 @@ class SourceIndex:
             )
 
 
-def _checked_ids(what: str, name: str, n: int, given: object) -> Array:
-    array = ids.as_ids(given, f"{name} ids of {what}")
+def _checked_ids(what: str, name: str, n: int, argument: object) -> Array:
+    array = ids.as_ids(argument, f"{name} ids of {what}")
     if len(array) != n:
         raise InputError(
             f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "

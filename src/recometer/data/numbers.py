@@ -21,19 +21,19 @@ LARGEST_WHOLE = int(np.finfo(np.float64).max)
 EXACT_BITS = 53  # float64 represents all whole numbers of this many bits
 
 
-def as_array(given: object, what: str) -> Array:
+def as_array(values: object, what: str) -> Array:
     """Convert an object to an array; `what` names it in messages.
 
     Torch tensors and arrays of other libraries (JAX, CuPy, TensorFlow) share memory with the result
     if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
     bfloat16, become float32, which represents them exactly.
     """
-    if is_tensor(given):
-        return to_numpy(given)
+    if is_tensor(values):
+        return to_numpy(values)
     try:
-        return of_any_library(given)
+        return of_any_library(values)
     except Exception as error:  # a conversion to an array may raise any exception
-        raise InputError(f"{what}: {_why(given, error)}") from error
+        raise InputError(f"{what}: {_why(values, error)}") from error
 
 
 def _why(given: object, error: Exception) -> str:
@@ -205,11 +205,11 @@ def _large_integers(column: Any) -> list[int]:
     ]
 
 
-def flag(name: str, given: object) -> bool:
+def flag(name: str, value: object) -> bool:
     """Return an option that must be True or False, as a bool."""
-    if not isinstance(given, bool | np.bool_):
-        raise InputTypeError(f"{name}={brief(given)} must be True or False.")
-    return bool(given)
+    if not isinstance(value, bool | np.bool_):
+        raise InputTypeError(f"{name}={brief(value)} must be True or False.")
+    return bool(value)
 
 
 def seed_of(seed: int) -> int:
@@ -242,18 +242,18 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
         raise InputError(
             f"The data have no groups, but ranking metrics are means over queries. {hint}"
         )
-    given = as_array(sizes, "The groups")
-    whole = given.ndim == 1 and (given.dtype.kind in "iu" or not given.size)
-    if not whole or (given < 0).any():
+    counts = as_array(sizes, "The groups")
+    whole = counts.ndim == 1 and (counts.dtype.kind in "iu" or not counts.size)
+    if not whole or (counts < 0).any():
         raise InputError(
             "The groups must be whole numbers of rows, at least 0, in one dimension, found "
             f"{brief(sizes)}. {hint}"
         )
-    most = int(given.max(initial=0))  # the sum of huge numbers would overflow
-    total = most if most > n_rows else int(given.sum())
+    most = int(counts.max(initial=0))  # the sum of huge numbers would overflow
+    total = most if most > n_rows else int(counts.sum())
     if total != n_rows:
         raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
-    return given.astype(np.int64)
+    return counts.astype(np.int64)
 
 
 def size_in_words(n_bytes: float) -> str:

@@ -390,7 +390,9 @@ def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
             )
         return np.flatnonzero(chosen)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-        large = chosen.dtype == object and all(isinstance(one, int) for one in chosen.flat)
+        large = chosen.dtype == object and all(
+            isinstance(position, int) for position in chosen.flat
+        )
         raise InputTypeError(
             "Positions of users must be integers in one dimension, found "
             + ("integers beyond 64 bits" if large else f"{chosen.dtype} of shape {chosen.shape}")

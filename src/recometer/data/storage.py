@@ -233,8 +233,8 @@ def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
     """Return the ids in a column that `encode_ids` made."""
     if isinstance(kind, list):
         sides = [
-            decode_ids(series.struct.field(name), one).tolist()
-            for name, one in zip(series.struct.fields, kind, strict=True)
+            decode_ids(series.struct.field(name), part).tolist()
+            for name, part in zip(series.struct.fields, kind, strict=True)
         ]
         return np.fromiter(zip(*sides, strict=True), object, len(series))
     if not kind.startswith("object "):

@@ -94,34 +94,34 @@ def to_numpy(tensor: Any) -> Array:
     return array
 
 
-def of_any_library(given: Any) -> Array:
+def of_any_library(values: Any) -> Array:
     """Convert an array of a library other than torch, or a list, to NumPy."""
     array: Array
     try:
-        array = np.asanyarray(given)
+        array = np.asanyarray(values)
     except Exception:  # NumPy cannot read data on another device, or of a type that it lacks
-        if not hasattr(given, "__dlpack__"):
+        if not hasattr(values, "__dlpack__"):
             raise
-        array = _by_dlpack(given)
-    if array.dtype == object and not array.ndim and hasattr(given, "__dlpack__"):
-        array = _by_dlpack(given)
+        array = _by_dlpack(values)
+    if array.dtype == object and not array.ndim and hasattr(values, "__dlpack__"):
+        array = _by_dlpack(values)
     # Float types that libraries add to NumPy look like records without fields.
     plain = array.dtype.kind == "V" and array.dtype.names is None
     added = plain and np.can_cast(array.dtype, np.float32)
     return array.astype(np.float32) if added else array
 
 
-def _by_dlpack(given: Any) -> Array:
+def _by_dlpack(values: Any) -> Array:
     array: Array
     try:
-        array = np.from_dlpack(given)
+        array = np.from_dlpack(values)
     except Exception as error:  # each library has its own exception for other devices
         if np.lib.NumpyVersion(np.__version__) < "2.1.0":
             raise InputTypeError(
                 f"NumPy {np.__version__} cannot read this array ({error}). Hint: if it is on "
                 "another device, move it to the CPU, or install NumPy 2.1 or later."
             ) from error
-        array = np.from_dlpack(given, device="cpu")
+        array = np.from_dlpack(values, device="cpu")
     return array
 
 
