@@ -13,7 +13,6 @@ from typing import Any, Literal
 import pytest
 
 import recometer as rm
-from recometer.cli._options import complete_rules
 from recometer.protocol import STEPS, Number, Protocol, Rule, rule, ruled
 
 LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}
@@ -81,7 +80,7 @@ def test_rules_without_a_step_have_a_reason() -> None:
         assert declared.step in STEPS or declared.no_step.endswith("."), name
 
 
-def test_declaration_is_enough_to_add_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_declaration_is_enough_to_add_a_rule() -> None:
     up = WiderProtocol("upwards", version="1", reading="up")
     assert up.sentences() == ["Lists are read upwards."]
     assert up.describe() == "upwards 1 reading='up'"
@@ -99,13 +98,10 @@ def test_declaration_is_enough_to_add_a_rule(monkeypatch: pytest.MonkeyPatch) ->
     # The rule appears in the description of a convention.
     convention = rm.Convention("upwards", "Upwards", "1", up, ())
     assert "\n  Lists are read upwards." in convention.describe()
-    # The rule appears in the docstring and on the command line.
+    # The rule appears in the docstring.
     assert (
         "reading : default 'down'\n    * 'down': Lists are read downwards." in WiderProtocol.__doc__
     )
-    monkeypatch.setattr(Protocol, "declared", WiderProtocol.declared)
-    assert complete_rules("rea") == ["reading="]
-    assert complete_rules("reading=u") == ["reading=up"]
 
 
 def test_type_hints_match_the_declared_values() -> None:

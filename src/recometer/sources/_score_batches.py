@@ -297,7 +297,7 @@ class RankWork:
         if is_tensor(scores):
             counts = _torch.rank_scores(*table)
         else:
-            counts = _rank_scores(*table, self.limit, indptr)
+            counts = rank_scores(*table, self.limit, indptr)
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
@@ -343,7 +343,7 @@ class RankWork:
         return dataclasses.replace(ranks, n_rankable=n_rankable(aligned, candidates))
 
 
-def _rank_scores(
+def rank_scores(
     scores: Array,
     columns: Int64 | None,
     excluded_indptr: Int64,

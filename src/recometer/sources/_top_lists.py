@@ -185,8 +185,7 @@ def only_unjudged(aligned: Aligned) -> Aligned:
     if aligned.offered is not None:
         indptr, offered = aligned.offered
         stays = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
-        changes["candidate_indptr"] = ragged.offsets(stays, indptr)
-        changes["candidates"] = offered[stays]
+        changes["offered"] = ragged.offsets(stays, indptr), offered[stays]
     return dataclasses.replace(aligned, **changes)
 
 

@@ -77,9 +77,9 @@ class Aligned:
     # candidate; None if all are. Fields such as `n_items`, `item_rows` and `judged` use item
     # positions.
     numbers: Int32 | None = None
-    # The candidates of each user, ascending, without training items. None means all items.
-    candidate_indptr: Int64 | None = None
-    candidates: Int32 | None = None
+    # The candidates of each user in CSR layout (indptr, items), ascending, without training items.
+    # None means all items.
+    offered: tuple[Int64, Int32] | None = None
     item_ids: Array | None = None  # ids in the whole catalogue, sorted; None for positions
     n_offered: int | None = None  # number of items in the sets of candidates, if any
 
@@ -95,14 +95,6 @@ class Aligned:
         return len(self.rows)
 
     @property
-    def offered(self) -> tuple[Int64, Int32] | None:
-        """The candidates of each user in CSR layout (indptr, items); None for all items."""
-        if self.candidate_indptr is None:
-            return None
-        assert self.candidates is not None
-        return self.candidate_indptr, self.candidates
-
-    @property
     def n_candidates(self) -> Int64:
         """Number of candidates of each user, if the source scores all of them: int64 [n_users]."""
         return self.n_items - self.n_excluded - self.outside
@@ -110,9 +102,9 @@ class Aligned:
     @property
     def outside(self) -> Int64:
         """Number of items that are neither candidates of a user nor excluded: int64 [n_users]."""
-        if self.candidate_indptr is None:
+        if self.offered is None:
             return np.zeros(self.n_users, np.int64)
-        return self.n_items - self.n_excluded - steps(self.candidate_indptr)
+        return self.n_items - self.n_excluded - steps(self.offered[0])
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
         """Find candidates of test users among items of the whole catalogue.
@@ -282,7 +274,7 @@ def _choose(
     elif isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)
         aligned = draw(aligned, wanted, keys, request.threads, request.progress)
-    if aligned.candidates is not None and not request.some_users:
+    if aligned.offered is not None and not request.some_users:
         n_known = int(np.count_nonzero(aligned.rows >= 0))
         check_sets(aligned.counts.get("users_without_candidates", 0), n_known)
     return aligned
@@ -423,8 +415,7 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
     inside = known & among(pairs(users, judged, n_items), listed)
     narrowed = dataclasses.replace(
         _ranking(aligned, np.where(inside, judged, np.int32(-1)).astype(np.int32)),
-        candidate_indptr=indptr,
-        candidates=(listed % n_items).astype(np.int32),
+        offered=(indptr, (listed % n_items).astype(np.int32)),
     )
     without = int(np.count_nonzero((lengths == 0) & (aligned.rows >= 0)))
     return _counted(narrowed, users_without_candidates=without)

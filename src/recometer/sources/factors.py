@@ -35,7 +35,7 @@ from recometer.errors import InputError, InputTypeError, InternalError, brief, w
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists, _torch
-from recometer.sources._score_batches import Batches, rank_batches, top_batches
+from recometer.sources._score_batches import Batches, rank_batches, rank_scores, top_batches
 from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
 from recometer.sources._torch import Pieces
 from recometer.sources.alignment import (
@@ -199,7 +199,7 @@ class Factors(Source):
             if is_tensor(self._factors.items):
                 return rank_batches(aligned, self._batches(aligned, request))
             work = FactorsWork(self._factors, aligned, request)
-            if aligned.candidates is None:
+            if aligned.offered is None:
                 if aligned.ranked is None:
                     work.best = np.empty_like(work.above)
                 work.run_all(work.rank, work.blocks(request.threads), "Ranking", request)
@@ -219,7 +219,7 @@ class Factors(Source):
             best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
-            listed = aligned.candidates is not None
+            listed = aligned.offered is not None
             best_of = best_of_listed if listed else best_of_all
             best = best_of(work, request, k, rule)
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
@@ -455,7 +455,7 @@ class FactorsWork:
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
         one, lengths = None, None
-        ordered = request.depth is not None and aligned.candidates is None
+        ordered = request.depth is not None and aligned.offered is None
         if ordered:
             one = shared_scale(factors, aligned)
         if one is not None:
@@ -464,7 +464,7 @@ class FactorsWork:
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (known or factors.finite_up_to())
         # Checking whether all scores are finite requires computing all of them.
-        whole = self.check or aligned.candidates is not None
+        whole = self.check or aligned.offered is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
         if self.limit is not None and lengths is not None:
@@ -638,8 +638,8 @@ class FactorsWork:
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
         one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
-        if aligned.candidates is not None:
-            n_scores = len(aligned.candidates)
+        if aligned.offered is not None:
+            n_scores = len(aligned.offered[1])
         return n_scores * one <= BRIEF_SECONDS
 
     def _seconds_per_score(self, judged_per_user: float) -> float:
@@ -783,8 +783,8 @@ USERS_PER_TABLE = 1024
 
 def candidate_blocks(aligned: Aligned) -> list[Int64]:
     """Cut the users with candidates into blocks of limited size, each with at least one user."""
-    assert aligned.candidate_indptr is not None
-    lengths = np.diff(aligned.candidate_indptr)
+    assert aligned.offered is not None
+    lengths = np.diff(aligned.offered[0])
     users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
     # Users of a block have similar numbers of candidates, so that tables need little padding.
     users = users[np.argsort(lengths[users], kind="stable")]
@@ -809,10 +809,9 @@ def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None
     """Rank the judged items of some test users among each user's candidates."""
     ticker.advance()
     aligned = work.aligned
-    assert aligned.candidate_indptr is not None
-    assert aligned.candidates is not None
-    indptr, at = ragged.take(aligned.candidate_indptr, users)
-    items = aligned.candidates[at]
+    assert aligned.offered is not None
+    indptr, at = ragged.take(aligned.offered[0], users)
+    items = aligned.offered[1][at]
     scores: Array = np.empty(len(items), work.scores.dtype)
     work.score(work.user_factors(aligned.rows[users]), indptr, items, scores)
     flags = aligned.flags[users]
@@ -827,57 +826,23 @@ def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None
     judged = aligned.ranked_items[judged_at]
     # Each judged item is a candidate.
     entry = find_rows(judged_indptr, judged, indptr, items)
-    counts = _count_in_table(work, indptr, scores, judged_indptr, entry, items, flags)
-    for column, found in zip((work.above, work.tied, work.before), counts, strict=True):
-        column[judged_at] = found
-    aligned.flags[users] = flags
-
-
-def _count_in_table(
-    work: FactorsWork,
-    indptr: Int64,
-    scores: Array,
-    judged_indptr: Int64,
-    entry: Int64,
-    items: Int32,
-    flags: UInt32,
-) -> list[Int64]:
-    """Return `above`, `tied` and `before` of judged items, counted among their users' candidates.
-
-    `indptr`, `items` and `scores` are the candidates. `judged_indptr` and `entry` say which
-    candidates are judged. `flags` are changed in place.
-    """
-    n_users = len(indptr) - 1
     who = ragged.users_of(indptr)
     column = np.arange(len(items)) - indptr[who]
-    table = np.full((n_users, int(np.diff(indptr).max())), -np.inf, scores.dtype)
+    table = np.full((len(users), int(np.diff(indptr).max())), -np.inf, scores.dtype)
     table[who, column] = scores
-    judged_scores = scores[entry]
-    unranked = np.isnan(judged_scores)
-    if work.nan_rule != NanRule.UNDEFINED:
-        judged_scores[unranked] = np.inf if work.nan_rule == NanRule.FIRST else -np.inf
-        unranked[:] = False
-    above, tied, before = (np.zeros(len(entry), np.int64) for _ in range(3))
-    lost = _kernel.rank_scores(
-        instruction_set=work.instruction_set,
-        scores=table,
-        columns=None,
-        excluded_indptr=np.zeros(n_users + 1, np.int64),
-        excluded=np.zeros(0, np.int32),
-        judged_indptr=judged_indptr,
-        judged=column[entry].astype(np.int32),
-        judged_scores=judged_scores,
-        above=above,
-        tied=tied,
-        before=before,
-        limit=None,
-        nan_rule=work.nan_rule,
-        flags=flags,
-        no_candidates=np.zeros(n_users, np.int64),
+    counts = rank_scores(
+        table,
+        None,
+        np.zeros(len(users) + 1, np.int64),
+        np.zeros(0, np.int32),
+        ragged.users_of(judged_indptr),
+        column[entry].astype(np.int32),
+        work.nan_rule,
+        None,
+        judged_indptr,
     )
-    check_own_scores(lost, items[entry])
-    above[unranked] = -1
-    return [above, tied, before]
+    work.above[judged_at], work.tied[judged_at], work.before[judged_at] = counts[:3]
+    aligned.flags[users] = flags | counts.flags
 
 
 PLACES_PER_TASK = 2**20
@@ -921,9 +886,8 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
 def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Return the best candidates of each user, if users have sets of candidates."""
     aligned = work.aligned
-    assert aligned.candidate_indptr is not None
-    assert aligned.candidates is not None
-    n_users, indptr, candidates = aligned.n_users, aligned.candidate_indptr, aligned.candidates
+    assert aligned.offered is not None
+    n_users, (indptr, candidates) = aligned.n_users, aligned.offered
     items = np.full((n_users, min(k, aligned.n_items)), -1, np.int32)
     left = np.zeros(n_users, np.int64)
 

@@ -615,8 +615,8 @@ class ListWork:
         if catalogue.inside is not None:
             inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
-        if aligned.candidate_indptr is not None:
-            n_candidates = np.diff(aligned.candidate_indptr)
+        if aligned.offered is not None:
+            n_candidates = np.diff(aligned.offered[0])
         elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
