@@ -24,7 +24,6 @@ from recometer.arrays import (
     Bool,
     Float32,
     Float64,
-    Int8,
     Int32,
     Int64,
     UInt8,
@@ -512,22 +511,14 @@ def _facts(
 def fields_of(case: Case, begin: float) -> dict[str, Any]:
     """Evaluate a case, and return the fields of an `Evaluation`; `begin` is the start time."""
     read, sides, arguments = time.perf_counter(), case.sides, case.sides.arguments
-    train, known = arguments.train, sides.fingerprints
+    known = sides.fingerprints
     case.check_ids()
     records = find_records(case)
     ranked = time.perf_counter()
     arrays = {"source": case.source.facts.arrays}
     arrays |= {} if known else arrays_of(arguments, sides)
-    counts, popular = list(sides.counts), {}
-
-    def count(counting: _kernel.Counting) -> None:
-        if train is None:
-            return
-        if not counts:
-            counts.append(Counts.of(sides.test, train, counting))
-        if records.ranks is not None and case.requirements.of_rankings:
-            popular.update(_by_popularity(case, records.ranks, counts[0].band, counting))
-
+    counts, popular = list(sides.counts), dict[str, Any]()
+    count = functools.partial(_count, case, records.ranks, counts, popular)
     with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
         part = measure(case, records)
         measured = time.perf_counter()
@@ -567,16 +558,25 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     }
 
 
-def _by_popularity(
-    case: Case, ranks: Ranks, band: Int8, counting: _kernel.Counting
-) -> dict[str, Any]:
-    """Count each user's relevant items, and those within a cut-off, by popularity.
+def _count(
+    case: Case,
+    ranks: Ranks | None,
+    counts: list[Counts],
+    popular: dict[str, Any],
+    counting: _kernel.Counting,
+) -> None:
+    """Count the rows of train, and each user's relevant and found items by popularity.
 
-    Return fields of `FoundByPopularity`. If counting runs in the background, the arrays are filled
-    in later.
+    `counts` and `popular` are outputs: the counts from train, unless they exist, and fields of
+    `FoundByPopularity`. If counting runs in the background, their arrays are filled in later.
     """
     test, arguments, ties = case.sides.test, case.sides.arguments, case.protocol.ties
-    assert arguments.train is not None
+    if arguments.train is None:
+        return
+    if not counts:
+        counts.append(Counts.of(test, arguments.train, counting))
+    if ranks is None or not case.requirements.of_rankings:
+        return
     keys = ids.user_keys(test.user_ids, test.n_users) if ties == "random" else None
     cutoff = case.requirements.cutoff or USUAL_CUTOFF
     counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
@@ -593,13 +593,13 @@ def _by_popularity(
         tied=np.ascontiguousarray(tied),
         n_items=n_items,
         banded=banded,
-        band=band,
+        band=counts[0].band,
         cutoff=cutoff,
         counts=relevant,
         within=found,
     )
 
-    return {"cutoff": cutoff, "relevant": relevant, "found": found}
+    popular |= {"cutoff": cutoff, "relevant": relevant, "found": found}
 
 
 def measured(case: Case) -> Part:

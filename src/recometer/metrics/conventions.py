@@ -46,36 +46,19 @@ OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """The meaning of one of a library's names.
+    """The meaning of one of a library's names."""
 
-    Attributes
-    ----------
-    name
-        The name in the library, in which ``{k}`` is the cut-off, ``{x}`` is a number, and the part
-        in square brackets is optional: ``"NDCG[@{k}]"``.
-    metric
-        The name in recometer, written the same way: ``"ndcg[@{k}](discount=original)"``.
-    rules
-        The rules of the convention that this name changes.
-    says
-        A sentence about unexpected behaviour.
-    defect
-        The metric that the library actually computes, if its documentation says otherwise; else
-        empty. `metric` is the documented metric.
-    defect_rules
-        The rules of the convention that the defect changes.
-    from_source
-        Whether this entry is based only on the library's source code, without a comparison of
-        numbers.
-    """
-
+    # The name in the library, in which ``{k}`` is the cut-off, ``{x}`` is a number, and the part in
+    # square brackets is optional: ``"NDCG[@{k}]"``.
     name: str
-    metric: str
-    rules: Mapping[str, Any]
-    says: str
+    metric: str  # the name in recometer, written the same way: ``"ndcg[@{k}](discount=original)"``
+    rules: Mapping[str, Any]  # the rules of the convention that this name changes
+    says: str  # a sentence about unexpected behaviour
+    # The metric that the library actually computes, if its documentation says otherwise; else
+    # empty. `metric` is the documented metric.
     defect: str
-    defect_rules: Mapping[str, Any]
-    from_source: bool
+    defect_rules: Mapping[str, Any]  # the rules of the convention that the defect changes
+    from_source: bool  # whether it is based on the source code, without a comparison of numbers
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -118,24 +101,12 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers that a library's defect changes and that ``defects=True`` does not reproduce.
+    """Numbers that a library's defect changes and that ``defects=True`` does not reproduce."""
 
-    Attributes
-    ----------
-    metrics
-        Prefixes of the metric names, without brackets and cut-offs.
-    where
-        The users with such numbers, as a key of `recometer.evaluating.checks.DEFECTS`.
-    says
-        What the library does.
-    way
-        A hint at another way to get the library's numbers.
-    """
-
-    metrics: Sequence[str]
-    where: str
-    says: str
-    way: str
+    metrics: Sequence[str]  # prefixes of the metric names, without brackets and cut-offs
+    where: str  # the users with such numbers: a key of `recometer.evaluating.checks.DEFECTS`
+    says: str  # what the library does
+    way: str  # a hint at another way to get the library's numbers
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -19,33 +19,18 @@ DEFAULT = 1.0  # by default, rows with at least this true rating are relevant
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictions:
-    """The record that metrics of ratings read.
+    """The record that metrics of ratings read."""
 
-    Attributes
-    ----------
-    user : int64 [n_rows]
-        The user of each row, in ascending order.
-    predicted, actual : float64 [n_rows]
-        The predicted and the true rating of each row; within a user, the best predictions come
-        first.
-    n_users : int
-    relevant : bool [n_rows] or None
-        Whether the true rating reaches the threshold. If there is no threshold, or it is -inf,
-        whether the true rating is at least 1.
-    n_recommended, n_relevant : int64 [n_users] or None
-        Each user's number of recommended and of relevant rows. None if there is no threshold.
-    ranked
-        The tie groups of the relevant rows, under the rule for ties. None if no metric needs them.
-    """
-
-    user: Int64
-    predicted: Float64
-    actual: Float64
+    user: Int64  # the user of each row, in ascending order
+    predicted: Float64  # the predicted rating of each row, best first for each user
+    actual: Float64  # the true rating of each row
     n_users: int
+    # Whether the true rating of each row reaches the threshold. If there is no threshold, or it is
+    # -inf, whether the true rating is at least 1.
     relevant: Bool | None = None
-    n_recommended: Int64 | None = None
-    n_relevant: Int64 | None = None
-    ranked: Groups | None = None
+    n_recommended: Int64 | None = None  # [n_users], None if there is no threshold
+    n_relevant: Int64 | None = None  # [n_users], None if there is no threshold
+    ranked: Groups | None = None  # of the relevant rows, under the rule for ties, if needed
 
     @classmethod
     def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:

@@ -110,10 +110,9 @@ def shared(function: Shared) -> Shared:
 
     @functools.wraps(function)
     def remembered(groups: Groups, *options: Any) -> Any:
-        key_parts = [
-            option.tobytes() if isinstance(option, np.ndarray) else option for option in options
-        ]
-        key = (function, *key_parts)
+        key: tuple[Any, ...] = (function,)
+        for option in options:
+            key += (option.tobytes() if isinstance(option, np.ndarray) else option,)
         result = groups.cache.get(key)
         if result is None:
             result = groups.cache[key] = function(groups, *options)

@@ -56,28 +56,15 @@ class Number:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """The declaration of a rule.
+    """The declaration of a rule."""
 
-    Attributes
-    ----------
-    default
-        The value of the rule if it is not set.
-    says
-        A sentence for each value that the rule accepts. In the sentence of a `Number`, ``{}``
-        stands for the number. If `says` is empty, the rule accepts any value and has no sentence.
-    step
-        The step of `recometer.explain` to which the rule belongs.
-    no_step
-        The reason why the rule does not belong to a step.
-    about
-        A further explanation for the docstring.
-    """
-
-    default: Any
+    default: Any  # the value of the rule if it is not set
+    # A sentence for each value that the rule accepts. In the sentence of a `Number`, ``{}`` stands
+    # for the number. If there are none, the rule accepts any text and has no sentence.
     says: Mapping[Any, str]
-    step: Step | None
-    no_step: str
-    about: str
+    step: Step | None  # the step of `recometer.explain` to which the rule belongs
+    no_step: str  # the reason why the rule does not belong to a step
+    about: str  # a further explanation for the docstring
 
     def __post_init__(self) -> None:
         if (self.step is None) != bool(self.no_step):
