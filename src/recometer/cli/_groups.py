@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import glob
 import inspect
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NewType
 
@@ -32,7 +31,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         kind = parameter.annotation
         if dataclasses.is_dataclass(kind):
             groups[name] = kind
-            parameters += _options_of(groups[name])
+            options = inspect.signature(groups[name], eval_str=True).parameters.values()
+            parameters += [option.replace(kind=KEYWORD) for option in options]
         elif kind is Files:
             takes_files.append(name)
         else:
@@ -64,19 +64,3 @@ def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
             paths = text.partition("=")[2].split(",")
             for path in filter(None, dict.fromkeys([text, *paths, *text.split(",")])):
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]
-
-
-@functools.cache  # commands that take the same group have the same options
-def _options_of(group: type[Any]) -> list[inspect.Parameter]:
-    hints = typing.get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            KEYWORD,
-            annotation=hints[field.name],
-            default=inspect.Parameter.empty
-            if field.default is dataclasses.MISSING
-            else field.default,
-        )
-        for field in dataclasses.fields(group)
-    ]

@@ -161,8 +161,15 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
-                columns = self._of_interactions(file, what, value=value, time=time)
-                found, frame = read_file(file, **columns)
+                columns: dict[str, Any] = self._present(file, "user", "item")
+                columns["value"] = self.columns["value"] if value else NONE
+                columns["time"] = self.columns["time"] if time else NONE
+                if what == "train":
+                    if isinstance(columns["user"], ColumnPair):  # train applies to all sessions
+                        columns["user"] = columns["user"].parts[0]
+                    if columns["value"] != NONE:  # only some of the files may have this column
+                        columns["value"] = self._present(file, "value")["value"]
+                found, frame = read_file(file, **or_false(columns))
                 self._say(what, file, found._asdict())
             if test is not None:
                 frame = frame.with_columns(
@@ -180,18 +187,6 @@ class Inputs:
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
-
-    def _of_interactions(self, file: Path, what: str, *, value: bool, time: bool) -> dict[str, Any]:
-        """Return the columns of interactions, as options of `read_file`."""
-        columns: dict[str, Any] = self._present(file, "user", "item")
-        columns["value"] = self.columns["value"] if value else NONE
-        columns["time"] = self.columns["time"] if time else NONE
-        if what == "train":
-            if isinstance(columns["user"], ColumnPair):  # train applies to every session of a user
-                columns["user"] = columns["user"].parts[0]
-            if columns["value"] != NONE:  # a named column may exist in only some of the files
-                columns["value"] = self._present(file, "value")["value"]
-        return or_false(columns)
 
     def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
         """Read the items that an option names: a set for each user, or one file of ids for all."""

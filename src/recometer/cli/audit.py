@@ -17,25 +17,18 @@ from recometer.cli._messages import ExitCode, known_name, note_unless
 from recometer.data.pipes import StandardInput
 from recometer.rendering import output
 
-Split = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FOLDER", help="Folder of a split that recometer split made.", show_default=False
-    ),
-]
-Allow = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="FINDING",
-        help=f"Leakage that --strict accepts: {', '.join(LEAKAGE)}. May be repeated.",
-    ),
-]
-
 
 @command
 def audit(
     files: Files,
-    split: Split = None,
+    split: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Folder of a split that recometer split made.",
+            show_default=False,
+        ),
+    ] = None,
     test: options.Test = None,
     train: options.Train = None,
     format_in: options.FormatIn = None,
@@ -51,7 +44,13 @@ def audit(
             "--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is leakage."
         ),
     ] = False,
-    allow: Allow = None,
+    allow: Annotated[
+        list[str] | None,
+        options.rule_option(
+            metavar="FINDING",
+            help=f"Leakage that --strict accepts: {', '.join(LEAKAGE)}. May be repeated.",
+        ),
+    ] = None,
     form: options.Form = "table",
     quiet: options.Quiet = False,
 ) -> None:

@@ -49,25 +49,17 @@ def check(
     native kernel in comparison with what plain NumPy found for the same input.
     """
     plain = options.RunOptions(form=run.form, quiet=run.quiet)
-    if (data, model, rules, run) == (
-        options.DataOptions(),
-        options.ModelOptions(),
-        options.RuleOptions(),
-        plain,
-    ):
+    if [data, model, rules, run] == [*(type(group)() for group in (data, model, rules)), plain]:
         installation = check_installation()
         output(installation, run.form)
         if not installation.works:
             raise typer.Exit(ExitCode.FAILED)
         return
-    for name, value in {
-        **{name: getattr(data, name) for name in UNREAD},
-        "per-user": run.per_user,
-    }.items():
-        if value:
-            raise typer.BadParameter(
-                "a check does not read it. Hint: leave it out.", param_hint=f"--{name}"
-            )
+    unread = {name: getattr(data, name) for name in UNREAD} | {"per-user": run.per_user}
+    for name in (name for name, value in unread.items() if value):
+        raise typer.BadParameter(
+            "a check does not read it. Hint: leave it out.", param_hint=f"--{name}"
+        )
     rules_by_name = given_rules(rules)
     settled = protocol_of("--protocol", protocol, rules_by_name)
     with reading(data, model, rules, run, files) as work:

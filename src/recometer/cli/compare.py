@@ -62,10 +62,6 @@ def _chosen(
     )
 
 
-Metrics = Annotated[
-    list[str] | None,
-    options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
-]
 Gate = Annotated[
     list[str] | None,
     gate_option(
@@ -98,7 +94,10 @@ def compare(
         ),
     ],
     baseline: options.ComparedWith = None,
-    metrics: Metrics = None,
+    metrics: Annotated[
+        list[str] | None,
+        options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
+    ] = None,
     primary: options.Primary = None,
     paired: options.Paired = True,
     ratio: options.Ratio = None,

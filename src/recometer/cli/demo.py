@@ -34,7 +34,6 @@ from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
 REPORT_METRICS = "ndcg@10 recall@1..10 hit@10 roc_auc coverage@10 novelty@10"
-TITLE = "The demo: simple models"
 TITLES = {
     "random": "random",
     "popular": "most popular",
@@ -44,15 +43,6 @@ TITLES = {
 }
 """The names of the models in the demo, keyed by their names in `recometer.baselines`."""
 
-Data = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="CSV, TSV or Parquet file with a row per interaction. The default is the Microsoft "
-        "Web data that come with recometer.",
-        show_default=False,
-    ),
-]
 Metrics = Annotated[
     list[str] | None,
     options.metrics_option(
@@ -64,7 +54,15 @@ SHARE = 0.25  # the share of each user's interactions that is held out for the t
 
 
 def demo(
-    data: Data = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV, TSV or Parquet file with a row per interaction. The default is the "
+            "Microsoft Web data that come with recometer.",
+            show_default=False,
+        ),
+    ] = None,
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
@@ -146,7 +144,7 @@ def demo(
         titles = Catalogue(msweb_items()) if data is None else None
         versus.report(
             report,
-            title=TITLE,
+            title="The demo: simple models",
             lists=sources,
             test=test,
             train=train,

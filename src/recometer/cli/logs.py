@@ -18,15 +18,6 @@ from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
 from recometer.logs.values import TERMS
 
-Estimators = Annotated[
-    list[str] | None,
-    options.rule_option(
-        metavar="NAMES",
-        help=f"Estimators, the primary one first: {', '.join(TERMS)}. May be repeated.",
-        show_default="all that the data permit",
-    ),
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
@@ -73,7 +64,14 @@ def logs(
             help=f"What the propensities of slates mean: {', '.join(get_args(Slates))}.",
         ),
     ] = None,
-    estimators: Estimators = None,
+    estimators: Annotated[
+        list[str] | None,
+        options.rule_option(
+            metavar="NAMES",
+            help=f"Estimators, the primary one first: {', '.join(TERMS)}. May be repeated.",
+            show_default="all that the data permit",
+        ),
+    ] = None,
     clip: Annotated[
         float | None, options.rule_option(metavar="W", help="Largest weight of clipped_ips.")
     ] = None,

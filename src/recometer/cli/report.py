@@ -20,11 +20,6 @@ from recometer.protocol import Protocol
 
 COMPUTED = "ndcg@10 recall@1..10 hit@10"  # computed for models without results
 
-Metrics = Annotated[
-    list[str] | None,
-    options.metrics_option("Metrics of the report", f"all; of models without results {COMPUTED}"),
-]
-
 
 @command
 def report(
@@ -53,7 +48,12 @@ def report(
             metavar="ID", help="User whose lists are shown in addition to others. May be repeated."
         ),
     ] = None,
-    metrics: Metrics = None,
+    metrics: Annotated[
+        list[str] | None,
+        options.metrics_option(
+            "Metrics of the report", f"all; of models without results {COMPUTED}"
+        ),
+    ] = None,
     primary: options.Primary = None,
     baseline: options.ComparedWith = None,
     allow: options.Allow = None,

@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,7 +27,6 @@ from recometer.split.choices import Folding
 from recometer.split.filters import Filter, SeenInTrain
 from recometer.tasks import resolve_threads
 
-AnyPart = TypeVar("AnyPart")
 Read = Callable[[str], Any]
 
 
@@ -186,7 +185,7 @@ def make(option: str, part: Part, text: str, given: str | None) -> Any:
         ) from error
 
 
-def with_option(part: AnyPart, option: str) -> AnyPart:
+def with_option(part: Any, option: str) -> Any:
     """Return a part of a split that messages show as the option from which it was made."""
     object.__setattr__(part, "option", option)  # needed because parts are frozen dataclasses
     return part
@@ -202,16 +201,6 @@ choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
 filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 
-Who = Annotated[
-    str,
-    choice_option(
-        metavar="WHO",
-        help=f"Which users are tested: {usages(WHO.values())}.",
-    ),
-]
-Seed = Annotated[int, choice_option(min=0, help="Seed of everything that is random.")]
-
-
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """Which users are tested, and which of their interactions are held out."""
@@ -223,7 +212,13 @@ class Choice:
             help=f"Which interactions of the tested users are held out: {usages(WHAT.values())}.",
         ),
     ] = None
-    who: Who = "all"
+    who: Annotated[
+        str,
+        choice_option(
+            metavar="WHO",
+            help=f"Which users are tested: {usages(WHO.values())}.",
+        ),
+    ] = "all"
     untested: Annotated[
         Literal["train", "apart"],
         choice_option(
@@ -245,7 +240,7 @@ class Choice:
             help="Test only users who have at least this number of interactions in test.",
         ),
     ] = 1
-    seed: Seed = 0
+    seed: Annotated[int, choice_option(min=0, help="Seed of everything that is random.")] = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,20 +15,18 @@ from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output
 
-Metric = Annotated[
-    list[str],
-    typer.Option(
-        "--metric",
-        "-m",
-        metavar="METRIC",
-        help="One metric, by its name in recometer, for instance ndcg@10, or in --from.",
-    ),
-]
-
 
 @command
 def why(
-    metrics: Metric,
+    metrics: Annotated[
+        list[str],
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="One metric, by its name in recometer, for instance ndcg@10, or in --from.",
+        ),
+    ],
     to: Annotated[
         str,
         typer.Option(
