@@ -31,8 +31,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         kind = parameter.annotation
         if dataclasses.is_dataclass(kind):
             groups[name] = kind
-            options = inspect.signature(groups[name], eval_str=True).parameters.values()
-            parameters += [option.replace(kind=KEYWORD) for option in options]
+            parameters += _options_of(groups[name])
         elif kind is Files:
             takes_files.append(name)
         else:
@@ -64,3 +63,9 @@ def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
             paths = text.partition("=")[2].split(",")
             for path in filter(None, dict.fromkeys([text, *paths, *text.split(",")])):
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]
+
+
+@functools.cache  # commands that take the same group have the same options
+def _options_of(group: type[Any]) -> list[inspect.Parameter]:
+    options = inspect.signature(group, eval_str=True).parameters.values()
+    return [option.replace(kind=KEYWORD) for option in options]
