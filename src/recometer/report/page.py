@@ -1,4 +1,8 @@
-"""The page: HTML that needs no other files, with a Content-Security-Policy that forbids eval."""
+"""The page, and how reports are written to files.
+
+The page is HTML that needs no other files, with a Content-Security-Policy that forbids eval. Files
+are written completely or not at all, and never over other kinds of files.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,19 @@ import functools
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from recometer.comparing.rows import PairRow
-from recometer.errors import python_or_command
-from recometer.report import charts, themes
+from recometer.data.paths import as_path, is_replaced, write_whole
+from recometer.data.storage import check_replaced
+from recometer.errors import FileError, python_or_command
+from recometer.report import charts
 from recometer.report.model import Chart, Inspector, ReportModel, Standings
-from recometer.report.writing import MARK
 
 # Characters in JSON that would end a script element or a line of JavaScript.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -90,8 +97,8 @@ def data_of(model: ReportModel) -> dict[str, Any]:
     return {
         "charts": {chart.name: _chart(chart) for chart in model.charts},
         "themes": {
-            name: {"config": themes.config(theme), "who": theme["who"], "accent": theme["accent"]}
-            for name, theme in (("light", themes.LIGHT), ("dark", themes.DARK))
+            name: {"config": charts.config(theme), "who": theme["who"], "accent": theme["accent"]}
+            for name, theme in (("light", charts.LIGHT), ("dark", charts.DARK))
         },
         "inspector": None if model.inspector is None else _inspector(model.inspector),
         "best": [(one.metric, p.model) for one in model.standings for p in one.places if p.best],
@@ -232,3 +239,54 @@ def _asset(name: str) -> str:
 def _hash(content: str) -> str:
     digest = hashlib.sha256(content.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+MARK = "recometer report"
+"""A string in the first line of every report."""
+HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
+
+
+def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
+    """Raise FileError if a report cannot be written there, or would replace something else."""
+    path = as_path(path, "a report")
+    if path.is_dir():
+        raise FileError(f"{path} is a folder. Hint: name a file in it, such as report.html.")
+    if not path.parent.is_dir():
+        raise FileError(f"{path} cannot be written: there is no folder {path.parent}.")
+    try:
+        check_replaced([path], is_report, inputs)
+    except FileError as error:
+        # The original hint is about folders, so replace it.
+        hint = "choose another name, or remove the file."
+        raise FileError(f"{error.reason} Hint: {hint}") from None
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is a report of recometer."""
+    return MARK.encode() in _first_line(path)
+
+
+def _first_line(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.readline(200)
+    except OSError:
+        return b""
+
+
+def write(path: str | os.PathLike[str], text: str) -> str:
+    """Write a report and return it, escaping lone surrogates, which UTF-8 cannot encode."""
+    check(path)
+    write_whole(as_path(path, "a report"), text.encode("utf-8", errors="backslashreplace"))
+    return text
+
+
+def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
+    """Write a chart, which may replace another image of the same format."""
+    path = as_path(path, "a chart")
+    if path.exists() and is_replaced(path) and not _first_line(path).startswith(HEADS[suffix]):
+        raise FileError(
+            f"{path} exists, and is not a {suffix[1:].upper()}: it is not replaced. Hint: choose "
+            "another name."
+        )
+    write_whole(path, image)

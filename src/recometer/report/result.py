@@ -10,9 +10,9 @@ from typing import Any
 from recometer.data.paths import as_path
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.rendering import in_markdown as escape
-from recometer.report import charts, page, writing
+from recometer.report import charts, page
 from recometer.report.model import Chart, Facts, Field, Inspector, ReportModel, Standings
-from recometer.report.writing import MARK
+from recometer.report.page import MARK
 
 FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
 
@@ -40,12 +40,12 @@ class Report:
             If the packages of the extra ``report`` are not installed.
         """
         text = page.to_html(self.model)
-        return text if path is None else writing.write(path, text)
+        return text if path is None else page.write(path, text)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report in Markdown, without charts; also write it to a path if given."""
         text = to_markdown(self.model)
-        return text if path is None else writing.write(path, text)
+        return text if path is None else page.write(path, text)
 
     @property
     def charts(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Report:
                 f"save_chart('{name}.svg', {name!r})."
             )
         image = charts.image(self._chart(name), options, suffix)
-        writing.write_image(path, image, suffix)
+        page.write_image(path, image, suffix)
 
     def __repr__(self) -> str:
         return f"<Report: {self.model.headline.verdict}>"
@@ -101,7 +101,7 @@ def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None
     form = format_of(path)
     check_report(path)
     report = Report(content())
-    writing.write(path, report.to_html() if form == "html" else report.to_markdown())
+    page.write(path, report.to_html() if form == "html" else report.to_markdown())
     return report
 
 
@@ -115,7 +115,7 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
     MissingExtraError
         If a package that pages need is missing.
     """
-    writing.check(path, tuple(inputs))
+    page.check(path, tuple(inputs))
     if format_of(path) == "html":
         page.check_extra()
 

@@ -23,7 +23,7 @@ from recometer.stats.grouping import (
     group,
     group_checked,
 )
-from recometer.stats.runs import Moments, RunMoments, over_runs_of
+from recometer.stats.runs import RunMoments, over_runs_of
 from recometer.stats.saddlepoint import (
     increasing_root,
     normal_quantile_at_mean,
@@ -597,9 +597,9 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
             (scale**2 * between, scale**2 * within)
             for scale, (between, within) in zip((share, ratio), runs.squares, strict=True)
         )
-        users = Moments(n, rest * mean, max(0.0, variance))
-        of = over_runs_of(RunMoments(users, runs.n_runs, squares), confidence=confidence)
-        return of.mean, of.interval.width / 2
+        moments = RunMoments(n, rest * mean, max(0.0, variance), runs.n_runs, squares)
+        result = over_runs_of(moments, confidence=confidence)
+        return result.mean, result.interval.width / 2
 
     return relative_by_t(t_test, estimate, mean, difference)
 

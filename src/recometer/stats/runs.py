@@ -60,23 +60,17 @@ class Runs:
     note: str = ""
 
 
-class Moments(NamedTuple):
-    """The number of users, and the mean and variance of their values (divided by n - 1)."""
+class RunMoments(NamedTuple):
+    """The sums over users that `over_runs` needs.
+
+    `mean` and `variance` are those of the n users' means over runs, or of their differences between
+    two models. `squares` has MS(runs) and MS(rest) of each model (see `over_runs`), which are 0 for
+    a single run.
+    """
 
     n: int
     mean: float
     variance: float
-
-
-@dataclasses.dataclass(frozen=True)
-class RunMoments:
-    """The sums over users that `over_runs` needs.
-
-    `users` describes the users' means over runs, or their differences between two models. `squares`
-    has MS(runs) and MS(rest) of each model (see `over_runs`), which are 0 for a single run.
-    """
-
-    users: Moments
     n_runs: tuple[int, ...]
     squares: tuple[tuple[float, float], ...]
 
@@ -123,11 +117,11 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
     tables = [table[known] for table in tables]
     n, n_runs = int(known.sum()), tuple(table.shape[1] for table in tables)
     if n < 2:
-        return RunMoments(Moments(n, np.nan, np.nan), n_runs, ((np.nan, np.nan),) * len(tables))
+        return RunMoments(n, np.nan, np.nan, n_runs, ((np.nan, np.nan),) * len(tables))
     one, *other = (mean_of_runs(table.T) for table in tables)
     of_users = one - sum(other)
-    users = Moments(n, float(of_users.mean()), float(of_users.var(ddof=1)))
-    return RunMoments(users, n_runs, tuple(map(_mean_squares, tables)))
+    mean, variance = float(of_users.mean()), float(of_users.var(ddof=1))
+    return RunMoments(n, mean, variance, n_runs, tuple(map(_mean_squares, tables)))
 
 
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
@@ -141,10 +135,10 @@ def mean_of_runs(columns: npt.ArrayLike) -> Float64:
     return mean
 
 
-def over_runs_of(given: RunMoments, *, confidence: float = 0.95) -> Runs:
+def over_runs_of(moments: RunMoments, *, confidence: float = 0.95) -> Runs:
     """Return the result of `over_runs` from the sums over users."""
     check_confidence(confidence)
-    (n, mean, variance), n_runs = given.users, given.n_runs
+    n, mean, variance, n_runs, squares = moments
     if n < 2:
         note = "Fewer than two users have a value in every run."
         unknown = Interval.unknown(confidence, n, note)
@@ -152,7 +146,7 @@ def over_runs_of(given: RunMoments, *, confidence: float = 0.95) -> Runs:
         return Runs(np.nan, unknown, np.nan, n, n_runs, np.nan, none, np.nan, note)
     parts: list[tuple[float, float]] = [(variance / n, n - 1)]
     deviations = []
-    for (between, rest), r in zip(given.squares, n_runs, strict=True):
+    for (between, rest), r in zip(squares, n_runs, strict=True):
         size = n * r
         deviations.append(np.sqrt(max(0.0, between - rest) / n) if r > 1 else np.nan)
         if between > rest:
@@ -235,16 +229,16 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]
     values = [fold[~np.isnan(fold)] for fold in values]
     if len(values) < 2 or min(map(len, values)) < 2:
-        sizes = ", ".join(str(len(fold)) for fold in values) or "none"
+        found = ", ".join(str(len(fold)) for fold in values) or "none"
         raise InputError(
-            f"An interval needs at least two folds of at least two values each, found: {sizes}."
+            f"An interval needs at least two folds of at least two values each, found: {found}."
         )
-    moments = [Moments(len(fold), float(fold.mean()), float(fold.var(ddof=1))) for fold in values]
     from scipy.special import stdtr, stdtrit
 
-    means = np.array([fold.mean for fold in moments])
-    squares = np.array([fold.variance / fold.n for fold in moments])
-    k, n = len(moments), sum(fold.n for fold in moments)
+    means = np.array([fold.mean() for fold in values])
+    of_folds = np.array([fold.var(ddof=1) for fold in values])
+    sizes = np.array([len(fold) for fold in values])
+    squares, k, n = of_folds / sizes, len(values), int(sizes.sum())
     between = _between_folds(means, squares)
     variances = squares + between
     weights = np.reciprocal(variances) if (variances > 0).all() else np.ones(k)
@@ -255,7 +249,7 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     half = float(stdtrit(k - 1, (1 + confidence) / 2)) * error
     interval = Interval(mean - half, mean + half, "random effects", confidence, k)
     p = 2 * float(stdtr(k - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
-    within = float(np.sqrt(np.mean([fold.variance for fold in moments])))
+    within = float(np.sqrt(of_folds.mean()))
     share = float(between / (between + squares.mean())) if between > 0 else 0.0
     deviation = (float(np.sqrt(between)),)
     return Runs(mean, interval, p, n, (k,), within, deviation, share)

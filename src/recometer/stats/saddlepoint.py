@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ MOST_MULTIPLES = 10_000  # maximum ratio of the largest size to the common unit
 MOST_SIZES = 64  # maximum number of distinct sizes for which a common unit is sought
 SAME = 1e-9  # sizes may differ from multiples of the unit by this share of the largest size
 MOST_WORK = 2**21  # maximum number of terms of the characteristic function
-TILT_PRECISION = 1e-11  # `Tilted.to` stops when t increases by at most this share
+TILT_PRECISION = 1e-11  # `tilt` stops when t increases by at most this share
 DEVIATIONS = 40.0  # width of the window of sums, in standard deviations of the tilted sum
 ROUNDING = 1e-12  # numbers count as equal if they differ by this share of the largest one
 
@@ -78,34 +77,24 @@ def increasing_root(
     return x
 
 
-class Tilted(NamedTuple):
-    """Random signs for which Σ ±size has a given mean: the odds of a plus are e^(2·t·size).
+def tilt(mean: float, sizes: Float64 | Int64, times: Float64) -> tuple[float, float, float]:
+    """Tilt random signs so that Σ ±size has a given mean, between 0 and the sum of all sizes.
 
-    `exponent` is t·mean - K(t), with K(t) = Σ log cosh(t·size), and `variance` is K''(t).
+    Return the tilt t, with which the odds of a plus are e^(2·t·size), and t·mean - K(t) and K''(t)
+    with K(t) = Σ log cosh(t·size). This solves K'(t) = mean by Newton's method. K' is concave for t
+    above 0, so its tangents reach the mean before K' does, and no step goes beyond the root.
     """
-
-    t: float
-    exponent: float
-    variance: float
-
-    @classmethod
-    def to(cls, mean: float, sizes: Float64 | Int64, times: Float64) -> Tilted:
-        """Return the signs for which Σ ±size has this mean, between 0 and the sum of all sizes.
-
-        This solves K'(t) = mean by Newton's method. K' is concave for t above 0, so its tangents
-        reach the mean before K' does, and no step goes beyond the root.
-        """
-        t = mean / float(times @ sizes**2)
-        while True:
-            e = np.exp(-2 * t * sizes)
-            shares = sizes / (1 + e)
-            slope, variance = float(times @ (shares * (1 - e))), float(times @ (4 * e * shares**2))
-            step = (mean - slope) / variance
-            if step <= TILT_PRECISION * t:
-                break
-            t += step
-        k = float(times @ (t * sizes + np.log1p(e) - np.log(2)))
-        return cls(t, t * mean - k, variance)
+    t = mean / float(times @ sizes**2)
+    while True:
+        e = np.exp(-2 * t * sizes)
+        shares = sizes / (1 + e)
+        slope, variance = float(times @ (shares * (1 - e))), float(times @ (4 * e * shares**2))
+        step = (mean - slope) / variance
+        if step <= TILT_PRECISION * t:
+            break
+        t += step
+    k = float(times @ (t * sizes + np.log1p(e) - np.log(2)))
+    return t, t * mean - k, variance
 
 
 def enumerated(sizes: Float64, least: float) -> float:
@@ -162,9 +151,8 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     if total >= most:
         return float(2.0**-n)
 
-    tilted = Tilted.to(total, multiples, times)
-    # `deviation` is the standard deviation of the sum of the sizes with a plus sign.
-    t, deviation = tilted.t, np.sqrt(tilted.variance) / 2
+    t, exponent, variance = tilt(total, multiples, times)
+    deviation = np.sqrt(variance) / 2  # of the sum of the sizes with a plus sign
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
     length = int(min(most + 1, window))
     if length * len(multiples) > MOST_WORK:
@@ -186,7 +174,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     if length <= most:
         upwards = min(upwards, (length + 1) // 2)
     tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))
-    return float(np.exp(-tilted.exponent)) * tail
+    return float(np.exp(-exponent)) * tail
 
 
 def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
@@ -200,9 +188,9 @@ def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
         from scipy.special import ndtri_exp
 
         return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))
-    tilted = Tilted.to(total, sizes, counts)
-    w = float(np.sqrt(max(0.0, 2 * tilted.exponent)))
-    return sign * normal_quantile_of(w, tilted.t * float(np.sqrt(tilted.variance)))
+    t, exponent, variance = tilt(total, sizes, counts)
+    w = float(np.sqrt(max(0.0, 2 * exponent)))
+    return sign * normal_quantile_of(w, t * float(np.sqrt(variance)))
 
 
 def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
