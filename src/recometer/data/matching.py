@@ -16,27 +16,15 @@ from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
 
-# Phrases for hints: how to pass ids for each side, and how to let it be read by position.
+DATA = ("test", "train", "candidates")
+# Calls that give ids to a side, for hints.
 GIVEN = {
-    **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
+    **dict.fromkeys(DATA, "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
     "Lists": "rm.Lists(array, user_ids=..., item_ids=...), or evaluator.stream(item_ids=...),",
     "Pairs": "rm.Pairs(frame, {name}=...)",
     "The stream": "evaluator.stream({name}_ids=...)",
     "the catalogue": "rm.Catalogue(frame, item=...)",
-}
-BY_POSITION = {
-    **dict.fromkeys(
-        ("test", "train", "candidates"),
-        "rm.Interactions.of({side}, n_users=..., n_items=...) reads the users and items of {side} "
-        "as positions",
-    ),
-    **dict.fromkeys(
-        ("Factors", "Scores"), "leave {name}_ids= of {side} out, so that its {name}s are positions"
-    ),
-    "The stream": "leave {name}_ids= of the stream out, so that its {name}s are positions",
-    "Lists": "rm.Lists(array) takes positions, without {name}_ids=",
-    "the catalogue": "catalogue= takes positions, or the number of items",
 }
 
 
@@ -194,8 +182,9 @@ def both_have_ids(
     ways = []
     if lacks in GIVEN:
         ways.append(f"{GIVEN[lacks].format(side=lacks, name=name)} gives it ids")
-    if has in BY_POSITION:
-        ways.append(BY_POSITION[has].format(side=has, name=name))
+    if has in DATA:
+        call = f"rm.Interactions.of({has}, n_users=..., n_items=...)"
+        ways.append(f"{call} reads the users and items of {has} as positions")
     way = python_or_command("; or ".join(ways), "") or "give both ids, or neither"
     raise InputError(
         f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
@@ -204,10 +193,7 @@ def both_have_ids(
 
 
 def known_users(data: Interactions, places: Int64) -> Interactions:
-    """Return the interactions of the users at some places; -1 stands for unknown users.
-
-    Several sessions of a user may share a place.
-    """
+    """Return the interactions of the users at some places; -1 stands for unknown users."""
     return data.select_users(np.unique(places[places >= 0]))
 
 
