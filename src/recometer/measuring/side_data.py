@@ -134,18 +134,55 @@ def list_data(
         raise _lacking(needed["catalogue"], "catalogue")
 
     def find() -> tuple[dict[str, Any], int]:
-        return _found(
-            lists,
-            needed,
-            test=test,
-            train=train,
-            relevant_from=relevant_from,
-            ranks=ranks,
-            catalogue=catalogue,
-            baseline=baseline,
-            in_train=in_train,
-            popularity=popularity,
-        )
+        # Return the data that do not depend on lists, and the number of items.
+        items = _Items(lists.item_ids, lists.n_items)
+        found: dict[str, Any] = {}
+        if "test" in needed and ranks is not None:
+            found["test"], found["relevant"] = _side_of_ranks(ranks)
+        elif "test" in needed:
+            stays = np.ones(len(test), bool) if in_train is None else ~in_train
+            indptr = ragged.offsets(stays, test.indptr)
+            found["test"] = Side(indptr, items.of(test, "test")[stays], gains(test)[stays])
+            found["relevant"] = relevant_rows(test, relevant_from)[stays]
+        if "train" in needed and train is not None:
+            positions = items.of(train, "train")
+            users = SourceIndex.of_data(train, "train").places_of_users(test)
+            indptr, rows = ragged.take(train.indptr, users)
+            found["train"] = Side(indptr, positions[rows], gains(train)[rows])
+            popular = Popularity.of(train) if popularity is None else popularity
+            found["n_train_users"] = popular.n_users
+            found["n_train_interactions"] = popular.n_interactions
+            found["item_users"] = items.of_ids(popular.item_ids, len(popular.users), "train")
+        if "baseline" in needed and baseline is not None:
+            found["baseline"] = items.of_lists(baseline)
+        known: Int64 | None = None
+        of_catalogue = {"categories", "features", "propensity"}
+        if lists.uncatalogued is None:  # the source has not computed these items
+            of_catalogue.add("catalogue_items")
+        if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
+            nameless = catalogue.item_ids is None and lists.item_ids is not None
+            if nameless and "catalogue_items" in needed:
+                raise _lacking(needed["catalogue_items"], "catalogue_items")
+            known = items.of_catalogue(catalogue)
+
+        # From here on, all items have positions.
+        n_items = items.n_items
+        if "item_users" in found:
+            found["item_users"] = _spread(popular.users, found["item_users"], n_items)
+        if known is not None and catalogue is not None:
+            row = np.full(n_items, -1)
+            row[known] = np.arange(len(known))
+            for name in ("categories", "features"):
+                if name in needed:
+                    found[name] = _rows(getattr(catalogue, name), row)
+            if "propensity" in needed and catalogue.propensity is not None:
+                found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
+            if "catalogue_items" in needed:
+                found["in_catalogue"] = row >= 0
+        if "catalogue_items" in needed and lists.uncatalogued is not None:
+            found["in_catalogue"] = np.ones(n_items, bool)
+            found["in_catalogue"][lists.uncatalogued] = False
+        return found, n_items
 
     found, n_items = memory.find(
         "side data",
@@ -156,70 +193,6 @@ def list_data(
     )
     lists_of_all = dataclasses.replace(lists, n_items=n_items)
     return ListData(lists_of_all, n_catalogue=lists.n_catalogue, **found)
-
-
-def _found(
-    lists: TopLists,
-    needed: Mapping[SideData, Metric],
-    *,
-    test: Interactions,
-    train: Interactions | None,
-    relevant_from: RelevantFrom,
-    ranks: Ranks | None,
-    catalogue: Catalogue | None,
-    baseline: TopLists | None,
-    in_train: Bool | None,
-    popularity: Popularity | None,
-) -> tuple[dict[str, Any], int]:
-    """Return the needed data that do not depend on lists, and the number of items."""
-    items = _Items(lists.item_ids, lists.n_items)
-    found: dict[str, Any] = {}
-    if "test" in needed and ranks is not None:
-        found["test"], found["relevant"] = _side_of_ranks(ranks)
-    elif "test" in needed:
-        stays = np.ones(len(test), bool) if in_train is None else ~in_train
-        indptr = ragged.offsets(stays, test.indptr)
-        found["test"] = Side(indptr, items.of(test, "test")[stays], gains(test)[stays])
-        found["relevant"] = relevant_rows(test, relevant_from)[stays]
-    if "train" in needed and train is not None:
-        positions = items.of(train, "train")
-        users = SourceIndex.of_data(train, "train").places_of_users(test)
-        indptr, rows = ragged.take(train.indptr, users)
-        found["train"] = Side(indptr, positions[rows], gains(train)[rows])
-        popular = Popularity.of(train) if popularity is None else popularity
-        found["n_train_users"] = popular.n_users
-        found["n_train_interactions"] = popular.n_interactions
-        found["item_users"] = items.of_ids(popular.item_ids, len(popular.users), "train")
-    if "baseline" in needed and baseline is not None:
-        found["baseline"] = items.of_lists(baseline)
-    known: Int64 | None = None
-    of_catalogue = {"categories", "features", "propensity"}
-    if lists.uncatalogued is None:  # the source has not computed these items
-        of_catalogue.add("catalogue_items")
-    if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
-        nameless = catalogue.item_ids is None and lists.item_ids is not None
-        if nameless and "catalogue_items" in needed:
-            raise _lacking(needed["catalogue_items"], "catalogue_items")
-        known = items.of_catalogue(catalogue)
-
-    # From here on, all items have positions.
-    n_items = items.n_items
-    if "item_users" in found:
-        found["item_users"] = _spread(popular.users, found["item_users"], n_items)
-    if known is not None and catalogue is not None:
-        row = np.full(n_items, -1)
-        row[known] = np.arange(len(known))
-        for name in ("categories", "features"):
-            if name in needed:
-                found[name] = _rows(getattr(catalogue, name), row)
-        if "propensity" in needed and catalogue.propensity is not None:
-            found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
-        if "catalogue_items" in needed:
-            found["in_catalogue"] = row >= 0
-    if "catalogue_items" in needed and lists.uncatalogued is not None:
-        found["in_catalogue"] = np.ones(n_items, bool)
-        found["in_catalogue"][lists.uncatalogued] = False
-    return found, n_items
 
 
 def ranks_with(
