@@ -448,6 +448,15 @@ def test_repeated_users_are_rejected_or_left_out() -> None:
     np.testing.assert_array_equal(pairs.compute()["rr"][:4], expected["rr"])
 
 
+def test_first_list_of_a_repeated_user_counts_whatever_its_form() -> None:
+    stream = rm.Evaluator(np.eye(6), metrics="rr").stream(repeated="first")
+    for user in (0, 1, 2):
+        stream.update(items=np.array([[user, 3]]), users=np.array([user]))
+    stream.update(rm.Lists(np.array([[3, 1], [3, 0]]), user_ids=[1, 3]))
+    assert stream.compute()["rr"].tolist() == [1, 1, 1, 1, 0, 0]
+    assert "1 came again" in repr(stream)
+
+
 def test_streams_are_merged_if_their_evaluators_have_equal_data():
     class Model:
         def __call__(self, rows):

@@ -383,6 +383,7 @@ class StreamedLists:
         matrix = table.padded and len(places) == table.n_lists
         if matrix and self.take_indices(table.items.reshape(len(places), -1), places):
             return
+        self._close_positions()  # a user's first list counts, so keep the order of arrival
         self._tables.add(table)
         self.came[places[places >= 0]] = True
 
@@ -436,7 +437,6 @@ class StreamedLists:
         return {
             "users": np.flatnonzero(self.came),
             "table": vars(self._joined()),
-            "kind": self._kind,
             "depth": self._depth,
         }
 
@@ -448,7 +448,6 @@ class StreamedLists:
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
         """Add the state of another stream; users in both streams keep the lists of this one."""
-        self._close_positions()
         self.add(Lists.of_table(ListTable(**state["table"]), state["depth"]), state["users"], check)
 
     @property
