@@ -82,9 +82,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     negative_gains : bool
         Whether any gain is below 0. If not, intervals of ndcg do not extend below 0.
     binary_gains : bool
-        Whether every test value is 0 or 1, so that the range of dcg is known. Files of older
-        versions contain neither `negative_gains` nor `binary_gains`; `load` then sets them to True
-        and False.
+        Whether every test value is 0 or 1, so that the range of dcg is known.
     activity : int64 [n_users] or None
         The number of training items of each user. None without training data.
     popularity : float64 [n_users] or None

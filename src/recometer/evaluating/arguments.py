@@ -35,21 +35,6 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
-# The parameters of `evaluate` other than `source`, `test` and the rules.
-PARAMETERS = (
-    "train",
-    "candidates",
-    "exclude",
-    "metrics",
-    "protocol",
-    "catalogue",
-    "baseline",
-    "seed",
-    "threads",
-    "progress",
-    "chance",
-)
-
 # Parameters of other libraries that `evaluate` does not have.
 THRESHOLDS = (
     "threshold",

@@ -15,7 +15,6 @@ from recometer.data.numbers import flag, seed_of
 from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
-    PARAMETERS,
     Arguments,
     baseline_of,
     check_source,
@@ -75,7 +74,7 @@ class Preparation:
             )
         if is_made(test):
             test, train = parts_of(test, train)
-        stated = protocol_of(protocol, rules, PARAMETERS)
+        stated = protocol_of(protocol, rules, [*(Preparation.__init__.__kwdefaults__ or ())])
         requested = (
             read_once(parse_under, metrics, stated)
             if isinstance(metrics, str)  # other forms may not be hashable
