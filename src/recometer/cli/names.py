@@ -32,7 +32,7 @@ READS = {
     "that of --relevant-from",
     "gain": "an item's gain: its value in test, 0 if that is below 0, or 1 if test has no values",
     "judgement": "whether an item was judged, and whether it is relevant",
-    "ratings": "predicted and true ratings, which rm.Pairs has (in Python)",
+    "ratings": "predicted and true ratings, which --pairs reads",
     "lists": "the items of the lists",
     "inverse_popularity": "whether an item is relevant, and how many users have it in train",
     "inverse_propensity": "whether an item is relevant, and its propensity",

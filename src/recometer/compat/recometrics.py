@@ -29,7 +29,7 @@ from recometer.errors import (
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, Metric
-from recometer.metrics.conventions import CUTOFF, find
+from recometer.metrics.conventions import CUTOFF
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.sources.base import Request
@@ -53,8 +53,7 @@ __all__ = [
     "split_reco_train_test",
 ]
 
-CONVENTION = find("recometrics")
-assert CONVENTION is not None
+CONVENTION = _shared.convention_of("recometrics")
 # The metric in each column, in the order of the columns. Areas with a cut-off are omitted, because
 # they share a column with the areas without one. Names with parameters are omitted, too.
 METRIC_OF = {
