@@ -128,14 +128,17 @@ class Fingerprinting:
         self._before = before
         self._background: _kernel.Background | None = None
         self._hashes: dict[tuple[str, str], UInt64] = {}  # hashes of arrays in memory
-        self._work: _Work | None = None  # the thread that hashes all other inputs
+        # A thread fingerprints what the kernel cannot hash in place, such as strings.
+        self._work: threading.Thread | None = None
+        self._others: dict[tuple[str, str], str] | BaseException = {}
+        self._cancelled, self._ended = threading.Event(), threading.Event()
 
     def __enter__(self) -> Fingerprinting:
         if sum(map(_size, self._arrays.values())) > BRIEF_NUMBERS:
             self._start_background()
-            others = {name: one for name, one in self._arrays.items() if name not in self._hashes}
+            others = {key: a for key, a in self._arrays.items() if key not in self._hashes}
             if sum(map(_size, others.values())) > BRIEF_NUMBERS:
-                work = _Work(others)
+                work = threading.Thread(target=self._hash_others, args=(others,))
                 if was_started(work):
                     self._work = work  # otherwise, `result` takes these fingerprints
         else:
@@ -160,13 +163,29 @@ class Fingerprinting:
         if self._background is not None:
             self._background.stop()
         if self._work is not None:
-            self._work.stop()
+            self._cancelled.set()
+            self._work.join()
+
+    def _hash_others(self, arrays: Mapping[tuple[str, str], object]) -> None:
+        try:
+            self._others = {
+                name: fingerprint(array, self._cancelled)  # type: ignore[arg-type]
+                for name, array in arrays.items()
+            }
+        except BaseException as error:
+            self._others = error
+        finally:
+            self._ended.set()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the same groups as the inputs."""
+        # Wait in short steps, so that Ctrl-C works on every system.
         while self._background is not None and not self._background.wait(POLL):
-            pass  # wait in short steps, so that Ctrl-C works on every system
-        others = {} if self._work is None else self._work.result()
+            pass
+        while self._work is not None and not self._ended.wait(POLL):
+            pass
+        if isinstance(self._others, BaseException):
+            raise self._others
         digests: dict[str, dict[str, str]] = {group: {} for group in self._groups}
         for (group, name), array in self._arrays.items():
             if (group, name) in self._hashes:
@@ -176,42 +195,8 @@ class Fingerprinting:
             elif self._work is None:
                 digests[group][name] = fingerprint(array)  # type: ignore[arg-type]
             else:
-                digests[group][name] = others[group, name]
+                digests[group][name] = self._others[group, name]
         return digests
-
-
-class _Work(threading.Thread):
-    """A thread that fingerprints what the kernel cannot hash in place, such as strings."""
-
-    def __init__(self, arrays: Mapping[tuple[str, str], object]) -> None:
-        super().__init__(name="recometer-fingerprints")
-        self._arrays = arrays
-        self._cancelled = threading.Event()
-        self._ended = threading.Event()
-        self._result: dict[tuple[str, str], str] | BaseException = {}
-
-    def run(self) -> None:
-        try:
-            self._result = {
-                name: fingerprint(array, self._cancelled)  # type: ignore[arg-type]
-                for name, array in self._arrays.items()
-            }
-        except BaseException as error:
-            self._result = error
-        finally:
-            self._ended.set()
-
-    def stop(self) -> None:
-        self._cancelled.set()
-        if self.ident is not None:  # it was started
-            self.join()
-
-    def result(self) -> dict[tuple[str, str], str]:
-        while not self._ended.wait(POLL):  # short steps, so that Ctrl-C works on every system
-            pass
-        if isinstance(self._result, BaseException):
-            raise self._result
-        return self._result
 
 
 def _size(array: object) -> float:
