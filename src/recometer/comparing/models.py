@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -364,7 +364,7 @@ def check_alike(
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
     first, *others = (
-        Run(model.label(at), run, users.places[model.name][at])
+        (model.label(at), run, users.places[model.name][at])
         for model in models
         for at, run in enumerate(model.runs)
     )
@@ -391,17 +391,13 @@ def check_alike(
     return notes
 
 
-class Run(NamedTuple):
-    """An evaluation, its name in messages, and the positions of its users among all users."""
-
-    label: str
-    result: EvaluationRecord
-    place: Int64 | None
+Run = tuple[str, EvaluationRecord, Int64 | None]
+"""The name of an evaluation in messages, the evaluation, and its users' positions among all."""
 
 
-def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tuple[str, str]]:
+def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterator[tuple[str, str]]:
     """Yield the inputs and rules in which two evaluations differ, and how."""
-    (first, result, _), (second, other, _) = one, two
+    (first, result, _), (second, other, _) = run, other_run
     inputs = False
     for name, what in INPUTS.items():
         found_in = fingerprints(result, name), fingerprints(other, name)
@@ -426,29 +422,29 @@ def _differences(one: Run, two: Run, users: Users, paired: bool) -> Iterator[tup
                 f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
             )
     if paired and not inputs:
-        yield from _numbers_of_candidates(one, two, users)
+        yield from _numbers_of_candidates(run, other_run, users)
 
 
-def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
+def _numbers_of_candidates(run: Run, other_run: Run, users: Users) -> Iterator[tuple[str, str]]:
+    (first, result, _), (second, other, _) = run, other_run
     numbers = []
-    for _, result, place in (one, two):
-        column = result.n_candidates
+    for _, evaluation, place in (run, other_run):
+        column = evaluation.n_candidates
         if place is not None:
             column = np.full(users.n, -1)
-            column[place] = result.n_candidates
+            column[place] = evaluation.n_candidates
         numbers.append(column)
-    invents = any(result.counts.get("list_items_uncatalogued") for _, result, _ in (one, two))
-    if invents and fingerprints(one.result, "catalogue") == fingerprints(two.result, "catalogue"):
+    invents = any(each.counts.get("list_items_uncatalogued") for each in (result, other))
+    if invents and fingerprints(result, "catalogue") == fingerprints(other, "catalogue"):
         return  # items outside the catalogue were only ranked for users who list them
-    comparable = (numbers[0] >= 0) & (numbers[1] >= 0)
-    differ = comparable & (numbers[0] != numbers[1])
+    differ = (numbers[0] >= 0) & (numbers[1] >= 0) & (numbers[0] != numbers[1])
     if differ.any():
         at = int(np.argmax(differ))
         yield (
             "candidates",
-            f"{one.label} and {two.label} were evaluated with different candidates: "
+            f"{first} and {second} were evaluated with different candidates: "
             f"{int(differ.sum()):,} users have another number of them, user {users.show(at)} for "
-            f"instance {numbers[0][at]:,} ({one.label}) and {numbers[1][at]:,} ({two.label}).",
+            f"instance {numbers[0][at]:,} ({first}) and {numbers[1][at]:,} ({second}).",
         )
 
 
