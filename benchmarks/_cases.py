@@ -19,7 +19,7 @@ ALL_METRICS = f"{CUTOFF_METRICS} roc_auc pr_auc rprecision"
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """The size of a problem: random factors, random training and test items."""
+    """The size of a problem with random factors, training items and test items."""
 
     name: str
     n_users: int = 8_192

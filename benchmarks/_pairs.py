@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 class Library(NamedTuple):
-    """The calls, the number of users or queries, and the package whose version is reported."""
+    """A library: its calls, the number of users or queries, and the package of the version."""
 
     pairs: Callable[[int], list[Pair]]
     n_users: int

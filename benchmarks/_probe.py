@@ -33,7 +33,7 @@ INTERRUPT_AFTER = (0.02, 0.1, 0.3, 0.6, 1.0, 1.5)  # seconds of work before Ctrl
 def probe(
     task: str, case: Case, threads: int, repeats: int = 1, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Do a task of this module in a new process.
+    """Run a task of this module in a new process.
 
     Returns
     -------

@@ -25,7 +25,8 @@ from threadpoolctl import threadpool_limits
 HERE = Path(__file__).parent
 LARGE_OPERATIONS = 2 * _rivals.LARGE**3
 MIB = 2**20
-# There are only 3 repeats, or 1, if the product of the factors takes more operations than this.
+# If the product of the factors takes more operations than this, recometrics runs only once, or all
+# other calls run only 3 times.
 LONG_FOR_RECOMETRICS, VERY_LONG = 10**10, 10**11
 RECOMETRICS_USERS = 512  # without a target, time this many users and scale the time up
 

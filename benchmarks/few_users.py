@@ -27,7 +27,7 @@ CLUSTERS = (5, 10, 20, 50, 200)
 
 
 def hits(generator: np.random.Generator, n: int) -> Float64:
-    """Draw differences in hits: three in four differing users gain a hit, the others lose one."""
+    """Draw differences in hits: three in four users gain a hit, and all other users lose one."""
     return np.where(generator.random(n) < 0.75, 1.0, -1.0)
 
 
@@ -45,7 +45,7 @@ MEANS: dict[Draw, float] = {hits: 0.5, laplace: 0.1, losses: 11 / 12 * 0.05 - 1 
 
 
 def drawn(draw: Draw, n: int, share: float, repeats: int) -> Iterator[Float64]:
-    """Yield samples of differences; the given share of them is not 0."""
+    """Yield samples of differences; on average, `share` of the differences is not 0."""
     seed = [zlib.crc32(draw.__name__.encode()), n, round(100 * share)]
     generator = np.random.default_rng(seed)
     for _ in range(repeats):

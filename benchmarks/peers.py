@@ -185,7 +185,7 @@ def of_scores(scores: Any, users: Any, items: Any) -> rm.Evaluation:
 
 
 def recbole(n_users: int) -> list[Pair]:
-    """Scores of 20,000 items as a tensor, in batches of 500 users."""
+    """Use scores of 20,000 items as a tensor, in batches of 500 users."""
     import torch
     from recbole.evaluator import Collector, Evaluator
 
@@ -212,7 +212,7 @@ def recbole(n_users: int) -> list[Pair]:
 
 
 def warprec(n_users: int) -> list[Pair]:
-    """Scores of 20,000 items as a tensor, in batches of 500 users."""
+    """Use scores of 20,000 items as a tensor, in batches of 500 users."""
     from types import SimpleNamespace
 
     import torch

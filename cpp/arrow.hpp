@@ -59,10 +59,10 @@ class Owned : public T {
     }
 };
 
-/// The strings of an Arrow stream, which must not contain nulls.
+/// The strings of an Arrow stream. The stream must not contain nulls.
 class StringStream {
  public:
-    /// @throws std::invalid_argument if the stream is not a column of strings without nulls
+    /// @throws std::invalid_argument unless the stream is a column of string views without nulls
     explicit StringStream(ArrowArrayStream& stream) {
         Owned<ArrowSchema> schema;
         require(stream.get_schema(&stream, &schema) == 0, "the stream has no schema");

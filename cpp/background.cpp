@@ -14,7 +14,8 @@
 namespace recometer {
 namespace {
 
-// Waking a sleeping thread can take this long, especially on a virtual machine, so spin first.
+// `wait` polls for this long before it sleeps, because waking a sleeping thread can take about as
+// long, especially on a virtual machine.
 constexpr auto kAwake = std::chrono::milliseconds(1);
 
 #ifdef __GLIBC__
@@ -31,10 +32,10 @@ void* begin(void* argument) {
     return nullptr;
 }
 
-/// Start a thread on a different processor than the caller's. Returns whether this was possible.
+/// Start a thread on a processor other than the caller's. Returns whether the thread was started.
 ///
-/// Linux may put a new thread on its creator's processor even if others are idle. The thread would
-/// then start only when its creator sleeps, several milliseconds later.
+/// Linux may put a new thread on its creator's processor even if others are idle. The new thread
+/// would then not run until its creator sleeps, often several milliseconds later.
 bool start_elsewhere(const std::function<void()>& work) {
     auto start = std::make_unique<Start>();
     start->work = work;
@@ -52,7 +53,7 @@ bool start_elsewhere(const std::function<void()>& work) {
                          pthread_create(&thread, &attributes, begin, start.get()) == 0;
     pthread_attr_destroy(&attributes);
     if (started) {
-        [[maybe_unused]] auto* const left = start.release();  // now owned by the thread
+        [[maybe_unused]] auto* const left = start.release();  // the thread now owns it
     }
     return started;
 }

@@ -1,6 +1,6 @@
 // Run work in the background while the caller does something else.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <atomic>
@@ -14,30 +14,32 @@
 
 namespace recometer {
 
-/// Runs steps on its own threads, without the interpreter's lock.
+/// Runs steps on its own threads, without Python's global interpreter lock.
 class Background {
  public:
     /// Add a step. Call this before `start`. Steps start in the order in which they were added, and
-    /// overlap if there are several threads. A step's inputs and outputs must live until it has
-    /// ended.
+    /// overlap if there are several threads. A step's inputs and outputs must stay valid until the
+    /// step has ended.
     void add(std::function<void()> step);
 
-    /// Start the steps. If no thread can be created, all steps run before this returns.
+    /// Start running the steps on at most `n_threads` threads. If no thread can be created, all
+    /// steps run before this function returns.
     void start(std::size_t n_threads);
 
     /// Wait at most `seconds` for the steps to end. Returns whether all steps have ended.
-    /// @throws the first exception that a step threw
+    /// @throws the first exception thrown by a step
     bool wait(double seconds);
 
-    /// Skip the steps that have not started, and wait for the running steps.
+    /// Skip the steps that have not started, and wait until the running steps have ended.
     void stop();
 
     /// Whether all threads have finished.
     bool ended() const { return state_->at_work.load(std::memory_order_acquire) == 0; }
 
  private:
-    /// The state shared with the threads. The threads may outlive this object: after a fork, they
-    /// do not exist in the child process, so the object does not wait for them.
+    /// The state shared with the threads. The threads may outlive this object, because its
+    /// destructor does not wait for them. After a fork, the threads do not exist in the child
+    /// process, and waiting for them would never end.
     struct State {
         std::vector<std::function<void()>> steps;
         std::atomic<std::size_t> next{0}, at_work{0};

@@ -1,4 +1,4 @@
-// Helpers for the kernel's files: aligned memory, special numbers and a binary search.
+// Helpers for the kernel's source files: aligned memory, special numbers and a binary search.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 namespace recometer {
 namespace {
 
-/// Uninitialised memory, aligned to a cache line. (The linker could share the functions of a
-/// std::vector between instruction sets.)
+/// Uninitialised memory, aligned to a cache line. The kernel does not use std::vector, because the
+/// linker could share its functions between files that are compiled for different instruction sets.
 template <class T>
 class Buffer {
  public:
@@ -49,7 +49,8 @@ inline Real infinity() {
     return static_cast<Real>(__builtin_inf());
 }
 
-/// The position of the first item >= `item` in the ascending items[from..to).
+/// Return the position of the first item that is at least `item` in items[from..to), or `to` if
+/// there is none. The items must ascend.
 inline std::int64_t first_at_least(const std::int32_t* items, std::int64_t from, std::int64_t to,
                                    std::int64_t item) {
     while (from < to) {

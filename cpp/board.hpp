@@ -11,22 +11,24 @@
 namespace recometer {
 namespace {
 
-// Stop using keys for a user once the keys have left more than kFewUndecided candidates, plus one
-// per kPerUndecided, undecided. Beyond this point, keys cost more than they save.
+// A key leaves a candidate undecided if it equals the key of a threshold, but the scores differ.
+// Once a user has more than kFewUndecided undecided candidates, plus one for every kPerUndecided
+// candidates, keys cost more than they save and are no longer used for this user.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
-// With more thresholds than this, a binary search per candidate is faster than counting against
-// every group of thresholds.
+// If a user has more thresholds than this, a binary search for each candidate is faster than
+// comparing the candidate with every group of thresholds.
 constexpr std::int64_t kFewThresholds = 512;
-constexpr int kSearched = 8;  // the number of candidates whose searches are interleaved
+constexpr int kSearched = 8;  // the number of binary searches that are interleaved
 
-/// The thresholds (distinct scores of the judged items) of a block of users, and their counts.
+/// The thresholds (distinct scores of the judged items) of a block of users, and the number of
+/// candidates that reach each threshold.
 ///
-/// Data that is used together is stored together: with many judged items per user, the thresholds
-/// do not fit into the inner caches.
+/// Data that are used together are stored together, because the thresholds of users with many
+/// judged items do not fit into the inner caches.
 ///
-/// @tparam D a descent of descent.hpp
-/// @tparam K keys of keys.hpp, for users with few thresholds
+/// @tparam D the kind of descent, a class of descent.hpp
+/// @tparam K the kind of keys for users with few thresholds, a class of keys.hpp
 template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
 class Board {
  public:
@@ -34,10 +36,10 @@ class Board {
     using Int = typename S::Int;
     using C = Counting<S, D>;
     using N = typename K::Vectors;
-    using Keyed = Counting<N, K, kLowPlanes - 1>;  // vectors with twice the lanes
+    using Keyed = Counting<N, K, kLowPlanes - 1>;  // vectors with twice as many lanes
     static_assert(!K::kUsed || (Keyed::kChunk == C::kChunk && K::kTables <= D::kTables));
 
-    /// @param finished null, or as in FactorScores
+    /// @param finished see FactorScores; may be null
     Board(const Judged<Real>& judged, const Falling& falling, const std::uint8_t* finished,
           std::size_t n_users, std::int64_t first, std::int64_t last, std::int64_t limit)
         : judged_(judged),
@@ -80,10 +82,10 @@ class Board {
     bool active(std::size_t u) const { return user_[u].active < user_[u].end; }
     std::size_t max_groups() const { return max_groups_; }
 
-    /// The lowest score that is still counted for an active user.
+    /// Return the lowest threshold for which counting continues. The user must be active.
     Real lowest(std::size_t u) const { return value_[user_[u].active]; }
 
-    /// Prefetch a user's data for `settle`.
+    /// Prefetch the user's data that `settle` needs.
     void prefetch(std::size_t u) const {
         const User& user = user_[u];
         __builtin_prefetch(value_.get() + user.active, 0, 2);
@@ -92,8 +94,8 @@ class Board {
         }
     }
 
-    /// Count a chunk of the user's scores, for the items from, from + 1, ... NaN marks items that
-    /// are not candidates.
+    /// Count a chunk of the user's scores. The chunk starts at the place `from`; the scores of
+    /// items that are not candidates must be NaN.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
         if (user.searched) return search(user, scores, from);
@@ -149,7 +151,7 @@ class Board {
     }
 
     /// Stop counting for thresholds that at least `limit` candidates exceed. Returns whether there
-    /// were any.
+    /// were such thresholds.
     bool drop(std::size_t u) {
         User& user = user_[u];
         const std::int64_t old = user.active;
@@ -163,7 +165,8 @@ class Board {
         return true;
     }
 
-    /// Add the counts to the table. Returns -1, or a judged item whose own score was not found.
+    /// Add the counts to those of the judged items. Returns -1, or the position of a judged item
+    /// whose own score was not found among the candidates.
     std::int64_t finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const User& user = user_[u];
@@ -179,18 +182,19 @@ class Board {
         Real* tables;
         bool searched;  // whether the user has too many thresholds for tables, so that a binary
                         // search finds each candidate's threshold, and `landed_` counts candidates
-        int keyed;      // the number of levels of the key tables, or 0 without keys
-        std::int64_t undecided;  // the number of candidates whose full scores were compared
+        int keyed;      // the number of levels of the key tables, or 0 if keys are not used
+        std::int64_t undecided;  // the number of candidates that keys left undecided
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score, as positions in Judged::order
-        std::int64_t passed;      // for ties by index: items before this position are done
-        std::int64_t item;        // the first of these items
+        std::int64_t passed;      // if items are scored in index order: the judged items before
+                                  // this position cannot tie with the remaining candidates by index
+        std::int64_t item;        // the first judged item with this score
         std::int64_t equal;       // the number of candidates with this score
-        std::int64_t met;         // the number of judged candidates with this score
+        std::int64_t met;         // the number of these candidates that are judged items
     };
 
-    // The value of User::undecided once keys are no longer used.
+    // The value of User::undecided once keys are no longer used for the user.
     static constexpr std::int64_t kDense = -1;
 
     std::size_t judged_count() const {
@@ -207,7 +211,7 @@ class Board {
         return count;
     }
 
-    /// Whether any user may have enough thresholds for a binary search.
+    /// Whether any user has so many judged items that a binary search may be faster.
     bool searches() const {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const std::int64_t n = judged_.table.indptr[u + 1] - judged_.table.indptr[u];
@@ -224,7 +228,8 @@ class Board {
         return judged_.table.items[judged_.order[ordered]];
     }
 
-    /// Write the user's distinct scores, starting at `begin`. Returns their end.
+    /// Write the user's thresholds, starting at the user's `begin`. Returns the position after the
+    /// last threshold.
     std::int64_t collect(std::size_t u) const {
         const std::int64_t end = judged_.order_end[u];
         std::int64_t t = user_[u].begin;
@@ -269,7 +274,8 @@ class Board {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
         for (int first = 0; first < kChunkVectors * S::kLanes; first += kSearched) {
-            std::int64_t at[kSearched];  // the last threshold reached, or the first threshold
+            std::int64_t at[kSearched];  // the last threshold that the candidate reaches, or the
+                                         // first threshold if it reaches none
             for (int i = 0; i < kSearched; ++i) at[i] = user.active;
             for (std::int64_t n = user.end - user.active; n > 1;) {
                 const std::int64_t half = n / 2;
@@ -299,8 +305,8 @@ class Board {
         }
     }
 
-    /// Resolve the candidates of a chunk that have the same key as a threshold. So far, they were
-    /// counted as reaching it.
+    /// Resolve the candidates of a chunk that have the same key as a threshold. So far, they have
+    /// been counted as reaching this threshold.
     void settle_keys(User& user, const Real* scores, std::int64_t from, const std::uint32_t* ties) {
         for (int v = 0; v < Keyed::kChunk / N::kLanes; ++v) {
             if (ties[v] == 0) continue;
@@ -321,7 +327,8 @@ class Board {
         }
     }
 
-    /// The number of the user's thresholds (at most kLanes) that a score reaches.
+    /// Return how many of the user's remaining thresholds a score reaches. The user must have at
+    /// most kLanes of them.
     int reached_by(Real score, const User& user) const {
         const auto reached = S::reaches(S::broadcast(score), S::load(value_.get() + user.active));
         return __builtin_popcount(S::bits(reached) & ((1u << (user.end - user.active)) - 1));
@@ -331,8 +338,8 @@ class Board {
     void meet(Ties& tie, std::int64_t place) {
         const std::int64_t item = falling_.item(place);
         ++tie.equal;
-        // Almost always, the candidate is the judged item itself, and no other item has the same
-        // score.
+        // Almost always, the candidate is the judged item itself, and no other judged item has the
+        // same score.
         if (tie.item == item && tie.end - tie.begin == 1) {
             ++tie.met;
             return;
@@ -345,7 +352,8 @@ class Board {
         if (higher < tie.end) ++lower_[higher];
     }
 
-    /// The first judged item of this tie whose index is not below `item`, or the end.
+    /// Return the position of the first judged item of this tie whose index is at least `item`, or
+    /// the end of the tie.
     std::int64_t first_not_below(Ties& tie, std::int64_t item) const {
         std::int64_t from = tie.passed, to = tie.end;
         if (falling_.items == nullptr) {
@@ -363,7 +371,7 @@ class Board {
         return from;
     }
 
-    /// The threshold equal to `value` in [from, to).
+    /// Return the position of the threshold that equals `value`. It must be in [from, to).
     std::int64_t find(std::int64_t from, std::int64_t to, Real value) const {
         while (to - from > 1) {
             const std::int64_t middle = from + (to - from) / 2;
@@ -400,10 +408,10 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t>
-        lower_;  // per judged item: number of ties between the previous item and it
-    Buffer<std::int64_t> landed_;  // per threshold of `searched` users: number of candidates since
-                                   // the last flush that score between it and the next threshold
+    Buffer<std::int64_t> lower_;   // per judged item: the number of tied candidates with an index
+                                   // between the previous judged item and this item
+    Buffer<std::int64_t> landed_;  // per threshold of `searched` users: the number of candidates
+                                   // since the last flush that reach it, but not the next threshold
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

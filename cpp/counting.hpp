@@ -1,10 +1,12 @@
-// Count a chunk of candidates against a user's thresholds. See kernel.hpp for S.
+// Count how many candidates of a chunk reach each of a user's thresholds. kernel.hpp describes the
+// instruction set S.
 //
-// The distinct scores of a user's judged items, ascending, are split into groups of up to
-// 2^kLevels - 1 thresholds. For each lane of a vector of candidates, a descent (descent.hpp) finds
-// which of the 2^levels gaps it falls into, as a one-hot word. Carry-save adders add up these words
-// bit by bit: plane p holds bit p of 32 (or 64) counters per lane. The few lanes that equal a
-// threshold are resolved one by one (board.hpp).
+// The thresholds are the distinct scores of a user's judged items. They are sorted in ascending
+// order, and split into groups of at most 2^kLevels - 1. For each candidate of a vector, a descent
+// (descent.hpp) finds the gap between thresholds into which the candidate falls, and encodes the
+// gap as a one-hot word. Carry-save adders add up these words bit by bit: plane p holds bit p of
+// each counter, and a lane has as many counters as its word has bits. The few candidates that equal
+// a threshold are resolved one by one (board.hpp).
 #pragma once
 
 #include "basics.hpp"
@@ -18,7 +20,8 @@ constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
 // The largest number of chunks between two flushes: 8 high planes can count this many.
 constexpr std::int64_t kMaxChunks = 255;
-// The same if the planes of all users are kept, which have only 5 high planes each.
+// If the planes of all users are kept, each user has only 5 high planes, and this limit applies
+// instead.
 constexpr std::int64_t kKeptChunks = 31;
 constexpr std::size_t kKeptBytes = 4 << 20;
 
@@ -57,7 +60,8 @@ __attribute__((always_inline)) inline void add_words(typename S::Int* planes, in
     }
 }
 
-/// @tparam D a descent of descent.hpp or keys.hpp
+/// Counts how many candidates reach each threshold of a group.
+/// @tparam D the kind of descent, a class of descent.hpp or keys.hpp
 /// @tparam kLow log2 of the number of vectors counted per call
 template <class S, class D = ByMasks<S>, int kLow = kLowPlanes>
 struct Counting {
@@ -67,7 +71,7 @@ struct Counting {
     static constexpr int kChunk = (1 << kLow) * S::kLanes;
 
     /// Add the chunk's candidates to the planes of a group. For each vector, write a mask of the
-    /// lanes that equal a threshold. Returns whether there are any.
+    /// lanes that equal a threshold. Returns 0 if there are no such lanes.
     template <int L>
     __attribute__((noinline)) static std::uint32_t count(const Real* scores, const Real* tables,
                                                          Int* planes, int n_planes,
@@ -112,14 +116,15 @@ struct Counting {
         return levels;
     }
 
-    /// The number of planes needed to count `chunks` chunks.
+    /// Return the number of planes that are needed to count `chunks` chunks.
     static int planes_for(std::int64_t chunks) {
         int planes = kLow;
         while ((1ll << (planes - kLow)) <= chunks) ++planes;
         return planes;
     }
 
-    /// Add to reached[0..n) the number of candidates that reach each threshold; clear the planes.
+    /// Add the number of candidates that reach each threshold to reached[0..n), and clear the
+    /// planes.
     static void flush(Int* planes, int n_planes, int n, int levels, std::int64_t* reached) {
         std::int64_t in_gap[kGroup + 1] = {};
         for (int path = 0; path < (1 << levels); ++path) {

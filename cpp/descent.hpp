@@ -1,8 +1,9 @@
 // For each candidate of a vector, find the gap between thresholds into which it falls.
 //
 // The thresholds of a group form a binary search tree, with one lookup and one comparison per
-// level. The path contains the decisions so far. It identifies the next node and, at the end, the
-// gap. A lane can only equal the last threshold that it reached on its path.
+// level. A candidate's path contains one decision per comparison so far: whether the candidate
+// reached the threshold. The path identifies the next node and, at the end, the gap. A candidate
+// can only equal the last threshold that it reached on its path.
 #pragma once
 
 #include "basics.hpp"
@@ -10,8 +11,9 @@
 namespace recometer {
 namespace {
 
-/// The position of a node among 2^levels - 1 thresholds. The node follows `depth` decisions; bit i
-/// of `reached`, from the highest, tells whether decision i reached its threshold.
+/// Return the position of a node among the 2^levels - 1 thresholds. The node follows `depth`
+/// decisions. `reached` has one bit per decision, and the first decision is the highest bit; a bit
+/// is 1 if the candidate reached the threshold.
 inline int node_at(int reached, int depth, int levels) {
     const int step = 1 << (levels - 1 - depth);
     return 2 * step * reached + step - 1;
@@ -26,10 +28,11 @@ struct ByMasks {
     using Int = typename S::Int;
     using Mask = typename S::Mask;
     static constexpr int kTable = 1 << (S::kLevels - 1);
-    static constexpr int kTables = kTable * S::kLevels;  // the size of a group's tables, in numbers
+    static constexpr int kTables = kTable * S::kLevels;  // the size of a group's tables, in Reals
     static constexpr int kTogether = 1 << S::kTogether;
 
-    /// The rank (number of thresholds reached) of a path: its bits, reversed.
+    /// Return the rank of a path (the number of thresholds reached), which is the path with its
+    /// bits reversed.
     static int rank_of(int path, int levels) {
         constexpr unsigned char kReversed[32] = {0,  16, 8,  24, 4,  20, 12, 28, 2,  18, 10,
                                                  26, 6,  22, 14, 30, 1,  17, 9,  25, 5,  21,
@@ -59,7 +62,8 @@ struct ByMasks {
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether], reached[kTogether];
-            // Interleave several vectors, because each step of a descent waits for the step before.
+            // Interleave several vectors, because each step of a descent depends on the previous
+            // step.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 const Mask up = S::reaches(score[i], root_);
@@ -90,12 +94,12 @@ struct ByMasks {
     };
 };
 
-/// The rank of a path whose bits are set for thresholds that were not reached.
+/// Return the rank of a path whose bits are 1 for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
 /// Extend paths whose bits are signs by the decisions of levels kLevel to L - 1.
 /// @param level the tables of the levels
-/// @param score 2^kTogether vectors of scores
+/// @param score 2^kTogether vectors of scores or keys
 template <class S, int kLevel, int L, class Vec>
 __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, const Vec* score,
                                                             typename S::Int* path) {
@@ -108,9 +112,9 @@ __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, co
     }
 }
 
-/// Write n thresholds as tables indexed by paths whose bits are signs: the threshold of the next
-/// node (`table` numbers per level), and the last threshold reached. `none` stands for missing
-/// thresholds.
+/// Write two tables of n thresholds, indexed by paths whose bits are signs. `next` contains the
+/// threshold of the next node (`table` numbers per level), and `reached` contains the threshold
+/// reached last. `none` takes the place of thresholds that do not exist.
 template <class Number, class Threshold>
 inline void write_by_signs(int n, int levels, int table, Number none, Threshold threshold,
                            Number* next, Number* reached) {
@@ -127,10 +131,12 @@ inline void write_by_signs(int n, int levels, int table, Number none, Threshold 
 }
 
 /// A descent for scores that are finite or `not_a_number()`. Decisions are the signs of
-/// differences, and the last decision is the lowest bit of the path. This takes fewer operations.
+/// differences, and the last decision is the lowest bit of the path. This takes fewer operations
+/// than ByMasks.
 ///
-/// A bit is 1 if the score is below the threshold. This is exact: x - x and 0 - -0 are +0, small
-/// differences do not vanish, large ones keep their sign, and the sign of NaN is set.
+/// A bit of the path is 1 if the score is below the threshold. This is exact: x - x and 0 - (-0)
+/// are +0, small differences are not rounded to 0, differences that overflow keep their sign, and
+/// the sign bit of `not_a_number()` is set.
 template <class S>
 struct BySigns {
     using Real = typename S::Real;
@@ -161,12 +167,13 @@ struct BySigns {
             for (int i = 0; i < 2; ++i) reached_[i] = S::load(tables + kReached + i * kTable);
         }
 
-        /// Write the paths of kTogether vectors, and a mask per vector of lanes equal to a
-        /// threshold.
+        /// Write the paths of kTogether vectors and, for each vector, a mask of the lanes that
+        /// equal a threshold.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Vec score[kTogether];
-            // Interleave several vectors, because each step of a descent waits for the step before.
+            // Interleave several vectors, because each step of a descent depends on the previous
+            // step.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 path[i] = S::push_sign(S::zero(), S::subtract(score[i], root_));

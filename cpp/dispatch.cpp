@@ -1,4 +1,4 @@
-// Choose among the instruction sets that this processor supports.
+// Find the instruction sets that this processor supports.
 #include "kernel_table.hpp"
 
 #if defined(RECOMETER_X86)
@@ -10,7 +10,8 @@ namespace recometer {
 #if defined(RECOMETER_X86)
 namespace {
 
-/// The registers that the operating system saves on context switches. Requires OSXSAVE.
+/// Return a mask of the registers that the operating system saves on context switches. The
+/// processor must support OSXSAVE.
 [[gnu::target("xsave")]] std::uint64_t kept_registers() { return _xgetbv(0); }
 
 /// The instruction sets that both the processor and the operating system support.
@@ -31,7 +32,7 @@ struct Processor {
         if ((kept & kAvxKept) != kAvxKept || (b7 & kBmi) == 0) return;
         avx2 = (b7 & kAvx2) != 0;
 #if defined(__APPLE__)
-        kept |= kAvx512Kept;  // macOS keeps these registers from their first use on
+        kept |= kAvx512Kept;  // macOS starts to save these registers when a program first uses them
 #endif
         avx512 = (kept & kAvx512Kept) == kAvx512Kept && (b7 & k512) == k512;
         vbmi2 = avx512 && (c7 & kVbmi2) != 0;
@@ -43,7 +44,7 @@ std::int64_t rank_with_vbmi2(const RankFactors<Real>& p) {
     return p.scores.check ? kernel(kAvx512, Real{}).rank_factors(p) : rank_by_signs(p);
 }
 
-/// AVX-512, with VBMI2 for ranking by factors.
+/// AVX-512 with a version of rank_factors that uses VBMI2.
 const InstructionSet& vbmi2() {
     static const InstructionSet set = [] {
         InstructionSet changed = kAvx512;

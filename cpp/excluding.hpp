@@ -9,10 +9,10 @@
 namespace recometer {
 namespace {
 
-/// The positions of a group of users' excluded items in the next chunks of scores.
+/// The positions of the excluded items of a group of users in the next chunks of scores.
 ///
-/// There are few excluded items, and they can be anywhere. Finding them for many chunks at once
-/// causes few branch mispredictions.
+/// Excluded items are few, and can be anywhere. Finding them for many chunks at once causes fewer
+/// branch mispredictions than looking for them in each chunk.
 template <class S>
 class Excluding {
  public:
@@ -33,7 +33,7 @@ class Excluding {
     }
 
     /// Find the excluded items of a group of users at the places [from, to), in chunks that start
-    /// at `from`. For each user, calls must proceed in ascending order without overlap.
+    /// at `from`. For each user, the ranges of successive calls must ascend and must not overlap.
     /// @param which [n]: the users, at most kUsers
     void find(const std::size_t* which, std::size_t n, std::int64_t from, std::int64_t to) {
         for (std::int64_t chunk = 0; chunk * kChunk < to - from; ++chunk) n_[chunk] = 0;
@@ -49,10 +49,10 @@ class Excluding {
         }
     }
 
-    /// Prefetch a user's data for `find`.
+    /// Prefetch the user's data that `find` needs.
     void prefetch(std::size_t u) const { __builtin_prefetch(excluded_.items + next_[u]); }
 
-    /// Overwrite the scores of the excluded items of a chunk with a value.
+    /// Overwrite the scores of a chunk's excluded items with `value`.
     /// @param scores [n users][kChunk]
     void fill(std::int64_t chunk, Real* scores, Real value) const {
         const std::int32_t* const at = at_.get() + chunk * kGroup;
@@ -60,10 +60,11 @@ class Excluding {
     }
 
  private:
-    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // the number of scores per chunk
+    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // the number of scores in a chunk,
+                                                                // for all users of a group
 
     const Ragged excluded_;
-    Buffer<std::int64_t> next_;  // per user: the position of the next excluded item
+    Buffer<std::int64_t> next_;  // per user: the position in `excluded_` of the next excluded item
     Buffer<std::int64_t> n_;     // per chunk: the number of excluded items
     Buffer<std::int32_t> at_;    // per chunk: the positions of these items among the scores
 };

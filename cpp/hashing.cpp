@@ -13,8 +13,8 @@ constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5U;
 
 std::uint64_t rotate(std::uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
-/// Read a little-endian integer, whatever the byte order of the processor. Compilers turn this into
-/// a single load.
+/// Read a little-endian integer, whatever the byte order of the processor. Compilers turn this
+/// function into a single load.
 template <int kBytes>
 std::uint64_t read(const unsigned char* data) {
     std::uint64_t value = 0;

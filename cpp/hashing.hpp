@@ -1,6 +1,6 @@
-// Fast, non-cryptographic hashes of 64-bit numbers, and of data in pieces.
+// Fast, non-cryptographic hash functions for 64-bit numbers, and for data in pieces.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 namespace recometer {
 
 /// A bijective 64-bit mixing function: the output function of SplitMix64 (Steele, Lea & Flood, Fast
-/// splittable pseudorandom number generators, OOPSLA 2014). In Python, the same function is
-/// recometer.draws.mix.
+/// splittable pseudorandom number generators, OOPSLA 2014). recometer.draws.mix is the same
+/// function in Python.
 inline std::uint64_t mix(std::uint64_t bits) {
     bits += 0x9E3779B97F4A7C15u;
     bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;

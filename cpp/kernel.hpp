@@ -1,23 +1,23 @@
 // The kernel, written once for a generic instruction set S and compiled for each instruction set.
 //
-//     tile.hpp      scores of users x items
-//     scoring.hpp   loops over the scores of a block of users
-//     top.hpp       the top candidates of a block of users
-//     counting.hpp  counts a chunk of scores against a user's thresholds
-//     descent.hpp   the search tree that does this for one vector of scores
-//     keys.hpp      the same with scores rounded to 16 bits
+//     tile.hpp      computes the scores of a tile of users and items
+//     scoring.hpp   computes or reads the scores of a block of users, chunk by chunk
+//     top.hpp       finds the top candidates of a block of users
+//     counting.hpp  counts how many scores of a chunk reach each of a user's thresholds
+//     descent.hpp   finds the gap between thresholds into which each score falls
+//     keys.hpp      does the same with scores rounded to 16 bits
 //     excluding.hpp removes excluded items from a chunk of scores
-//     board.hpp     the thresholds of a block of users
-//     kernel.hpp    the ranks of the judged items
+//     board.hpp     stores the thresholds and counts of a block of users
+//     kernel.hpp    ranks the judged items
 //
 // S provides, for scores of type Real,
 //     Vec, Mask, Int    vectors of kLanes Reals, booleans and integers
-// with these operations for the tile and the shelves,
+// with these operations for the tile (tile.hpp) and the shelves (top.hpp),
 //     load, store, broadcast, select(m, a, b)
 //     fma(a, b, c)      a * b + c, rounded the same way for vectors and for single Reals
 //     reaches(a, b)     a >= b per lane (false for NaN); equals(a, b)
 //     bits(m)           a mask as the bits of an integer
-// these for counting,
+// with these operations for counting,
 //     table(p)          the 2^(kLevels - 1) Reals at p, in the form that lookup expects
 //     lookup<B>(t, i)   t[i] per lane; i < 2^B
 //     set_bit<B>(m, x)  x | 1 << B in the lanes of m
@@ -29,11 +29,12 @@
 //     subtract(a, b)    a - b
 //     push_sign(i, x)   2 * i + (whether the sign of x is set)
 //     lookup_in_two(t, u, i)  i < kLanes ? t[i] : u[i - kLanes] per lane
-// 2^kTogether vectors are counted together, against at most 2^kLevels - 1 thresholds at a time.
-// A tile of scores is kUsers users x 2 vectors of items.
+// 2^kTogether vectors are compared together with at most 2^kLevels - 1 thresholds at a time. A tile
+// contains the scores of kUsers users for 2 vectors of items.
 //
-// Everything in these files has internal linkage and no static initialisers. If instruction sets
-// shared a function or object, the linker could pick a version that the processor cannot run.
+// Everything in these files has internal linkage, and no object needs a static initialiser. If
+// files for different instruction sets shared a function or an object, the linker could pick a
+// version that the processor cannot run.
 #pragma once
 
 #include <cstring>
@@ -48,8 +49,8 @@ namespace {
 
 /// Counts candidates whose scores are computed from factors. Used as the `Out` argument of
 /// score_by_factors.
-/// @tparam D a descent of descent.hpp
-/// @tparam K keys of keys.hpp
+/// @tparam D the kind of descent, a class of descent.hpp
+/// @tparam K the kind of keys, a class of keys.hpp
 template <class S, class D, class K>
 class FactorCounts {
  public:
@@ -105,7 +106,8 @@ class FactorCounts {
     Board<S, D, K> board_;
     const std::int64_t chunks_;
     const bool everybody_;
-    // If no user is finished early and all users' planes fit into a cache, flushes are rare.
+    // The largest number of chunks between two flushes. It is larger if no user can be finished
+    // early, because all users' planes can then be kept.
     const std::int64_t most_;
     const int n_planes_;
     const std::size_t user_planes_;
@@ -113,7 +115,7 @@ class FactorCounts {
     const std::size_t n_planes_in_all_;
     Buffer<Int> planes_;
     Int* group_ = nullptr;      // the planes of the group's first user
-    bool flushes_ = false;      // whether to flush after these chunks
+    bool flushes_ = false;      // whether to flush after the current chunks
     std::int64_t pending_ = 0;  // the number of chunks counted since the last flush
 };
 
@@ -160,8 +162,8 @@ class ScoreCounts {
 
  private:
     Board<S> board_;
-    // If counting stops for a judged item, it usually stops early, so check often at first, then
-    // rarely.
+    // If counting stops for a judged item, it usually stops early, so this is checked often at
+    // first, and rarely later.
     const std::int64_t first_step_;
     Buffer<Int> planes_;
     std::int64_t pending_ = 0, step_ = 0;

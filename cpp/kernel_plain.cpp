@@ -1,4 +1,5 @@
-// This file is compiled for any processor of the target architecture.
+// This file is compiled without optional instructions, so it runs on every processor of the target
+// architecture.
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_plain.hpp"

@@ -1,4 +1,4 @@
-// The table of functions that each kernel_*.cpp exports.
+// The tables of functions that the files kernel_*.cpp export.
 #pragma once
 
 #include "kernel.hpp"

@@ -1,9 +1,10 @@
-// A descent by 16-bit keys, with twice as many candidates per vector as a descent by signs.
+// A descent by 16-bit keys, which processes twice as many candidates per vector as a descent by
+// signs.
 //
 // The range of a user's thresholds is divided into about 65,000 equal steps. The key of a score is
-// the number of its step, so a higher score never has a lower key. If the keys of a candidate and a
-// threshold differ, they decide which score is higher. The few other candidates are compared by
-// their full scores (board.hpp).
+// the number of its step, so a higher score never has a lower key. If a candidate and a threshold
+// have different keys, the keys decide which score is higher. The few candidates with the same key
+// as a threshold are compared by their full scores (board.hpp).
 #pragma once
 
 #include <type_traits>
@@ -14,7 +15,7 @@
 namespace recometer {
 namespace {
 
-/// The keys of score types that have none: `kUsed` is false.
+/// A placeholder for score types that have no keys.
 template <class S>
 struct NoKeys {
     using Vectors = S;
@@ -22,9 +23,10 @@ struct NoKeys {
     static constexpr int kTables = 0;
 };
 
-/// S provides vectors of 16-bit numbers with the operations of descent.hpp, and
-///     keys(p, scale, offset)  the keys of the kLanes scores at p: scale * score + offset, rounded,
-///                             at most kMostKey; kLeastKey for lower values and for NaN
+/// S provides vectors of 16-bit numbers, with the operations that kernel.hpp lists for counting and
+/// for a descent by signs, and
+///     keys(p, scale, offset)  the keys of the kLanes scores at p: scale * score + offset, rounded
+/// and clipped to kLeastKey and kMostKey; kLeastKey for NaN
 ///     key(score, scale, offset)  the key of a single score
 ///     in_order(lanes)         the mask `lanes`, reordered to match the scores at p
 template <class S>
@@ -34,17 +36,18 @@ struct ByKeys {
     using Int = typename S::Int;
     static constexpr bool kUsed = true;
     static constexpr int kTogether = 1 << S::kTogether;
-    // With fewer thresholds than this, a descent by signs is faster.
+    // If a user has fewer thresholds than this, a descent by signs is faster.
     static constexpr int kFewest = 4;
     static constexpr int kMost = (1 << S::kLevels) - 1;
-    static constexpr int kReached = S::kTable * S::kLevels;  // offset of the last thresholds
+    static constexpr int kReached = S::kTable * S::kLevels;  // the offset of the thresholds reached
+                                                             // last
     static constexpr int kPerReal = sizeof(Real) / sizeof(std::int16_t);
     static constexpr int kTables = S::kStart + (kReached + S::kTable) / kPerReal;
 
     static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
 
-    /// The 16-bit numbers, which follow the scale and the offset: for each level, the thresholds by
-    /// path; then the thresholds reached last.
+    /// Return the 16-bit numbers, which follow the scale and the offset: for each level, the keys
+    /// of the next thresholds, indexed by path; then the keys of the thresholds reached last.
     template <class Tables>
     static auto numbers(Tables* tables) {
         using Number =
@@ -56,8 +59,8 @@ struct ByKeys {
         return S::key(score, tables[0], tables[1]);
     }
 
-    /// Returns whether the thresholds have distinct keys that differ from the key of NaN. If not,
-    /// `tables` must not be used.
+    /// Write the tables. Returns false if two thresholds have the same key, or if a threshold has
+    /// the key of NaN; the tables are then unusable.
     static bool build(const Real* thresholds, int n, int levels, Real* tables) {
         const Real lowest = thresholds[0] / 2, highest = thresholds[n - 1] / 2;
         tables[0] = S::kSteps / 2 / (highest - lowest);
@@ -85,8 +88,8 @@ struct ByKeys {
             for (int l = 0; l < L; ++l) level_[l] = S::table(numbers(tables) + l * S::kTable);
         }
 
-        /// Write the paths of kTogether vectors and, for each vector, a mask of the lanes whose
-        /// key equals a threshold's.
+        /// Write the paths of kTogether vectors and, for each vector, a mask of the lanes whose key
+        /// equals the key of a threshold.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Int key[kTogether];

@@ -11,10 +11,10 @@ namespace recometer {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // equals no score
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // not equal to any score
 
-// If a user has more judged items than this, the list is sorted once, and each judged item is
-// searched for.
+// If a user has more judged items than this, the list is sorted once, and a binary search finds
+// each judged item.
 constexpr std::int64_t kFewJudged = 16;
 
 class Ranker {
@@ -62,7 +62,8 @@ class Ranker {
         return p.top + static_cast<std::int64_t>(user) * p.k;
     }
 
-    /// The number that breaks ties: the item or, in input order, the position of the entry.
+    /// Return the number that breaks ties: the item or, if ties are broken by input order, the
+    /// position of the entry.
     std::int32_t name(std::size_t entry) const {
         return p.input_order ? static_cast<std::int32_t>(entry) : items[entry];
     }
@@ -115,8 +116,8 @@ class Ranker {
         return last - base;
     }
 
-    /// Mark the items of a list with scores in the same way. Places are positions in `items` and
-    /// `scores`, in input order.
+    /// Do the same as `read` for a list with scores. A place is a position, counted from 1, in
+    /// `items` and `scores`, which keep the order of the input.
     std::int32_t read_scored(std::size_t user) {
         std::int32_t last = base;
         std::int64_t given = 0, removed = 0, repeated = 0, replaced = 0;
@@ -161,7 +162,7 @@ class Ranker {
         return last - base;
     }
 
-    /// Rank a judged item by comparing its score with all other scores.
+    /// Rank a judged item by comparing its score with every score in the list.
     void compare(std::int64_t judged, std::size_t entry) {
         const double score = scores[entry];
         const std::size_t n = scores.size();
@@ -201,8 +202,8 @@ class Ranker {
 
     const RankLists& p;
     std::int32_t base{1};
-    // Per item: a value below `base` means not listed, `base` a training item, and a higher value
-    // encodes the item's place.
+    // Per item: a value below `base` means that the item is not listed, and `base` that it is a
+    // training item. A higher value is `base` plus the item's place.
     std::vector<std::int32_t> mark;
     std::vector<std::int32_t> items;
     std::vector<double> scores;
@@ -254,9 +255,9 @@ template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
                 const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,
                 std::int64_t* taken_users) {
-    // An item below -1 or above the last item sets the sign bit of one of the terms. Every
-    // instruction set can add and subtract vectors of 64-bit integers, but not all can compare
-    // them.
+    // An item below -1 or above the last item sets the sign bit of one of the two terms.
+    // Comparisons would be slower, because some instruction sets cannot compare vectors of 64-bit
+    // integers.
     std::uint64_t out_of_range = 0;
     const auto last = static_cast<std::uint64_t>(std::int64_t{n_items} - 1);
     for (std::size_t i = 0; i < n * k; ++i) {

@@ -2,9 +2,9 @@
 //
 // One pass over a user's list drops padding, training items and repeated items, and marks each item
 // with its place. If the list has scores, the score of each judged item is compared with all other
-// scores in the list. Nothing is sorted unless a user has many judged items.
+// scores in the list. For this, nothing is sorted unless the user has many judged items.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -17,38 +17,39 @@ namespace recometer {
 /// The lists of a block of users.
 struct Lists {
     const std::int32_t* items;  ///< the entries of all lists; negative entries are padding
-    const double* scores;  ///< a score per entry; null if lists are in ranking order. -inf marks
-                           ///< an item that is not recommended
+    const double* scores;  ///< the score of each entry; null if lists are in ranking order. A score
+                           ///< of -inf marks an item that is not recommended
     const std::int64_t* begin;  ///< [n_users]: the start of each user's list
     const std::int64_t* end;    ///< [n_users]: the end of each user's list
 };
 
-/// Find the judged items of a block of users in their lists.
+/// The inputs and outputs of `rank_lists`, for a block of users.
 struct RankLists {
     Lists lists;
     std::size_t n_users;
     std::size_t n_items;  ///< an upper bound: every item is below it
     Ragged excluded;
-    Ragged judged;        ///< the judged items; negative items are in no list
-    bool input_order;     ///< whether ties are broken by input order instead of by item
-    NanRule nan_rule;     ///< under kUndefined, NaN is dropped and flagged
-    std::int64_t* above;  ///< per judged item: number of listed items with a higher score;
-                          ///< -1: not listed
-    std::int64_t* tied;  ///< number of other listed items with the same score. Null, like `before`,
-                         ///< if not needed (lists without scores have no ties)
-    std::int64_t* before;       ///< number of tied items that come first
-    std::uint32_t* flags;       ///< [n_users]: ScoreFlag bits are added
-    std::int64_t* given;        ///< [n_users]: number of entries that are not padding
-    std::int64_t* listed;       ///< [n_users]: number of distinct items that remain
-    std::int64_t* removed;      ///< [n_users]: number of entries that are training items
-    std::int64_t* repeated;     ///< [n_users]: number of entries that repeat an item; the best
+    Ragged judged;         ///< the judged items; a negative item is in no list
+    bool input_order;      ///< whether ties are broken by input order instead of by item
+    NanRule nan_rule;      ///< under kUndefined, entries whose score is NaN are dropped and flagged
+    std::int64_t* above;   ///< per judged item: the number of listed items with a higher score, or
+                           ///< -1 if the judged item is not listed
+    std::int64_t* tied;    ///< the number of other listed items with the same score. `tied` and
+                           ///< `before` may be null for lists without scores, which have no ties
+    std::int64_t* before;  ///< the number of tied items that come before the judged item
+    std::uint32_t* flags;  ///< [n_users]: ScoreFlag bits are added
+    std::int64_t* given;   ///< [n_users]: the number of entries that are not padding
+    std::int64_t* listed;  ///< [n_users]: the number of distinct items that remain in the list
+    std::int64_t* removed;      ///< [n_users]: the number of entries that are training items
+    std::int64_t* repeated;     ///< [n_users]: the number of entries that repeat an item; the best
                                 ///< entry counts
-    std::int64_t k;             ///< number of top items to write; may be 0
-    TieOrder order;             ///< how to break ties among the top items, unless `input_order`
-    const std::uint64_t* keys;  ///< [n_users]: seeds of the random order
+    std::int64_t k;             ///< the number of top items to write; may be 0
+    TieOrder order;             ///< how to break ties among the top items, unless `input_order` is
+                                ///< true
+    const std::uint64_t* keys;  ///< [n_users]: the seed of each user's random order
     std::int32_t* top;          ///< [n_users][k]: items, best first; unused places are not written
-    std::int64_t* left;         ///< [n_users]: number of items outside the top k that tie
-                                ///< with its last item
+    std::int64_t* left;         ///< [n_users]: the number of items outside the top k that tie with
+                                ///< its last item
 };
 
 void rank_lists(const RankLists& problem);
@@ -59,13 +60,13 @@ void rank_lists(const RankLists& problem);
 
 /// Count the rows of each list.
 /// @param list [n]: the list of each row
-/// @param counts [n_lists]: incremented by the number of rows
-/// @returns whether every row belongs to one of the lists
+/// @param counts [n_lists]: incremented by the number of rows of each list
+/// @returns whether every row belongs to one of the lists; if not, counting stops early
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
-/// Group the values of a column by list, in input order.
+/// Group the values of a column by list. Within a list, they keep the order of the input.
 /// @param list [n]: the list of each row
-/// @param next [n_lists]: the position of each list's next row; updated
+/// @param next [n_lists]: the position in `grouped` of each list's next value; updated
 template <class Value>
 void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
                 Value* grouped);
@@ -73,20 +74,21 @@ void group_rows(const std::int32_t* list, std::size_t n, const Value* values, st
 /// Write each row to its place in its list. If two rows of a list have the same place, another
 /// place stays unwritten, which the caller can detect. Several threads may write at the same time.
 /// @param places [n]: the place of each row in its list, counted from `first`
-/// @param indptr [n_lists + 1]: list l has the places indptr[l] to indptr[l + 1] - 1
+/// @param indptr [n_lists + 1]: list l occupies the positions indptr[l] to indptr[l + 1] - 1
 /// @returns whether every place lies within its list; if not, only some rows were written
 bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
                 const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,
                 std::int32_t* sorted_items);
 
-/// Take a batch of lists, at most one per user.
+/// Copy a batch of lists, unless a user would get a second list.
 /// @param items [n][k]: -1 is padding
 /// @param users [n]: the user of each list
-/// @param came [n_users]: the users who already have a list; updated if the batch is accepted
+/// @param came [n_users]: whether each user already has a list; updated if the batch is accepted
 /// @param taken [n][k]: output, a copy of the items
 /// @param taken_users [n]: output, a copy of the users
-/// @returns whether all items are between -1 and n_items - 1, and none of the users had a list
-/// before. If not, `came` is unchanged, and `taken` and `taken_users` have undefined contents
+/// @returns whether the batch is accepted: all items are between -1 and n_items - 1, and every user
+/// exists and had no list before. If it is not, `came` is unchanged, and the contents of `taken`
+/// and `taken_users` are undefined
 template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
                 const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,

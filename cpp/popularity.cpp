@@ -21,12 +21,12 @@ void add_up(const Ragged& rows, const TableUsers& users, const Popularity& popul
     }
 }
 
-/// Assign bands. The band of an item depends on the share of rows that belong to more popular
-/// items.
+/// Assign items to bands. The band of an item depends on the share of rows that belong to more
+/// popular items.
 void find_bands(const Popularity& popularity) {
     const std::int64_t *const begin = popularity.counts, *const end = begin + popularity.n_items;
     const std::int64_t most = begin == end ? 0 : *std::max_element(begin, end);
-    // The number of items with each count.
+    // items[c] is the number of items that have c rows.
     std::vector<std::int64_t> items(static_cast<std::size_t>(most) + 1);
     std::int64_t total = 0;
     for (const std::int64_t* count = begin; count < end; ++count) {
@@ -43,7 +43,8 @@ void find_bands(const Popularity& popularity) {
         above -= users * items[number];
         const std::int64_t band = std::min((last + 1) * above / total, last);
         bands[number] = static_cast<std::int8_t>(band);
-        // Counts ascend. Only the last band can contain items with count 0.
+        // This loop visits counts in ascending order. Only the last band can contain items with a
+        // count of 0.
         std::int64_t* const range = popularity.ranges + 2 * band;
         if (band != last && range[1] == 0) range[0] = users;
         range[1] = users;
@@ -53,13 +54,13 @@ void find_bands(const Popularity& popularity) {
     }
 }
 
-/// The band of each item; items without a band are put in the last band.
+/// Return the band of each item. Items without a band are put in the last band.
 std::vector<std::uint8_t> band_of_items(const BandedRows& rows) {
     std::vector<std::uint8_t> bands(rows.n_items, static_cast<std::uint8_t>(rows.n_bands - 1));
     for (std::size_t at = 0; at < rows.n_banded; ++at) {
         const auto item = static_cast<std::size_t>(rows.banded[at]);
         if (item >= rows.n_items) throw std::invalid_argument("no such item");
-        // As an unsigned number, a negative band is too large.
+        // A negative band becomes a large unsigned number, so the next check refuses it.
         bands[item] = static_cast<std::uint8_t>(rows.band[at]);
         if (bands[item] >= rows.n_bands) throw std::invalid_argument("no such band");
     }

@@ -6,10 +6,11 @@
 //     scores of the judged items (sorted) ──> for every candidate: how many of them does it
 //                                             reach, and does it equal one?  ──> counts
 //
-// The scores of the judged items are computed first, with the same operations in the same order
-// as in the tile, so equality is exact. Counts over disjoint ranges of items can be added.
+// The scores of the judged items are computed first, with the same operations in the same order as
+// in the tile, so each of them equals its score in the tile exactly. Counts over disjoint ranges of
+// items can be added.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -18,48 +19,50 @@
 
 namespace recometer {
 
-/// Facts about a user's candidates. The values match ranks.UserFlag.
+/// Facts about a user's candidates. The values are the same as in recometer.ranks.UserFlag.
 enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 
 /// How to treat a candidate whose score is NaN.
 enum class NanRule { kUndefined, kFirst, kLast };
 
-/// A limit that no rank reaches. With it, all judged items are counted to the end.
+/// A limit that no rank reaches. With this limit, counting never stops early for a judged item.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
 /// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a block
 /// of users, with `items` unchanged.
 struct Ragged {
-    const std::int64_t* indptr;  ///< [n_users + 1]
-    const std::int32_t* items;   ///< ascending within a user
+    const std::int64_t* indptr;  ///< [n_users + 1]: the offsets of the users' items
+    const std::int32_t* items;   ///< the items of each user, in ascending order
 };
 
-/// Item factors as stored in memory, with any strides (in elements).
+/// Item factors as they are stored in memory. The strides are numbers of elements, and can have any
+/// value.
 template <class Real>
 struct ItemFactors {
     const Real* data;
     std::ptrdiff_t item_stride;
     std::ptrdiff_t factor_stride;
-    const Real* bias;          ///< [n_items], or null
-    const std::int64_t* rows;  ///< [n_items]: the row of each item; null: row i holds item i
+    const Real* bias;          ///< one bias per row of `data`; null if there are none
+    const std::int64_t* rows;  ///< [n_items]: the row of each item; null if row i holds item i
     std::int64_t n_items;
 };
 
-/// An order in which to score items, by descending upper bounds. A "place" is a position in this
-/// order. Scoring stops for a user as soon as no later item can change that user's results: the
-/// user is then "finished". Results do not depend on the order.
+/// An order in which to score items, by descending upper bounds of their scores. A "place" is a
+/// position in this order. Scoring stops for a user as soon as no later item can change that user's
+/// results: the user is then "finished". Results do not depend on the order.
 struct Falling {
-    const std::int32_t* items;   ///< [n_items]: the item at each place; null: index order
+    const std::int32_t* items;   ///< [n_items]: the item at each place; null for index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
-    /// [n_users] and [n_items], the latter descending. Their product is an upper bound for the
-    /// user's computed scores of the items at this and all later places.
+    /// user_bound[u] * item_bound[p] is an upper bound of the computed scores of user u for the
+    /// items at place p and all later places. `user_bound` is [n_users]; `item_bound` is [n_items]
+    /// and descends.
     const double* user_bound;
     const double* item_bound;
 
     std::int64_t item(std::int64_t place) const { return items == nullptr ? place : items[place]; }
     std::int64_t place(std::int64_t item) const { return items == nullptr ? item : places[item]; }
 
-    /// Whether all items from this place on score strictly below `score`.
+    /// Whether the bounds show that all items from this place on score below `score`.
     bool all_below(double score, std::size_t user, std::int64_t place) const {
         return items != nullptr && score > user_bound[user] * item_bound[place];
     }
@@ -70,16 +73,19 @@ template <class Real>
 struct Judged {
     Ragged table;
     const Real* scores;             ///< the score of each judged item
-    const std::int64_t* order;      ///< each user's judged items, sorted by (score, item), at the
-                                    ///< offsets of `table`, less its first offset
-    const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; other
-                                    ///< items are not ranked and keep their counts
-    std::int64_t* above;            ///< number of candidates with a higher score
-    std::int64_t* tied;             ///< number of other candidates with the same score
-    std::int64_t* before;           ///< number of tied candidates with a lower index
+    const std::int64_t* order;      ///< the positions of each user's judged items, sorted by
+                                    ///< (score, item). They are at the offsets of `table`, less its
+                                    ///< first offset
+    const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; judged
+                                    ///< items that are in no part are not ranked and keep their
+                                    ///< counts
+    std::int64_t* above;            ///< the number of candidates with a higher score
+    std::int64_t* tied;             ///< the number of other candidates with the same score
+    std::int64_t* before;           ///< the number of tied candidates with a lower index
 };
 
-/// Score the listed items: acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
+/// Score the listed items. A score is the item's bias at first, and then becomes fma(user[f],
+/// item[f], score) for f = 0, 1, ...
 /// @param users [n_users][n_factors], contiguous
 /// @param scores output: the score of each listed item, at the offsets of `listed`
 template <class Real>
@@ -92,7 +98,7 @@ struct ScoreItems {
     Real* scores;
 };
 
-/// Scores by factors: a block of users x the items at the places [first, last).
+/// Scores computed from factors, for a block of users and the items at the places [first, last).
 template <class Real>
 struct FactorScores {
     const Real* users;  ///< [n_users][n_factors], contiguous
@@ -103,10 +109,10 @@ struct FactorScores {
     std::int64_t first, last;
     Ragged excluded;         ///< the excluded items, as places
     bool check;              ///< whether to check for scores that are not finite
-    NanRule nan_rule;        ///< used if `check` is set
+    NanRule nan_rule;        ///< how to treat NaN if `check` is set
     std::uint32_t* flags;    ///< [n_users]: ScoreFlag bits are added if `check` is set
-    std::uint8_t* finished;  ///< [n_users]: users with a 1 are skipped; set once no later item can
-                             ///< change their results
+    std::uint8_t* finished;  ///< [n_users]: users with a 1 are skipped. A user's entry is set to 1
+                             ///< once no later item can change the user's results
 };
 
 /// Scores that are passed in, for a block of users and all items. -inf marks an item that is not a
@@ -116,8 +122,8 @@ struct GivenScores {
     const Real* scores;  ///< [n_users][n_items]
     std::ptrdiff_t user_stride;
     std::size_t n_users;
-    const std::int64_t* columns;  ///< [n_items]: the column of each item; null: item i is
-                                  ///< in column i
+    const std::int64_t* columns;  ///< [n_items]: the column of each item; null if item i is in
+                                  ///< column i
     std::int64_t n_items;
     Ragged excluded;
     NanRule nan_rule;
@@ -132,22 +138,23 @@ template <class Scores, class Real>
 struct Rank {
     Scores scores;
     Judged<Real> judged;
-    std::int64_t limit;  ///< counting stops for judged items with this many candidates above
+    std::int64_t limit;  ///< counting stops for a judged item once this many candidates have a
+                         ///< higher score
 };
 
 /// How to order candidates with equal scores.
 enum class TieOrder { kItem, kItemDescending, kRandom };
 
-/// The top candidates of each user of a block. Later calls can add candidates from more items.
+/// The top candidates of each user in a block. Later calls can add candidates from more items.
 template <class Real>
 struct Top {
-    std::int64_t k;             ///< number of places per user, at least 1
+    std::int64_t k;             ///< the number of places per user, at least 1
     TieOrder order;             ///< how to order equal scores
-    const std::uint64_t* keys;  ///< [n_users]: seeds of the random order
+    const std::uint64_t* keys;  ///< [n_users]: the seed of each user's random order
     Real* scores;               ///< [n_users][k]: the best scores, in descending order
     std::int32_t* items;        ///< [n_users][k]: the items of these scores
     std::int64_t* n;            ///< [n_users]: the length of each list
-    std::int64_t* left;  ///< [n_users]: number of candidates outside the list that tie with its
+    std::int64_t* left;  ///< [n_users]: the number of candidates outside the list that tie with its
                          ///< last item
 };
 
@@ -168,10 +175,10 @@ using TopFactors = FindTop<FactorScores<Real>, Real>;
 template <class Real>
 using TopScores = FindTop<GivenScores<Real>, Real>;
 
-/// The functions of one instruction set.
+/// The kernel's functions for one instruction set and one type of scores.
 ///
-/// rank_* return -1. Any other value is an internal error: it is the position of a judged item
-/// whose own score was not found exactly once among the candidates.
+/// rank_factors and rank_scores return -1. Any other value is an internal error: it is the position
+/// of a judged item whose own score was not found exactly once among the candidates.
 template <class Real>
 struct Kernel {
     void (*score_items)(const ScoreItems<Real>&);
@@ -183,16 +190,18 @@ struct Kernel {
 
 struct InstructionSet {
     const char* name;
-    int users_at_once;  ///< users per tile of scores; other block sizes leave part of a tile empty
+    int users_at_once;  ///< the number of users per tile of scores; if the size of a block is not a
+                        ///< multiple of it, part of a tile stays empty
     Kernel<float> single;
     Kernel<double> twice;
 };
 
-/// The functions for scores of the second argument's type.
+/// Return the functions for scores that have the type of the second argument.
 inline const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
 inline const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
 
-/// The instruction sets that this processor supports, best first. The last set runs everywhere.
+/// Return the instruction sets that this processor supports, best first. The last one is plain C++,
+/// which runs on every processor.
 std::vector<const InstructionSet*> instruction_sets();
 
 }  // namespace recometer

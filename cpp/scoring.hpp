@@ -1,4 +1,4 @@
-// Loops over the scores of a block of users, chunk by chunk.
+// Compute or read the scores of a block of users, chunk by chunk.
 #pragma once
 
 #include "counting.hpp"
@@ -12,8 +12,8 @@ namespace {
 template <class S>
 constexpr std::int64_t kChunkOf = Excluding<S>::kChunk;
 
-/// The number of chunks of items packed at once: at most as many as can be counted between two
-/// flushes.
+/// Return the number of chunks of items to pack at once. It is at most the number that can be
+/// counted between two flushes.
 template <class S>
 std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
     const std::int64_t chunks =
@@ -21,11 +21,11 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
     return chunks < kMaxChunks ? chunks : kMaxChunks;
 }
 
-/// Compute scores from factors. The packed items are scored for all users before the next items are
+/// Compute scores from factors. The packed items are scored for all users before more items are
 /// packed.
 ///
 /// @tparam Out receives the scores. It provides
-///     leaves()              says whether users may be finished before the last item
+///     leaves()              says whether users can be finished before the last item
 ///     stays(user, from)     says whether items from this place on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
 ///     next(n_chunks, last)  announces n_chunks chunks; `last` says whether they are the last
@@ -43,7 +43,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
     Excluding<S> excluding(p.excluded, p.n_users, p.first, chunks);
-    // Users whose results can still change; all users if scores must be checked.
+    // The users whose results can still change, or all users if scores must be checked.
     Buffer<std::size_t> active(p.n_users);
     std::size_t n_active = 0;
     const auto keep = [&](std::size_t u, std::int64_t from) {
@@ -121,8 +121,8 @@ void read_scores(const GivenScores<typename S::Real>& p, Out& out) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
         std::int64_t absent = 0;
         out.begin(u);
-        // Setting flags and counting candidates requires all scores, even if no judged item is
-        // left.
+        // All scores are read even if no judged item is left, because the flags and the number of
+        // candidates depend on all of them.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());

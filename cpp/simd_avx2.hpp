@@ -1,4 +1,4 @@
-// Vectors of 256 bits (AVX2 and FMA). See kernel.hpp for the operations.
+// Vectors of 256 bits (AVX2 and FMA). kernel.hpp describes the operations.
 #pragma once
 
 #include <immintrin.h>
@@ -76,7 +76,8 @@ struct Double256 : Bits256 {
     static Vec select(Mask m, Vec a, Vec b) { return _mm256_blendv_pd(b, a, m); }
     static std::uint32_t bits(Mask m) { return static_cast<std::uint32_t>(_mm256_movemask_pd(m)); }
     static Vec table(const double* p) { return load(p); }
-    // AVX2 cannot permute doubles by a vector of indices, so permute both halves as floats.
+    // AVX2 cannot permute doubles by a vector of indices, so permute the two halves of each double
+    // as floats.
     template <int kBit>
     static Vec lookup(Vec table, Int index) {
         const Int low = _mm256_slli_epi64(index, 1);

@@ -1,4 +1,4 @@
-// Vectors of 512 bits (AVX-512 F, BW, DQ, VL). See kernel.hpp for the operations.
+// Vectors of 512 bits (AVX-512 F, BW, DQ, VL). kernel.hpp describes the operations.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,8 @@ namespace {
 struct Bits512 {
     using Int = __m512i;
 
-    /// Avoids a conversion: GCC 12 may spill 16 bits to the stack and read back 32.
+    /// Convert a mask to an integer. For a plain conversion, GCC 12 may spill 16 bits to the stack
+    /// and read 32 bits back.
     static std::uint32_t bits_of(__mmask16 mask) {
         std::uint32_t bits;
         // NOLINTNEXTLINE(portability-no-assembler): intrinsics do not guarantee this instruction

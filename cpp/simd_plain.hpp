@@ -1,5 +1,5 @@
-// "Vectors" in plain C++, for processors that do not have their own file. The compiler may
-// vectorise them. See kernel.hpp for the operations.
+// "Vectors" in plain C++, for processors whose instruction set has no file of its own. The compiler
+// may vectorise the loops. kernel.hpp describes the operations.
 #pragma once
 
 #include <cmath>
@@ -9,14 +9,14 @@
 namespace recometer {
 namespace {
 
-// The operation is fused if the processor supports it, both in the tile and for the scores of the
-// judged items.
+// The multiplication and the addition are fused if the processor supports this, both in the tile
+// and for the scores of the judged items.
 template <class R>
 inline R multiply_add(R a, R b, R c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     return std::fma(a, b, c);
 #else
-    return a * b + c;  // compiled with -ffp-contract=off
+    return a * b + c;  // not fused, because of -ffp-contract=off
 #endif
 }
 

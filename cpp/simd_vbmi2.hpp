@@ -1,5 +1,5 @@
-// AVX-512 VBMI2 appends a sign to a path in a single operation, which also works for 16-bit
-// numbers.
+// Vectors for a descent by signs with AVX-512 VBMI2, which can append a sign to a path in a single
+// instruction, even for 16-bit numbers.
 #pragma once
 
 #include "simd_avx512.hpp"
@@ -27,7 +27,7 @@ struct DoubleVbmi2 : Double512 {
     }
 };
 
-/// Keys of scores; see keys.hpp.
+/// Vectors of 16-bit keys; see keys.hpp.
 struct Keys512 : Bits512 {
     using Real = float;
     using Vec = __m512;
@@ -58,7 +58,7 @@ struct Keys512 : Bits512 {
     }
 
     static Int keys(const float* p, Vec scale, Vec offset) {
-        // Values too low for 32 bits, and NaN, become the lowest 32-bit integer.
+        // The conversion turns NaN, and values too low for 32 bits, into the lowest 32-bit integer.
         const auto rounded = [&](const float* q) {
             const Vec exact = _mm512_fmadd_ps(_mm512_loadu_ps(q), scale, offset);
             return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(kMostKey), exact));
@@ -70,7 +70,8 @@ struct Keys512 : Bits512 {
         const int rounded = _mm_cvtss_si32(_mm_set_ss(exact < kMostKey ? exact : kMostKey));
         return static_cast<std::int16_t>(rounded < kLeastKey ? kLeastKey : rounded);
     }
-    /// Undo the order of packs, which alternates between the two vectors every four numbers.
+    /// Undo the order of _mm512_packs_epi32, which takes four numbers from each of its two vectors
+    /// in turn.
     static std::uint32_t in_order(std::uint32_t lanes) {
         const auto every_other_four = [](std::uint32_t x) {
             x &= 0x0F0F0F0F;

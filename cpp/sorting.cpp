@@ -14,7 +14,7 @@ void set_bit(std::vector<std::uint64_t>& words, std::size_t at) {
     words[at / 64] |= std::uint64_t{1} << (at % 64);
 }
 
-/// Call use(bit) for every set bit from the lowest on, and clear the word.
+/// Call use(bit) for each set bit, from the lowest to the highest, and clear the word.
 template <class Use>
 void take_bits(std::uint64_t& word, Use use) {
     for (; word != 0; word &= word - 1) use(static_cast<std::size_t>(__builtin_ctzll(word)));
@@ -74,7 +74,7 @@ void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, 
         for (std::int64_t j = judged.indptr[u]; j < judged.indptr[u + 1]; ++j) {
             if (scores[j] == scores[j]) *end++ = j;
         }
-        // Within a user, positions ascend with items.
+        // A user's items ascend, so positions can be compared instead of items.
         std::sort(begin, end, [scores](std::int64_t a, std::int64_t b) {
             return scores[a] < scores[b] || (scores[a] == scores[b] && a < b);
         });
@@ -88,9 +88,9 @@ template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_
 ExcludedPlaces::ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
                                std::int64_t first, std::int64_t last, const std::uint8_t* finished)
     : indptr_(n_users + 1) {
-    // Set a bit per place, then read the bits in ascending order. This is faster than sorting. A
-    // second bitmap marks the words that have any bits. All places outside the range share the last
-    // bit, which avoids an unpredictable branch.
+    // Set a bit for the place of each excluded item, then read the bits in ascending order. This is
+    // faster than sorting. A second bitmap marks the words that are not zero. All places outside
+    // the range share the last bit, which avoids an unpredictable branch.
     const std::size_t outside = static_cast<std::size_t>(last - first);
     std::vector<std::uint64_t> marks(outside / 64 + 1), marked(marks.size() / 64 + 1);
     places_.resize(static_cast<std::size_t>(excluded.indptr[n_users] - excluded.indptr[0]));
@@ -124,7 +124,7 @@ void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int6
     for (std::size_t u = 0; u < n_users; ++u) {
         for (std::int64_t j = indptr[u]; j < indptr[u + 1]; ++j) order[j] = j;
         std::sort(order + indptr[u], order + indptr[u + 1], [=](std::int64_t a, std::int64_t b) {
-            // As an unsigned number, -1 is the largest.
+            // -1 becomes the largest unsigned number, so unranked items come last.
             const auto above_a = static_cast<std::uint64_t>(above[a]);
             const auto above_b = static_cast<std::uint64_t>(above[b]);
             if (above_a != above_b) return above_a < above_b;
@@ -141,7 +141,7 @@ void longest_first(const double* lengths, std::size_t n, std::int32_t* order, do
     for (std::size_t i = 0; i < n; ++i) {
         if (lengths[i] > largest && lengths[i] < kInfinity) largest = lengths[i];
     }
-    // Radix sort of 16-bit levels, lowest digit first.
+    // This is a radix sort of 16-bit levels by two digits, lower digit first.
     std::vector<std::uint16_t> levels(n);
     std::vector<std::size_t> low(kDigit + 1), high(kDigit + 1);
     for (std::size_t i = 0; i < n; ++i) {

@@ -1,6 +1,6 @@
-// Sort the judged items of each user, and the top candidates.
+// Sort judged items, top candidates, excluded items and lengths of vectors.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ struct Entry {
 
 /// Move the best k of n entries to the front, with the worst of these k at position k - 1.
 /// @param key the seed of the random order
-/// @returns how many of the other entries tie with this worst entry
+/// @returns how many of the remaining entries have the same score as the entry at position k - 1
 template <class Real>
 std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, TieOrder order,
                        std::uint64_t key);
 
-/// Sort entries best first.
+/// Sort entries from best to worst.
 template <class Real>
 void sort_best(Entry<Real>* entries, std::int64_t n, TieOrder order, std::uint64_t key);
 
@@ -34,7 +34,7 @@ template <class Real>
 void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
                  std::int64_t* order_end);
 
-/// The judged items of a block of users, sorted.
+/// The judged items of a block of users, sorted by score.
 template <class Real>
 class SortedJudged {
  public:
@@ -57,7 +57,7 @@ class SortedJudged {
     Judged<Real> judged_;
 };
 
-/// A block of users' excluded items as ascending places in [first, last); see Falling.
+/// The excluded items of a block of users, as ascending places in [first, last); see Falling.
 class ExcludedPlaces {
  public:
     /// @param finished [n_users]: users with a 1 are skipped
@@ -71,18 +71,18 @@ class ExcludedPlaces {
     std::vector<std::int32_t> places_;
 };
 
-/// Sort each user's judged items best first, by (above, before). Unranked items (above -1) come
-/// last.
+/// Sort each user's judged items from best to worst, by (above, before). Unranked items, whose
+/// `above` is -1, come last.
 /// @param before null if there are no ties
 /// @param order output, at the offsets of `indptr`: the positions of the sorted items in the table
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order);
 
 /// Sort numbers in descending order. Numbers that differ by less than 1 / 65,535 of the largest
-/// finite number may be swapped; infinite numbers are treated like the largest finite number.
+/// finite number may be in any order. Infinite numbers are sorted like the largest finite number.
 /// @param lengths [n]: at least 0, not NaN
 /// @param order [n]: output
-/// @param bounds [n]: output, the largest number at this place or later
+/// @param bounds [n]: output, for each place the largest number at this place or later
 void longest_first(const double* lengths, std::size_t n, std::int32_t* order, double* bounds);
 
 }  // namespace recometer

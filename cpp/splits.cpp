@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
 
-/// Map doubles to integers in the same order. Both zeros map to the same integer.
+/// Map a double to an integer, so that the integers are in the same order as the doubles. 0 and -0
+/// map to the same integer.
 inline std::uint64_t ascending_bits(double number) {
     std::uint64_t bits;
     std::memcpy(&bits, &number, sizeof bits);
@@ -69,7 +70,7 @@ class Grouped {
         return mix(p.user_draws[p.users[row]] ^ p.item_draws[p.items[row]]);
     }
 
-    /// A number that decreases as time increases.
+    /// Return a number that decreases as the row's time increases, or 0 if rows have no times.
     std::uint64_t lateness(std::size_t row) const {
         if (p.times == nullptr) return 0;
         if (!p.float_times) return ~(static_cast<std::uint64_t>(p.times[row]) ^ kSign);
@@ -89,15 +90,16 @@ class Grouped {
         }
     }
 
-    /// Whether row a comes before row b if both have the same key. If the rows do not differ, the
-    /// later row comes first.
+    /// Whether row a comes before row b if both have the same key. Among identical rows, the row
+    /// that is later in the input comes first.
     bool settle(std::uint32_t a, std::uint32_t b) {
         if (a == b) return false;
         if (order_ == RowOrder::kLatest) {
             const std::uint64_t first = draw(a), second = draw(b);
             if (first != second) return first < second;
         }
-        // Two rows almost never have the same draw. If they do, the draws of their items decide.
+        // This comparison is a safeguard: a user's rows only have the same draw if they have the
+        // same item.
         const std::uint64_t first_item = p.item_draws[p.items[a]];
         const std::uint64_t second_item = p.item_draws[p.items[b]];
         if (first_item != second_item) return first_item < second_item;

@@ -1,10 +1,10 @@
-// Splits: decide which rows of interactions to hold out, by an order of each user's rows.
+// Decide which rows of interactions a split holds out, by an order of each user's rows.
 //
 // Rows may be in any order and are never moved. Each call processes a range of users: it gathers
 // the keys of their rows, and sorts each user's rows as far as necessary. Calls for different
 // ranges can run at the same time, and each call only needs memory for its own range.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace recometer {
 
-/// Rows of interactions. The draw of a row is mix(user_draws[user] ^ item_draws[item]).
+/// Rows of interactions. The draw of a row is the pseudorandom number mix(user_draws[user] ^
+/// item_draws[item]).
 struct InteractionRows {
     std::size_t n;
     const std::uint32_t* users;
@@ -25,39 +26,41 @@ struct InteractionRows {
     const double* values;             ///< [n]: the value of each row; may be null
 };
 
-/// Users [first, first + n), and the number of rows per user.
+/// The users [first, first + n), and the number of rows of each user.
 struct UserRange {
     std::uint32_t first;
     std::size_t n;
     const std::int64_t* counts;
 };
 
-/// The order of rows.
+/// How to order a user's rows.
 enum class RowOrder {
     kLatest,    ///< latest time first, then lowest draw, then largest value, then last row
     kDrawn,     ///< lowest draw first, then latest time, then largest value, then last row
-    kPairs,     ///< grouped by item; within an item latest time first, and so on
-    kOldPairs,  ///< grouped by item, in the reverse order
+    kPairs,     ///< grouped by item; within an item, latest time first, then largest value, then
+                ///< last row
+    kOldPairs,  ///< grouped by item; within an item, in the reverse order of kPairs
 };
 
 /// Set `held` to 1 for the first sizes[u] rows of each user u in the range, and to 0 for the user's
 /// other rows.
-/// @returns false if the result depends on the order of rows that can only differ in their value,
-/// but `values` is null
+/// @returns false if the order of some rows depends on their values, but `values` is null
 /// @throws std::invalid_argument if a user's number of rows differs from `counts`, or if an item is
 /// not below n_items
 bool hold_first(const InteractionRows& rows, const UserRange& users, const std::int64_t* sizes,
                 RowOrder order, std::uint8_t* held);
 
-/// Write the place of each row, counted from 0, among its user's rows or (kPairs, kOldPairs) among
-/// the rows of its user and item. Return value and exceptions are the same as for hold_first.
+/// Write the place of each row, counted from 0, among the rows of its user or, for kPairs and
+/// kOldPairs, among the rows of its user and item. The return value and the exceptions are the same
+/// as for hold_first.
 bool number_rows(const InteractionRows& rows, const UserRange& users, RowOrder order,
                  std::uint32_t* places);
 
-/// Set `held` to 1 for the rows whose draw is below a limit. Times and values are not used.
+/// Set `held` to 1 for rows whose draw is below `limit`, and to 0 for all other rows. Times and
+/// values are not used.
 void hold_below(const InteractionRows& rows, std::uint64_t limit, std::uint8_t* held);
 
-/// Add the number of rows of each code to `counts`.
+/// Add the number of rows with each code to `counts`.
 /// @throws std::invalid_argument if a code is not below n_codes
 void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
                  std::int64_t* counts);
@@ -65,8 +68,9 @@ void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
 /// Remove rows whose user or item has too few rows left, in one pass over the rows.
 /// @param user_counts, item_counts  the remaining rows; updated
 /// @param kept [n]  1 for rows that remain, 0 for removed rows
-/// @param backwards  the direction of the pass; alternating it takes the fewest passes
-/// @returns the number of removed rows; 0 means that only the core is left
+/// @param backwards whether the pass goes from the last row to the first; alternating between both
+/// directions needs fewer passes
+/// @returns the number of removed rows; 0 means that every remaining user and item has enough rows
 std::int64_t trim_core(const std::uint32_t* users, const std::uint32_t* items, std::size_t n,
                        std::int64_t* user_counts, std::int64_t* item_counts,
                        std::int64_t least_user, std::int64_t least_item, bool backwards,

@@ -8,7 +8,8 @@
 namespace recometer {
 namespace {
 
-constexpr std::uint32_t kInline = 12;  // the length of the longest string that a view itself stores
+constexpr std::uint32_t kInline = 12;  // the length of the longest string that is stored in its
+                                       // view
 constexpr std::uint32_t kNobody = 0xFFFFFFFFu;
 constexpr std::size_t kBatch = 32;  // the number of strings whose memory is prefetched together
 
@@ -19,8 +20,8 @@ T read(const unsigned char* from) {
     return value;
 }
 
-/// The key of a string. For a short string, it contains the bytes, padded with zeros; for a longer
-/// string, the hash and the address.
+/// The key of a string. The key of a short string contains its bytes, padded with zeros. The key of
+/// a longer string contains its hash and its address.
 struct Key {
     std::uint64_t low, high;
     std::uint32_t length;
@@ -34,14 +35,14 @@ struct Key {
         } else {
             const auto* const buffer =
                 static_cast<const unsigned char*>(buffers[read<std::uint32_t>(view + 8)]);
-            low = 0;  // until finish()
+            low = 0;  // set by finish()
             high = reinterpret_cast<std::uintptr_t>(buffer + read<std::uint32_t>(view + 12));
             __builtin_prefetch(text());
         }
     }
 
-    /// This must be called before the key is used, but late enough for the prefetched `text()` to
-    /// be in the cache.
+    /// Compute the hash of a long string. Call this before the key is used, but late enough for the
+    /// prefetched `text()` to be in the cache.
     void finish() {
         if (length > kInline) low = xxh64(text(), length);
     }

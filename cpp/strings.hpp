@@ -1,6 +1,6 @@
-// Number strings in order of first appearance, which turns string ids into positions.
+// Number strings in order of first appearance. This turns ids that are strings into positions.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,10 @@
 
 namespace recometer {
 
-/// Strings as Arrow views of 16 bytes each. The first 4 bytes are the length. If the string has at
-/// most 12 bytes, the string itself follows, padded with zeros. For a longer string, its first 4
-/// bytes, the index of a buffer, and the string's offset in this buffer follow.
+/// Strings as Arrow views of 16 bytes each. The first 4 bytes of a view are the length of the
+/// string. A string of at most 12 bytes follows directly, padded with zeros. For a longer string,
+/// the view contains its first 4 bytes, the index of a buffer, and the offset of the string in this
+/// buffer.
 struct StringViews {
     const unsigned char* views;
     std::size_t n;
@@ -19,7 +20,7 @@ struct StringViews {
 };
 
 /// Number strings in order of first appearance, from 0 on.
-/// @param numbers [n of all chunks], output
+/// @param numbers [n of all chunks]: output, the number of each string
 /// @param rows [n of all chunks]: output, the row in which each number first appears
 /// @returns the number of distinct strings
 std::size_t number_strings(const std::vector<StringViews>& chunks, std::uint32_t* numbers,

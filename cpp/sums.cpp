@@ -23,7 +23,7 @@ double parted_sum(const double* terms, std::size_t n) {
     return parted_sum(parts.data(), parts.size());
 }
 
-/// Sum the terms of a user with many rows.
+/// Sum the terms of a user's rows in parts. This is for users with many rows.
 template <class Term>
 double in_parts(const Term& term, std::size_t begin, std::size_t end) {
     std::vector<double> terms;
@@ -47,7 +47,8 @@ std::vector<Column> rising_columns(const std::int64_t* cutoffs, std::size_t n_cu
     return columns;
 }
 
-/// Sum term(row, number of the user's rows before it) over each user's rows.
+/// For each cut-off, sum term(row, before) over each user's rows within the cut-off. `before` is
+/// the number of the user's earlier rows.
 template <class Term>
 void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
          std::size_t n_cutoffs, double* sums) {
@@ -58,7 +59,7 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
         const auto begin = static_cast<std::size_t>(indptr[user]);
         const auto end = static_cast<std::size_t>(indptr[user + 1]);
         std::size_t row = begin;
-        double sum = 0.0;  // the sum of the terms before `row`, computed in parts if long
+        double sum = 0.0;  // the sum of the terms before `row`, computed in parts if there are many
         for (const Column& column : columns) {
             for (; row < end && place[row] < column.cutoff; ++row) {
                 if (row > begin && place[row] < place[row - 1]) {
@@ -66,7 +67,8 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
                 }
                 sum += term(row, row - begin);
             }
-            // Reusing the variable lets the loop above keep it in a register.
+            // Assigning to `sum`, not to a new variable, lets the loop above keep `sum` in a
+            // register.
             if (row - begin > kRowsWithoutParts) sum = in_parts(term, begin, row);
             column.sums[user] = sum;
         }
@@ -109,7 +111,7 @@ void add_discounted(const PlacedRows& rows, const Gains& gains, const double* lo
 void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64_t* counts) {
     for (std::size_t user = 0; user < rows.n_users; ++user) {
         const std::int64_t begin = rows.indptr[user], end = rows.indptr[user + 1];
-        std::int64_t row = begin;  // places ascend, so this usually stops early
+        std::int64_t row = begin;  // the loop usually ends early, because places ascend
         while (row < end && rows.place[row] < limits[user]) ++row;
         counts[user] = row - begin;
     }

@@ -1,6 +1,6 @@
 // Sums over each user's rows within cut-offs, for several cut-offs in one pass.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,19 @@ namespace recometer {
 /// The number of rows per part of a long sum, and the largest number of rows summed without parts.
 constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
 
-/// The rows of each user, ordered by ascending place.
+/// The rows of each user, in ascending order of their places.
 struct PlacedRows {
     std::size_t n_users;
-    const std::int64_t* indptr;  ///< [n_users + 1]
+    const std::int64_t* indptr;  ///< [n_users + 1]: the offsets of the users' rows
     const std::int64_t* place;   ///< [n_rows]: the place of each row, counted from 0
 };
 
-/// Sum the terms of the rows whose place is below each cut-off, in input order.
+/// For each user and each cut-off, sum the terms of the rows whose place is below the cut-off, in
+/// input order.
 ///
-/// Sums of more than kRowsWithoutParts rows are computed in parts of kRowsOfPart, and then the
-/// parts are summed, so the rounding error grows with the logarithm of the number of rows.
+/// A sum of more than kRowsWithoutParts terms is computed in parts of kRowsOfPart terms, whose sums
+/// are then added in the same way. The rounding error therefore grows only with the logarithm of
+/// the number of rows.
 /// @param terms [n_rows]
 /// @param sums [n_cutoffs, n_users]: output
 /// @throws std::invalid_argument if the places of a user do not ascend
@@ -37,7 +39,8 @@ void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n
 void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 
-/// The gain of each row, at every `stride`-th number; a stride of 0 gives all rows the same gain.
+/// The gains of the rows: row i has the gain first[i * stride]. A stride of 0 gives all rows the
+/// same gain.
 struct Gains {
     const double* first;
     std::ptrdiff_t stride;

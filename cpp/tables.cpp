@@ -7,14 +7,17 @@
 namespace recometer {
 namespace {
 
-constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // fits into a 32-bit count
+constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // this many rows can be counted in 32
+                                                              // bits
 
-/// Find the rows of several items in an ascending range. The searches are interleaved, so none has
-/// to wait for another, and have no branches, because branches could not be predicted.
+/// Find the rows of several items in a range with ascending items. The searches are interleaved, so
+/// that none has to wait for another, and have no branches, because processors could not predict
+/// them.
 template <std::size_t kItems>
 void find_some(const std::int32_t* items, const std::int32_t* there, Range range,
                std::int64_t* found) {
-    std::array<std::int64_t, kItems> at{};  // the last row not above the item, or the first
+    std::array<std::int64_t, kItems> at{};  // the last row whose item is not above items[i], or the
+                                            // first row
     at.fill(range.begin);
     for (std::int64_t n = range.end - range.begin; n > 1;) {
         const std::int64_t half = n / 2;
@@ -47,9 +50,9 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
                  std::size_t first, std::size_t last) {
-    // Count all descents regardless of users, because the compiler can vectorise this loop. Then
-    // subtract the descents between one user's last item and the next user's first item, which are
-    // allowed.
+    // `falls` counts all rows whose item is not above the item of the previous row, regardless of
+    // users, because the compiler can vectorise this loop. `allowed` counts such rows where a new
+    // user begins.
     std::int64_t falls = 0, allowed = 0;
     for (std::size_t user = first; user < last; ++user) {
         const std::int64_t begin = indptr[user], end = indptr[user + 1];

@@ -1,6 +1,7 @@
-// Find the rows of one ragged table of users and items in another table.
+// Find the rows of one ragged table of users and items in another table, and check whether a table
+// is sorted.
 //
-// This header depends on neither Python nor an instruction set.
+// This header requires neither Python nor a particular instruction set.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +11,11 @@
 
 namespace recometer {
 
-/// The given users, and their positions in a table.
+/// Users, and their positions in a table.
 struct TableUsers {
     std::size_t n;
-    const std::int64_t* places;  ///< [n]: -1 if a user is not in the table; null: user i is at i
+    const std::int64_t* places;  ///< [n]: the position of each user, or -1 if the user is not in
+                                 ///< the table; null if user i is at position i
 };
 
 /// The rows [begin, end) of a table.
@@ -21,7 +23,7 @@ struct Range {
     std::int64_t begin, end;
 };
 
-/// The rows of a user.
+/// Return the rows of a user, or an empty range if the user is not in the table.
 inline Range rows_of(const Ragged& table, const TableUsers& users, std::size_t user) {
     const std::int64_t at = users.places ? users.places[user] : static_cast<std::int64_t>(user);
     return at < 0 ? Range{0, 0} : Range{table.indptr[at], table.indptr[at + 1]};

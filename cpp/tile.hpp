@@ -1,5 +1,5 @@
-// Compute scores: a register tile of packed users x packed items, judged items one by one, and the
-// handling of scores that are not finite.
+// Compute the scores of packed users and items in a register tile, compute the scores of judged
+// items one by one, and handle scores that are not finite.
 #pragma once
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kPackedBytes =
     std::size_t{512} * 1024;  // bytes of packed item factors, which fill part of the level-2 cache
 
-/// The number of chunks of items packed at once, at least 1.
+/// Return the number of chunks of items to pack at once, at least 1.
 template <class Real>
 inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, std::int64_t chunk) {
     const std::int64_t all = (n_items + chunk - 1) / chunk;
@@ -24,22 +24,23 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return chunks < 1 ? 1 : chunks;
 }
 
-/// The number of items to score before the next check for finished users (see Falling). It grows
-/// because fewer and fewer users finish.
+/// Return the number of items to score before the next check for finished users (see Falling). This
+/// number grows, because fewer and fewer users finish.
 inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
     const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
     return more < most ? more : most;
 }
 
 template <class Real>
-constexpr std::size_t kLine = 64 / sizeof(Real);  // the number of factors in a cache line
+constexpr std::size_t kLine = 64 / sizeof(Real);  // the number of factors that fit into a cache
+                                                  // line
 
 template <class Real>
 inline std::int64_t row_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.rows == nullptr ? item : items.rows[item];
 }
 
-/// The start of an item's factors.
+/// Return the address of an item's first factor.
 template <class Real>
 inline const Real* factors_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.data + row_of(items, item) * items.item_stride;
@@ -50,7 +51,8 @@ inline Real bias_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.bias == nullptr ? Real{0} : items.bias[row_of(items, item)];
 }
 
-/// Score up to 8 items for one user. Independent chains hide the latency of fma.
+/// Score N items for one user. Their sums are independent of each other, which hides the latency of
+/// fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,
                 const ItemFactors<typename S::Real>& items, const std::int32_t* which,
@@ -99,7 +101,8 @@ void score_items(const ScoreItems<typename S::Real>& p) {
     }
 }
 
-/// Write 4 values from each of 4 rows, starting at `f`, as 4 columns with stride `kStride`.
+/// Read 4 values from each of 4 rows, starting at position `f`, and write them as 4 columns. The
+/// stride of the output is kStride.
 template <int kStride, class Real>
 inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     using Quad [[gnu::vector_size(4 * sizeof(Real))]] = Real;
@@ -116,8 +119,8 @@ inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + i * kStride, columns + i, sizeof(Quad));
 }
 
-/// Pack the items at the places [from, to) into panels of 2 vectors. A panel has a row of biases
-/// (NaN for padding), then one row per factor.
+/// Pack the items at the places [from, to) into panels of 2 vectors of items. A panel has a row of
+/// biases (NaN for padding), then one row per factor.
 template <class S>
 void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
                 std::size_t n_factors, std::int64_t from, std::int64_t to, std::int64_t padded_to,
@@ -160,7 +163,9 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
     }
 }
 
-/// Score kUsers x 2 vectors of items. panel: see pack_items; users: [n_factors][kUsers].
+/// Compute a tile: the scores of kUsers users for 2 vectors of items.
+/// @param panel see pack_items
+/// @param users [n_factors][kUsers]
 template <class S>
 void score_tile(const typename S::Real* panel, const typename S::Real* users, std::size_t n_factors,
                 typename S::Real* out, std::ptrdiff_t out_stride) {
@@ -208,7 +213,7 @@ void pack_users(const typename S::Real* users, std::size_t n_factors, const std:
     }
 }
 
-/// Score kUsers users x the next n packed items. Returns the position after these items.
+/// Score the next n packed items for kUsers users. Returns the address after these items.
 /// @param out [kUsers][n]
 template <class S>
 const typename S::Real* score_chunk(const typename S::Real* panel, const typename S::Real* users,
@@ -237,8 +242,8 @@ void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::in
     }
 }
 
-/// Flag scores that are not finite, and apply the NaN rule. -inf may mean that an item is not a
-/// candidate.
+/// Flag scores that are not finite, and apply the NaN rule. If `minus_infinity_is_absent` is true,
+/// items that score -inf are not candidates.
 template <class Real>
 void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
                   std::uint32_t& flags, std::int64_t& absent) {

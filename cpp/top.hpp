@@ -1,9 +1,9 @@
-// The top candidates of a block of users.
+// Find the top candidates of a block of users.
 //
 // Each user has a shelf with room for a little more than 2k entries. Each vector of a chunk of
-// scores is compared with the k-th best score so far, and the scores that reach it are put on the
-// shelf. A full shelf is cut to its best k entries. The cost per entry is constant, regardless of
-// the order of the scores.
+// scores is compared with the k-th best score so far, and candidates that reach this score are put
+// on the shelf. A full shelf is cut to its best k entries. On average, the cost per entry is
+// constant, whatever the order of the scores.
 #pragma once
 
 #include "counting.hpp"
@@ -39,7 +39,7 @@ class Shelves {
     }
 
     /// Put the candidates of a chunk of the user's scores on the shelf. The chunk starts at the
-    /// place `from`; scores of items that are not candidates must be NaN.
+    /// place `from`; the scores of items that are not candidates must be NaN.
     void put(std::size_t u, const Real* scores, std::int64_t from) {
         User& user = user_[u];
         Entry<Real>* const out = shelf(u);
@@ -57,7 +57,8 @@ class Shelves {
         }
     }
 
-    /// Whether no item from this place on can tie with or beat the user's top k.
+    /// Whether the bounds show that k entries on the user's shelf score higher than every item from
+    /// this place on.
     bool decided(std::size_t u, std::int64_t from) const {
         const Entry<Real>* const entries = shelf(u);
         std::int64_t higher = 0;
@@ -67,7 +68,7 @@ class Shelves {
         return higher >= top_.k;
     }
 
-    /// Write the lists.
+    /// Write the list of top candidates of each user.
     void finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             if (user_[u].n > top_.k) cut(u);
@@ -111,8 +112,8 @@ class Shelves {
     Buffer<Entry<Real>> entries_;
 };
 
-/// Puts candidates on shelves. Their scores are computed from factors. Used as the `Out` argument
-/// of score_by_factors.
+/// Puts candidates whose scores are computed from factors on shelves. Used as the `Out` argument of
+/// score_by_factors.
 template <class S>
 class FactorShelves {
  public:
@@ -146,8 +147,8 @@ void top_factors(const TopFactors<typename S::Real>& p) {
     shelves.finish();
 }
 
-/// Puts candidates on shelves. Their scores are passed in, not computed from factors. Used as the
-/// `Out` argument of read_scores.
+/// Puts candidates whose scores are passed in on shelves. Used as the `Out` argument of
+/// read_scores.
 template <class S>
 class ScoreShelves : public Shelves<S> {
  public:

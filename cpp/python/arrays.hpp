@@ -45,10 +45,10 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// A caller may change shared arrays after they were checked, so each call again checks all values
-// that it uses as positions.
+// A caller may change an array after it has been checked, so each call checks all values that it
+// uses as positions again.
 
-/// Check the offsets of the given users' rows in an array of `n_rows` rows.
+/// Check that the offsets of the users' rows do not decrease, and are at most `n_rows`.
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
     bool falls = indptr[0] < 0;
     for (std::size_t user = 0; user < n_users; ++user) falls |= indptr[user + 1] < indptr[user];
@@ -63,7 +63,8 @@ inline Ragged ragged(const In1<std::int64_t>& indptr, const In1<std::int32_t>& i
     return {indptr.data(), items.data()};
 }
 
-/// Check that the items of a table are between `lowest` (0, or -1 for "none") and n_items - 1.
+/// Check that the items of a table are between `lowest` and n_items - 1. `lowest` is 0, or -1 if
+/// the table may contain -1 for "no item".
 inline void require_items(const Ragged& table, std::size_t n_users, std::int64_t n_items,
                           std::int32_t lowest) {
     std::int32_t least = lowest, most = -1;
@@ -80,13 +81,14 @@ inline void require_ascending(const Ragged& table, std::size_t n_users, std::int
             "the items of a user must ascend, from 0 to the last");
 }
 
-/// A table with all its users.
+/// Check the offsets of a table, and return the table with all of its users.
 inline Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
     require(indptr.shape(0) >= 1, "indptr must not be empty");
     return ragged(indptr, items, indptr.shape(0) - 1);
 }
 
-/// @param indptr the offsets of the table that contains the users
+/// Check the positions of users in a table, and return them.
+/// @param indptr the offsets of this table
 inline TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
                               const In1<std::int64_t>& indptr) {
     const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;
@@ -105,7 +107,7 @@ inline void require_hashes(const In1<std::uint8_t>& data, std::size_t piece,
     require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
 }
 
-// Each file of the module adds its functions.
+// Each of these functions adds the functions of one file to the module.
 void bind_ranking(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_background(nb::module_& m);

@@ -1,4 +1,4 @@
-// Run steps of the kernel while Python does something else.
+// Bindings for steps that run in the background while Python does something else.
 #include "../background.hpp"
 
 #include <functional>
@@ -12,12 +12,13 @@
 namespace recometer {
 namespace {
 
-/// Background steps, with references to the arrays that they use.
+/// Steps that run in the background, with references to the arrays that they use.
 class HeldBackground {
  public:
     HeldBackground() = default;
     ~HeldBackground() {
-        // Running threads still need the arrays, so the arrays must never be freed.
+        // Threads that are still running need the arrays, so the arrays are never freed in this
+        // case.
         if (!background_.ended()) {
             [[maybe_unused]] auto* const left = held_.release();
         }
@@ -84,7 +85,7 @@ class HeldBackground {
         background_.add(step);
     }
 
-    /// Add a step that starts when the previous step added this way has ended.
+    /// Add a step that starts when the previous step added by this function has ended.
     template <class Step>
     void add_in_order(Step step) {
         require(!started_, "the steps have begun");

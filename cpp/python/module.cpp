@@ -7,7 +7,8 @@
 using namespace recometer;
 
 NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's expansion
-    // Test runners, tracebacks and notebooks may keep objects alive until Python exits.
+    // Test runners, tracebacks and notebooks may keep objects alive until Python exits, and
+    // nanobind would report these objects as leaks.
     nb::set_leak_warnings(false);
     m.doc() = "The functions of the kernel. The headers in cpp/ describe them.";
 

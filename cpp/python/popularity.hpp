@@ -1,4 +1,4 @@
-// Helpers for the bindings of popularity.hpp, which run immediately or in the background.
+// Helpers for the bindings of popularity.hpp, whose functions run immediately or in the background.
 #pragma once
 
 #include "../popularity.hpp"
@@ -8,7 +8,7 @@ namespace recometer {
 
 using Column = In1<std::int64_t>;
 
-/// Check the output arrays.
+/// Check the shapes of the output arrays.
 inline Popularity popularity(const Out1<std::int64_t>& counts, const Out1<std::int64_t>& sums,
                              const Out1<std::int8_t>& band, const Out2<std::int64_t>& ranges) {
     require(band.shape(0) == counts.shape(0), "one count and one band per item");
@@ -18,7 +18,7 @@ inline Popularity popularity(const Out1<std::int64_t>& counts, const Out1<std::i
             sums.data(),     band.data(),     ranges.data()};
 }
 
-/// Check the shapes of rows with bands and of the output counts.
+/// Check the shapes of the rows, the bands and the output arrays.
 inline BandedRows banded_rows(const Column& indptr, const Column& item, const In1<bool>& counted,
                               const Column& above, const Column& tied, std::size_t n_items,
                               const Column& banded, const In1<std::int8_t>& band,

@@ -1,4 +1,4 @@
-// Bindings for factors and scores: scoring, ranking, top lists. See ranking.hpp and sorting.hpp.
+// Bindings for ranking by factors and by scores. See ranking.hpp and sorting.hpp.
 #include "../ranking.hpp"
 
 #include <string>
@@ -75,7 +75,7 @@ Top<Real> top(std::size_t n_users, TieOrder order, const In1<std::uint64_t>& key
             left.data()};
 }
 
-/// Check the scores of all users x the items at the places [first, last).
+/// Check the arguments that describe scores computed from factors, and return them as one object.
 template <class Real>
 FactorScores<Real> factor_scores(
     const In2<Real>& users, const Strided2<Real>& items, const std::optional<In1<Real>>& bias,
@@ -203,7 +203,7 @@ void bind_factors(nb::module_& m) {
         exact("left"), nb::arg("check"), exact("nan_rule"), exact("flags"), exact("finished"));
 }
 
-/// Check the scores of all users x all items.
+/// Check the arguments that describe scores that are passed in, and return them as one object.
 template <class Real>
 GivenScores<Real> given_scores(const Strided2<Real>& scores,
                                const std::optional<In1<std::int64_t>>& columns,

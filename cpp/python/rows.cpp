@@ -1,5 +1,4 @@
-// Bindings for lists that were ranked elsewhere, and for rows: tables, sums, splits, hashes,
-// strings.
+// Bindings for lists that were ranked elsewhere, and for tables, sums, splits, hashes and strings.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -34,7 +33,7 @@ Lists lists(const In1<std::int32_t>& items, const Values& scores, const In1<std:
     return {items.data(), data_or_null(scores), begin.data(), end.data()};
 }
 
-/// Check that each entry of the given users' lists is an item or padding.
+/// Check that each entry of the users' lists is an item or padding.
 void require_listed(const Lists& lists, std::size_t n_users, std::int64_t n_items) {
     std::int32_t most = -1;
     for (std::size_t user = 0; user < n_users; ++user) {
@@ -157,7 +156,7 @@ void bind_tables(nb::module_& m) {
         exact("other_indptr"), exact("other_items"), exact("found"));
 }
 
-/// Check the shapes of rows with places and of the output sums.
+/// Check the shapes of the rows and of the output sums.
 PlacedRows placed_rows(const In1<std::int64_t>& indptr, const In1<std::int64_t>& place,
                        std::size_t n_terms, const In1<std::int64_t>& cutoffs,
                        const Out2<double>& sums) {

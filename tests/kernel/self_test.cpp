@@ -1,7 +1,8 @@
-// Runs the kernel on systems without Python: .ci/check_portability compares its output.
+// Runs the kernel on systems without Python. .ci/check_portability compares the output between
+// systems.
 //
-// Scores are random. Most of them are inexact, and some are equal, so a processor, a compiler or a
-// system that rounds or orders scores differently changes a checksum.
+// Scores are random. Most of them are inexact, and some are equal, so a checksum changes if a
+// processor, a compiler or a system rounds or orders scores differently.
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -39,7 +40,7 @@ class Draws {
     std::uint64_t state_;
 };
 
-/// A hash of all written values.
+/// A hash of all values that have been added.
 class Checksum {
  public:
     template <class T>
@@ -53,8 +54,8 @@ class Checksum {
     std::uint64_t value_ = 0;
 };
 
-/// A table of `n` ascending items per user. All are even or all are odd, so that no item is both
-/// excluded and judged.
+/// A table of `n` ascending items per user. Items are even if `odd` is 0, and odd if it is 1, so
+/// that no item is both excluded and judged.
 struct Table {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> items;
@@ -76,7 +77,7 @@ template <class Real>
 std::vector<Real> factors(Draws& draw, std::size_t n) {
     std::vector<Real> values(n * kFactors);
     for (Real& value : values) value = static_cast<Real>(draw.real());
-    // Copy every third row from an earlier one, so that some scores are tied.
+    // Make every third row a copy of an earlier row, so that some scores are tied.
     for (std::size_t row = 2; row < n; row += 3) {
         std::memcpy(&values[row * kFactors], &values[(row - 2) * kFactors],
                     kFactors * sizeof(Real));
@@ -84,7 +85,8 @@ std::vector<Real> factors(Draws& draw, std::size_t n) {
     return values;
 }
 
-/// Ranks judged items and finds the best items, from factors and from the scores of all items.
+/// Rank judged items and find the top items, from factors and from the scores of all items, and
+/// return a checksum of the results.
 template <class Real>
 unsigned long long ranks(const InstructionSet& set) {
     const Kernel<Real>& functions = kernel(set, Real{});
@@ -255,7 +257,8 @@ unsigned long long sorting() {
     return sum.value();
 }
 
-/// Numbers the rows of each user's interactions on background threads.
+/// Number the rows of each user's interactions on background threads, and return a checksum of the
+/// numbers.
 unsigned long long splits() {
     Draws draw(14);
     constexpr std::size_t kRows = 5000;
