@@ -58,5 +58,5 @@ def pytest_collection_finish():
 
 @pytest.fixture(params=FRAMES)
 def frame(request):
-    """Return a function that makes a data frame from a dict of columns, for every library."""
+    """Return a function that makes a data frame of one library from a dict of columns."""
     return FRAMES[request.param]

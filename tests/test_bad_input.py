@@ -28,16 +28,17 @@ TABLE = tomllib.loads(
 PYTHON, COMMANDS = TABLE["python"], TABLE["commands"]
 CALLED = (rm.evaluate, rm.compare, rm.audit, rm.split, rm.Lists, rm.Pairs, rm.Interactions.of)
 ARGUMENTS = {name for call in CALLED for name in inspect.signature(call).parameters}
-# Matches Python arguments such as k=, but not option values such as "--rule seen=kept" or "user=5".
+# This pattern matches Python arguments such as k=, but not option values such as "user=5" or
+# "--rule seen=kept".
 IN_PYTHON = re.compile(rf"\brm\.|(?<!--rule )\b({'|'.join(ARGUMENTS)})=(?!\d)")
 OPTION = re.compile(r"(?<!\w)--[a-z]")
-# Every message states what input is expected or how to fix the problem.
+# Every message must contain one of these words, which say what is expected or what to do.
 ADVICE = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are)|has no|no(ne)? ")
 
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory):
-    """Create the objects whose names appear in the calls of the TOML file."""
+    """Create the objects that the calls in the TOML file use."""
     objects = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,7 +54,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def fault_in_error(call, expected, text, names):
-    """Return a description of the fault in a call's error, or an empty string."""
+    """Describe how a call's error differs from the expected error; return "" if it does not."""
     try:
         value = eval(call, names)
     except rm.RecometerError as error:
@@ -72,7 +73,7 @@ def fault_in_error(call, expected, text, names):
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")
 @pytest.mark.parametrize("section", PYTHON)
-def test_calls_raise_the_expected_errors(section, names, folder):
+def test_every_call_raises_the_expected_error(section, names, folder):
     faults = {}
     for number, (call, expected, text) in enumerate(PYTHON[section]["cases"]):
         names["folder"] = folder / str(number)
@@ -83,7 +84,7 @@ def test_calls_raise_the_expected_errors(section, names, folder):
     assert faults == {}
 
 
-def test_commands_print_the_expected_errors(folder):
+def test_every_command_prints_the_expected_error(folder):
     exec(COMMANDS["setup"], {"folder": folder})
     before = sorted(folder.rglob("*"))
     failed = {}
@@ -125,7 +126,7 @@ def test_table_contains_every_public_name():
 
 
 def test_expected_messages_are_long_enough():
-    """Check that no fragment of a message is so short that it would match other errors."""
+    """Short fragments of a message would also match other errors."""
     cases = [case for section in PYTHON.values() for case in section["cases"]]
     assert len(cases) >= 300
     assert [case for case in cases if len(case[-1]) < 12] == []

@@ -11,21 +11,21 @@ ROW = re.compile(r"^\| .+ \| ([\d.]+) \| `python .+` \| (\w+\.json): (.+) \|$", 
 ROWS = ROW.findall((ROOT / "COMPARE.md").read_text(encoding="utf-8"))
 
 DROPINS = (ROOT / "docs" / "dropins.md").read_text(encoding="utf-8")
-# Matches rows like: | library version | call | users | its time | our time | ratio |
+# This pattern matches rows: | library version | call | users | its time | our time | ratio |
 CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # skips versions and times
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # but no versions or times
 
 
 def ratio_of(results, name):
-    """Return the ratio of a call, of two timings or of a measure, as named in COMPARE.md."""
+    """Return the ratio that COMPARE.md calls `name`: of a call, of two timings, or of a measure."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
     part, _, pair = name.partition(": ")
-    if part in results:  # the part contains times in seconds
+    if part in results:  # the results contain times in seconds
         theirs, ours = pair.split(" / ")
         return results[part][theirs] / results[part][ours]
     parts = results["cases"].values() if "cases" in results else [results]
@@ -42,7 +42,7 @@ def round_like(value, printed):
 
 
 def all_ratios():
-    """Return the ratios in all results files and, for splits, in benchmarks/README.md."""
+    """Return all ratios in the files of results, and those of splits in benchmarks/README.md."""
     ratios = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))

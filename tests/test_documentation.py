@@ -1,4 +1,4 @@
-"""Tests that code in the documentation prints the output shown, and that pages are complete."""
+"""Tests that the documentation is complete, and that its code prints the output shown."""
 
 import doctest
 import importlib.util
@@ -27,15 +27,15 @@ MODULES = {
 
 @pytest.fixture(autouse=True)
 def _remove_added_metrics():
-    """Remove the metrics that the code of a page has added to the registry."""
+    """After each test, remove the metrics that the code of a page has registered."""
     before = dict(METRICS)
     yield
     for name in METRICS.keys() - before.keys():
         del METRICS[name]
 
 
-@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # pages may show warnings
-@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # raised by implicit
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # code on pages may warn
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # implicit emits this
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_code_on_pages_prints_the_output_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -52,7 +52,7 @@ def test_code_in_docstrings_prints_the_output_shown(name):
 
 
 def test_code_that_is_not_run_compiles_and_uses_known_names():
-    """Compile the code that cannot run because it needs a model or another library."""
+    """Some code cannot run here, because it needs a model or another library."""
     for path in (ROOT / "README.md", *(ROOT / "docs").glob("**/*.md")):
         text = path.read_text(encoding="utf-8")
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):

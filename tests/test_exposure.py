@@ -1,4 +1,4 @@
-"""Tests of `exposure`: item groups' shares of lists, the catalogue and relevant items."""
+"""Tests of `exposure`, which returns the shares of item groups in lists and in relevant items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that compare `fairness` with a second implementation of its formulas."""
+"""Tests that `fairness` agrees with a second implementation of its formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OTHER = {"ann": ["e", "b", "a"], "bob": ["c", "d"], "cat": ["a", "d"]}
 
 
 def attention(lists, k, d):
-    """Return the attention that each user gives to each item, as a dict of dicts."""
+    """Return a dict that maps each user to the attention that the user gives to each item."""
     return {
         user: {item: d(place) for place, item in enumerate(row[:k], 1)}
         for user, row in lists.items()
@@ -25,7 +25,7 @@ def attention(lists, k, d):
 
 
 def ideal_attention_of(relevant, items, k, d):
-    """Return the mean attention over all orders with the relevant items first."""
+    """Return the mean attention over all orders in which the relevant items come first."""
     total, count = dict.fromkeys(items, 0.0), 0
     irrelevant = [item for item in items if item not in relevant]
     for above in itertools.permutations(relevant):
@@ -39,7 +39,7 @@ def ideal_attention_of(relevant, items, k, d):
 def expected_exposure(draws, items, k, d):
     """Return the disparity, relevance and loss of expected exposure (EE-D, EE-R and EE-L).
 
-    `items` returns the candidates of a user.
+    The function `items` returns the candidates of a user.
     """
     rows_of_users = []
     all_items = {
@@ -196,7 +196,7 @@ def test_items_without_a_group_are_left_out():
 def test_groups_of_an_item_share_its_attention():
     groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
     lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
-    target = {"x": 3 / 4, "y": 1 / 4}  # half of the attention to "film" counts for each of x and y
+    target = {"x": 3 / 4, "y": 1 / 4}  # x and y share the attention to "film"
     result = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
     assert result.rank_fairness == pytest.approx(1, abs=1e-12)
 

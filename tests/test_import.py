@@ -1,4 +1,4 @@
-"""Tests that importing recometer loads few modules, and of the names that it exports."""
+"""Tests of the names that recometer exports, and of the modules that importing it loads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from modules import MODULES, statements_of
 import recometer
 
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
-# Standard modules that take milliseconds to load and are rarely needed.
+# Modules of Python's standard library that take milliseconds to load and are rarely needed.
 RARELY_NEEDED = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
 UNNEEDED = (*RARELY_NEEDED, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
@@ -23,7 +23,7 @@ RUN = ("recometer.__main__", "recometer.check")
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that a piece of code loads in addition to those loaded at startup."""
+    """Return the modules that a piece of code loads after Python has started."""
     code = f"before = set(sys.modules); {code}; print(*(set(sys.modules) - before))"
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -48,7 +48,7 @@ def test_exported_names_exist() -> None:
     for module in sorted(MODULES.keys() - set(RUN)):
         try:
             loaded = importlib.import_module(module)
-        except recometer.MissingExtraError:  # its base classes come from another library
+        except recometer.MissingExtraError:  # the class derives from classes of another library
             assert module.startswith("recometer.integrations.")
             continue
         names = getattr(loaded, "__all__", [])
@@ -64,7 +64,7 @@ def test_public_names_match_the_imports() -> None:
     origins = {alias.name: node.module for node in froms for alias in node.names}
     public = {name for name, module in origins.items() if str(module).startswith("recometer")}
     assert recometer.__all__ == sorted(public)
-    for name in public - {"split"}:  # a subpackage, not a function or class
+    for name in public - {"split"}:  # rm.split is a package, not a function or class
         imported = getattr(importlib.import_module(str(origins[name])), name)
         assert getattr(recometer, name) is imported
     assert set(importlib.import_module("recometer.errors").__all__) <= public
@@ -121,5 +121,5 @@ def test_version_matches_the_installed_package() -> None:
     try:
         installed = importlib.metadata.version("recometer")
     except importlib.metadata.PackageNotFoundError:
-        return  # recometer is not installed, but on the path
+        return  # recometer runs from its source folder
     assert recometer.__version__ == installed

@@ -62,8 +62,8 @@ def test_values_of_a_group_equal_those_on_its_items_alone(seed, kind, name, cuto
     train = interactions((rng.random((N_USERS, N_ITEMS)) < 0.2).astype(float))
     in_group = np.array([GROUP.get(item) == "new" for item in ITEMS])
     rules = {"ties": ties, "seen": seen, "train": train, "seed": 3}
-    # Leave out random ties with pairs. Rows outside the group get a label of 0, so their items are
-    # judged, and the random order of ties depends on which items are judged.
+    # Skip random ties with pairs: in pairs, the items outside the group are judged, with a label of
+    # 0, and the random order of ties depends on which items are judged.
     assume((test * in_group).any() and (kind, ties) != ("pairs", "random"))
 
     def evaluate(truth, metric, **further_options):
@@ -136,7 +136,7 @@ def test_item_may_be_in_several_groups():
     assert (result["share@5[a]"] == 1).all()
 
 
-def test_groups_may_be_given_by_position():
+def test_groups_may_be_an_array_in_the_order_of_positions():
     scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
     test = np.array([[1, 0, 1], [0, 1, 0]])
     result = rm.evaluate(rm.Scores(scores), test, metrics="recall@1")
@@ -146,7 +146,7 @@ def test_groups_may_be_given_by_position():
 
 
 def test_groups_do_not_limit_the_items_of_lists():
-    """Put an item without a group into the lists; it does not count as unknown."""
+    """An item without a group may be in lists, and does not count as unknown."""
     lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "play"]})
     test = {"ann": ["film"], "bob": ["play"]}
     result = rm.evaluate(lists, test, metrics="recall@2")
@@ -279,7 +279,7 @@ def test_groups_of_items_are_refused_as_groups_of_users():
     with pytest.raises(InputError, match="by_items"):
         result.by(dict.fromkeys(range(5), "new"))
     assert len(result.by({0: "a", 1: "b", 2: "a"}).rows) == 2
-    # Item 9 is in a list but not in test, and item 3 is only in the catalogue.
+    # A list contains item 9, but test does not, and item 3 occurs only in the catalogue.
     lists, catalogue = rm.Lists({1: [9, 2], 2: [2]}), rm.Catalogue([2, 3, 9])
     result = rm.evaluate(lists, {1: [2], 2: [2]}, metrics="rr", catalogue=catalogue)
     for items in ([1, 2], [2, 3], [2, 9]):

@@ -10,7 +10,7 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 CELL = re.compile(r"^```\{code-cell\} ipython3\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # notebooks may show warnings
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # code in notebooks may warn
 @pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.md")), ids=lambda path: path.stem)
 def test_cells_of_every_notebook_run(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -44,7 +44,7 @@ def test_rules_accept_numpy_numbers(name) -> None:
 
 def test_threshold_may_be_the_largest_float32_rating() -> None:
     rated = TEST.with_columns(rating=pl.Series([3.7, 4.1], dtype=pl.Float32))
-    largest = rated["rating"].to_numpy().max()  # the float32 number closest to 4.1
+    largest = rated["rating"].to_numpy().max()  # this is the float32 number closest to 4.1
     result = rm.evaluate(SCORED, rated, metrics="rr", relevant_from=largest)
     assert np.isnan(result["rr"][0])
     assert result["rr"][1] == 1.0

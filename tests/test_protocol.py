@@ -22,7 +22,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 @ruled
 @dataclasses.dataclass(frozen=True)
 class WiderProtocol(Protocol):
-    """A protocol with an additional rule that is known nowhere else."""
+    """A protocol with an additional rule, which no other code mentions."""
 
     reading: Literal["down", "up"] = rule(
         "down",
@@ -32,7 +32,7 @@ class WiderProtocol(Protocol):
 
 
 def other_values(name: str) -> Iterator[Any]:
-    """Yield valid values of a rule other than its default."""
+    """Yield valid values of a rule, except its default."""
     default = getattr(Protocol(), name)
     for value in Protocol.declared[name].says:
         if isinstance(value, Number):
@@ -60,8 +60,8 @@ def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> 
     assert explanation.right.rules == tuple(protocol.sentences())
 
 
-def test_rules_without_a_step_have_a_reason() -> None:
-    """Declare rules that name neither a step of `explain` nor a reason for having none."""
+def test_rule_without_a_step_or_a_reason_is_refused() -> None:
+    """A rule must name a step of `explain`, or give a reason why it has none."""
     sentences = {False: "Lists are read once.", True: "Lists are read twice."}
     with pytest.raises(
         TypeError, match="must state a step of explain or, in no_step, why it has none"

@@ -53,7 +53,7 @@ def every_column(ranks: Ranks) -> Ratings:
 
 @pytest.mark.parametrize("kind", RECORDS)
 def test_every_array_declares_its_axis(kind: type[Record]) -> None:
-    """Check the declared axis of every array, since slicing ignores columns without one."""
+    """Slicing ignores a column without a declared axis, so every array must declare its axis."""
     for field in dataclasses.fields(kind):
         text = str(field.type)
         array = any(name in text for name in ("Int64", "Float64", "Bool", "UInt", "csr_array"))
@@ -131,5 +131,5 @@ def test_columns_of_wrong_lengths_are_refused() -> None:
 
 def test_tables_declare_their_row_offsets() -> None:
     for kind in RECORDS:
-        if issubclass(kind, Table) and kind is not Ratings:  # it stores its offsets in its ranks
+        if issubclass(kind, Table) and kind is not Ratings:  # Ratings stores no offsets itself
             assert [f.name for f in dataclasses.fields(kind) if f.metadata.get("per") == "offset"]

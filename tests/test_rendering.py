@@ -29,7 +29,7 @@ def make_evaluation(metrics: str = "rr recall@2") -> rm.Evaluation:
 
 
 def one_of_each_kind() -> dict[str, Shown]:
-    """Return one result of each kind that can be rendered as tables."""
+    """Return a result of each kind that can be rendered as tables."""
     import polars as pl
 
     result = make_evaluation()
@@ -104,7 +104,7 @@ def test_unknown_format_is_refused() -> None:
         render(make_evaluation(), "markdwon")
 
 
-# Characters that occur in cells of results, including all that Markdown and LaTeX interpret.
+# A strategy for cells, with every character that Markdown or LaTeX interprets.
 TEXTS = st.text(st.sampled_from("aB3 &%$#_{}~^\\<>|±*`\"'-.²Ü"), max_size=12)
 
 
@@ -195,7 +195,7 @@ def test_narrow_lines_do_not_break_names(kind: str, width: int) -> None:
     assert "…" not in text
     for line in text.split("\n"):
         assert len(line) <= width or " " not in line.strip()
-    # Without spaces and line breaks, the text contains every word of the column titles.
+    # If spaces and line breaks are removed, the text contains every word of the column titles.
     letters = re.sub(r"[\s-]", "", text)
     for table in result.tables():
         for column in table.shown:
@@ -258,7 +258,7 @@ SPECIAL_CHARACTERS = [
 
 
 def test_markdown_does_not_interpret_names() -> None:
-    """Render names with every character that Markdown would interpret."""
+    """The names contain every character that Markdown would interpret."""
     rows = [{"model": name, "rr": "0.5"} for name in SPECIAL_CHARACTERS]
     table = Table(
         [Column("model"), Column("rr", number=True)], rows, SPECIAL_CHARACTERS, SPECIAL_CHARACTERS

@@ -22,7 +22,10 @@ METRICS = "ndcg@10 hit@10"
 
 
 def blocks(path: str, language: str, heading: str = "") -> list[str]:
-    """Return a page's code blocks in a language (below a heading, if given), without doctests."""
+    """Return a page's code blocks in a language, without doctests.
+
+    If a heading is passed, return only the blocks below this heading.
+    """
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:
         text = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
@@ -31,12 +34,12 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run the lines of a block of shell commands, expanding wildcards like a shell."""
+    """Run the lines of a block of shell commands, and expand wildcards like a shell."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"
         if words[0] == "demo":
-            continue  # slow; tests/cli/test_demo.py runs it
+            continue  # tests/cli/test_demo.py runs this slow command
         arguments = [
             path
             for word in words
@@ -61,7 +64,7 @@ def scores() -> np.ndarray:
 
 @pytest.fixture
 def ratings(scores: np.ndarray) -> pl.DataFrame:
-    """Write ratings.parquet: 15 items per user, mostly items with high scores."""
+    """Write ratings.parquet, which contains 15 items per user, mostly items with high scores."""
     generator = np.random.default_rng(1)
     noisy = scores + generator.gumbel(size=scores.shape)
     items = np.argsort(-noisy, axis=1)[:, :15]
@@ -144,7 +147,7 @@ def test_snippets_on_the_page_about_reports_run(scores: np.ndarray, ratings: pl.
 
 
 def test_snippets_on_the_page_about_models_run(scores: np.ndarray) -> None:
-    """Run all snippets but the first, which needs torch and runs in tests/live."""
+    """The test skips the first snippet, which needs torch; tests/live runs it."""
 
     class Model:
         def predict(self, rows: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tests of the source tree: few top-level modules, no private imports, docstrings."""
+"""Tests that the package has few top-level modules, no private imports, and docstrings."""
 
 from __future__ import annotations
 

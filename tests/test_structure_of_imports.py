@@ -1,4 +1,4 @@
-"""Tests that packages import only packages listed earlier in ORDER, without cycles."""
+"""Tests that packages import only packages that ORDER lists before them, without cycles."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def entry(module: str) -> str:
 
 
 def imports(module: str) -> set[str]:
-    """Return the recometer modules that a module imports, anywhere in its code."""
+    """Return the recometer modules that a module imports anywhere in its code."""
     return imports_of(statements_of(MODULES[module]), module)
 
 
 def imports_that_run(module: str) -> set[str]:
-    """Return the modules that a module imports when it runs, not those only for type checking."""
+    """Return the recometer modules that a module imports, except those for type checking."""
     nodes = statements_of(MODULES[module])
     for_types = {
         part
@@ -86,7 +86,7 @@ def imports_that_run(module: str) -> set[str]:
 
 
 def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
-    """Return the recometer modules that some of the syntax nodes of a module import."""
+    """Return the recometer modules that these syntax nodes of a module import."""
     imported = set()
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -113,7 +113,7 @@ def test_imports_follow_the_order() -> None:
 def modules_in_strings(module: str) -> set[str]:
     """Return the modules that a module names in strings, which it may import by name."""
     path = MODULES[module]
-    if path.name == "__init__.py":  # its strings are names for lazy imports
+    if path.name == "__init__.py":  # strings in __init__.py name lazy imports
         return set()
     return set(re.findall(r"""["'](recometer\.[\w.]+)["']""", text_of(path))) & MODULES.keys()
 
@@ -131,7 +131,7 @@ def reached_in(graph: dict[str, set[str]], module: str) -> set[str]:
 
 
 def cycles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Return the import cycles: maximal sets of modules that all reach each other by imports."""
+    """Return all maximal sets of modules that reach each other through imports."""
     reached = {module: reached_in(graph, module) for module in graph}
     return {
         frozenset(
@@ -143,7 +143,7 @@ def cycles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def import_cycles() -> list[list[str]]:
-    """Return the import cycles, counting imports in functions, for type checking and by name."""
+    """Return the import cycles; imports in functions, for type checking and by name count, too."""
     graph = {
         # Leave out the package itself, which imports its modules lazily.
         module: (imports(module) | modules_in_strings(module)) - {module, "recometer"}

@@ -83,7 +83,7 @@ def test_number_of_tasks_at_once_equals_the_number_of_threads() -> None:
         with lock:
             running += 1
             most_running = max(most_running, running)
-        meet.wait(timeout=10)  # fails unless three tasks wait at the same time
+        meet.wait(timeout=10)  # this fails unless three tasks wait at the same time
         with lock:
             running -= 1
 
@@ -92,7 +92,7 @@ def test_number_of_tasks_at_once_equals_the_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_first_exception_stops_the_others_and_keeps_its_traceback(threads: int) -> None:
+def test_first_exception_stops_all_tasks_and_keeps_its_traceback(threads: int) -> None:
     begun = []
 
     def raising_task() -> None:
@@ -147,14 +147,14 @@ def test_ctrl_c_ends_the_work_and_leaves_no_thread(threads: int) -> None:
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
-    assert time.monotonic() - begin < 5  # 0.5 s on an idle machine
+    assert time.monotonic() - begin < 5  # on an idle machine, it takes 0.5 seconds
     assert process.returncode == 3, errors
     assert output.splitlines()[-1] == "alive 1"
     assert errors == ""
 
 
 def test_ctrl_c_during_the_start_of_a_thread_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate Ctrl-C inside Thread.start, which may surface as a RuntimeError about a lock."""
+    """Ctrl-C inside Thread.start may surface as a RuntimeError about a lock, as simulated here."""
 
     def start(thread: threading.Thread) -> None:
         try:
@@ -296,7 +296,7 @@ def test_waiting_prints_nothing_without_a_terminal(capsys: pytest.CaptureFixture
 
 
 def test_nested_tasks_stop_if_another_task_fails() -> None:
-    """Let one task fail while tasks nested in another task call `check_wanted`."""
+    """One task fails while the tasks inside another task call `check_wanted`."""
     begun, ended = threading.Event(), []
 
     def long(_: int, ticker: Ticker) -> None:
@@ -317,4 +317,4 @@ def test_nested_tasks_stop_if_another_task_fails() -> None:
     with pytest.raises(ValueError, match="stop"):
         run_tasks(nested, range(2), threads=2, progress=False)
     assert ended == ["inner", "inner"]
-    check_wanted()  # has no effect outside of tasks
+    check_wanted()  # outside of tasks, this call has no effect

@@ -18,7 +18,7 @@ from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
 NAN = np.nan
 RULES = ("optimistic", "pessimistic", "random", "item", "item_desc")
 
-# Item 0 comes first, items 1 to 5 are tied, and item 6 comes last. Items 2, 4 and 6 are relevant.
+# Item 0 comes first, items 1 to 5 are tied, item 6 comes last, and items 2, 4 and 6 are relevant.
 SCORES = [9, 5, 5, 5, 5, 5, 1]
 GAINS = [NAN, NAN, 1, NAN, 3, NAN, 2]
 
@@ -65,7 +65,7 @@ def test_places_by_gain_put_unjudged_items_between_likes_and_dislikes(rule, expe
 
 
 def test_shared_place_is_the_rounded_up_middle_of_the_group():
-    """Five tied items all get the third place of their group, and four the second."""
+    """A group of five tied items shares its third place, and a group of four its second place."""
     assert resolve(rank(SCORES, GAINS), "shared").start.tolist() == [3, 3, 6]
     assert resolve(rank([9, 5, 5, 5, 5], [NAN, 1, NAN, NAN, 1]), "shared").start.tolist() == [2, 2]
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
@@ -76,14 +76,14 @@ def test_shared_place_is_the_rounded_up_middle_of_the_group():
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
 def test_equal_ranks_share_a_place(rule, places):
-    """Compare equal ranks with equal scores, which keep their input order under `as_ranked`."""
+    """Unlike equal ranks, items with equal scores keep their input order under `as_ranked`."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
     assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]
 
 
 def test_higher_ids_come_first_among_ties_within_the_cutoff():
-    """Order tied items by descending id within the cut-off, and by ascending id below it."""
+    """Tied items are ordered by descending id within the cut-off, and by ascending id below it."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
     for within, gains in (
         (3, [2, 1, 3, 4, 5]),
@@ -174,7 +174,7 @@ def test_within_counts_the_places_of_a_group_inside_the_cutoff():
 
 
 @given(cases(), st.lists(st.integers(1, 8), min_size=1, max_size=4))
-def test_several_cutoffs_agree_with_single_ones(case: RankingCase, cutoffs: list[int]):
+def test_several_cutoffs_give_the_same_values_as_each_alone(case: RankingCase, cutoffs: list[int]):
     for rule in ("expected", "item"):
         groups = resolve(case.ranks(), rule)
         reach = groups.reach(np.array(cutoffs))
@@ -213,7 +213,7 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase
 
 @pytest.mark.parametrize(
     ("n_items", "n_judged"),
-    # Groups with many judged items take a different code path than groups with few.
+    # Large groups of judged items take another code path than small groups.
     [(4, 3), (4, 4), (6, 2), (7, 3)],
 )
 def test_random_places_are_equally_likely(n_items, n_judged):
@@ -221,7 +221,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     gains = [*range(1, n_judged + 1), *[NAN] * (n_items - n_judged)]
     ranks = rank([0] * n_items, gains).users(np.zeros(n_users, int))
     groups = resolve(ranks, "random", "gain", seed=1)
-    # One row per user: the places of the items with gain 1, 2, ...
+    # Each row contains the places of a user's items with gain 1, 2, and so on.
     order = np.argsort(groups.gain.reshape(n_users, n_judged), axis=1)
     places = np.take_along_axis(groups.start.reshape(n_users, n_judged), order, axis=1)
     counts = Counter(map(tuple, places.tolist()))
@@ -230,7 +230,7 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     mean = n_users / len(outcomes)
     chi_square = sum((counts[outcome] - mean) ** 2 / mean for outcome in outcomes)
     degrees = len(outcomes) - 1
-    # Chi-square has mean d and variance 2d; chance deviations above six sigma are very rare.
+    # A chi-square statistic has mean d and variance 2d, and hardly ever deviates by six sigma.
     assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
 
 
@@ -267,7 +267,7 @@ def test_random_places_depend_on_seed_and_key():
 
 
 def splitmix64(value: int) -> int:
-    """Return the SplitMix64 hash of an integer, computed with Python integers."""
+    """Compute the SplitMix64 hash of an integer with Python integers."""
     value = (value + 0x9E3779B97F4A7C15) % 2**64
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
@@ -275,8 +275,9 @@ def splitmix64(value: int) -> int:
 
 
 def test_random_places_follow_the_published_hash():
-    assert splitmix64(0) == 0xE220A8397B1DCDAF  # the published value
-    key = splitmix64(splitmix64(splitmix64(11) ^ 5) ^ 1)  # seed 11, user key 5, 1 candidate above
+    assert splitmix64(0) == 0xE220A8397B1DCDAF  # this value is published
+    # The seed is 11, the user's key is 5, and one candidate is above the tie.
+    key = splitmix64(splitmix64(splitmix64(11) ^ 5) ^ 1)
     user = np.array([5], np.uint64)
 
     few_judged = rank([9] + [0] * 1000, [NAN] + [1] * 4 + [NAN] * 996)

@@ -24,9 +24,9 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv, which contains the favourite items of 40 users."""
+    """Work in a folder that contains ratings.csv, with the favourite items of 40 users."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(page, "vega", lambda: "")  # the tutorial must not open a browser
+    monkeypatch.setattr(page, "vega", lambda: "")  # leave the chart script out of reports
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(40, 3)) @ generator.normal(size=(3, 30))
     liking += generator.gumbel(size=liking.shape)
@@ -51,7 +51,7 @@ def lines_of(code: str) -> list[str]:
     return [line for line in code.splitlines() if line.strip()]
 
 
-# Ignore warnings by implicit about threads and sparse arrays, and by recometer about few users.
+# implicit warns about threads and sparse arrays, and recometer warns about few users.
 @pytest.mark.filterwarnings("ignore")
 def test_python_tutorial_prints_the_output_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code = "".join(blocks(IN_PYTHON, "python"))

@@ -31,7 +31,7 @@ ROW = st.tuples(
 
 @st.composite
 def sides(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
-    """Draw rows of train and test, with numbers or strings as ids."""
+    """Draw training and test rows whose ids are all integers or all strings."""
     name = draw(st.sampled_from([lambda n: n, lambda n: f"id {n}"]))
     drawn_sides = []
     for _ in range(2):
@@ -72,7 +72,7 @@ def slow_audit(
     min_positives: int,
     min_candidates: int,
 ) -> dict[str, tuple[int, int, list[Any]]]:
-    """Compute the count, the total and the first examples of every finding with plain loops."""
+    """Compute every finding's count, total and first examples with plain loops."""
     train, test = merged_rows(train_rows), merged_rows(test_rows)
     newest: dict[Any, int] = {}
     owned = collections.Counter(user for user, _ in train)
@@ -175,7 +175,7 @@ def test_positions_are_audited_like_ids(split):
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
     for finding in by_id.findings:
-        # These two findings also depend on the number of all items, which is larger for positions.
+        # These two findings also depend on the number of items, which is larger for positions.
         if finding.name not in ("users_without_candidates", "users_few_relevant"):
             other_finding = by_position[finding.name]
             assert (finding.count, finding.total, finding.examples) == (
@@ -217,11 +217,11 @@ def test_audit_counts_the_users_that_evaluate_leaves_out(split, relevant_from, m
     }
 
 
-# Faults planted in a clean split
+# Tests of faults that are planted in a clean split
 
 
 def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Draw 300 users with 8 items each; the last two items are in test, later than all of train."""
+    """Draw 8 interactions for each of 300 users; the last 2 are in test and later than train."""
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
@@ -309,7 +309,7 @@ def test_missing_times_are_reported_as_not_checked():
         assert not report.leaks
 
 
-# Splits made by the library
+# Tests of the splits that the library makes
 
 
 @st.composite
@@ -372,7 +372,7 @@ def test_splits_by_last_items_leak_only_through_other_users(data, who, what, set
 
 
 @given(data=whole_data(), who=WHO, what=st.one_of(BY_TIME, AT_RANDOM), settings=SETTINGS)
-def test_leakage_of_splits_is_counted(data, who, what, settings):
+def test_audit_counts_the_leakage_of_each_split(data, who, what, settings):
     for split in make_splits(data, what, who=who, **settings):
         report = rm.audit(split)
         parts = [part for part in (split.train, split.remainder) if part is not None]
@@ -425,7 +425,7 @@ def test_rows_merged_before_the_split_are_not_duplicates():
         assert rm.audit(with_repeated_rows)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
 
 
-# Times and ids that do not match
+# Tests of times and ids that differ between train and test
 
 
 def microseconds(dates: list[str]) -> pl.Series:
@@ -479,7 +479,7 @@ def test_ids_of_different_types_are_refused():
         rm.audit(train, frame([(1, "1", 1, 1)]))
 
 
-def test_ids_on_one_side_only_are_refused():
+def test_data_with_ids_is_not_compared_with_data_without_ids():
     with pytest.raises(rm.InputError, match="train has user ids, but test has none"):
         rm.audit({"ann": ["tea"]}, np.ones((2, 2)))
     with pytest.raises(rm.InputError, match="train has 2 users, but test has 3"):

@@ -47,7 +47,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 
 
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
-    """Return the similarities that `item_knn` keeps; row j has those of item j."""
+    """Return the similarities that `item_knn` keeps; row j holds those of item j."""
     n_items = matrix.shape[1]
     kept_similarities = np.zeros((n_items, n_items))
     for j in range(n_items):
@@ -92,7 +92,8 @@ def test_item_knn_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_item_knn_prefers_lower_items_among_equal_similarities() -> None:
-    # Users 0 and 1 have all four items, so items 1, 2 and 3 are equally similar to item 0.
+    # Users 0 and 1 interacted with all four items, so items 1, 2 and 3 are equally similar to item
+    # 0.
     matrix = np.array([[1.0, 1, 1, 1], [1, 1, 1, 1], [1, 0, 0, 0]])
     model = baselines.item_knn(rm.Interactions.of(matrix), neighbours=1)
     only_item_0 = scores(model, 3)[2]
@@ -182,7 +183,7 @@ def test_ease_error_states_the_memory_needed() -> None:
         baselines.ease(data_of_many_items)
 
 
-def test_most_popular_counts_users() -> None:
+def test_most_popular_scores_items_by_their_number_of_users() -> None:
     train = rm.Interactions.of({"ann": {"a": 40.0, "b": 1.0, "c": 0.0}, "bob": {"b": 2.0}})
     source = baselines.most_popular(train)
     assert scores(source, 1).tolist() == [[1.0, 2.0, 0.0]]
@@ -206,7 +207,7 @@ def test_random_ranking_of_a_user_does_not_depend_on_other_users() -> None:
 
 
 def test_random_split_and_ranking_with_the_same_seed_are_independent() -> None:
-    """Both hash the seed, the user and the item, but their draws must not be correlated."""
+    """The split and the ranking hash the same numbers, but must not be correlated."""
     from recometer.split import Fraction, split
 
     generator = np.random.default_rng(0)
@@ -227,7 +228,7 @@ def test_two_fits_are_identical_to_the_last_bit(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_ids_are_kept(model: str) -> None:
+def test_baselines_keep_the_ids_of_train(model: str) -> None:
     train = rm.Interactions.of(
         {"bob": ["y", "z"], "ann": ["x", "y"], "dan": ["z", "y"], "cid": ["w", "x"]}
     )
@@ -283,7 +284,7 @@ def test_any_small_matrix_can_be_fitted(n_users: int, n_items: int, seed: int) -
 
 
 def test_learned_models_beat_popularity_and_chance() -> None:
-    """Each user likes one of five kinds of items, and some items of each kind are popular."""
+    """In the data, each user likes one of five kinds of items, and each kind has popular items."""
     generator = np.random.default_rng(0)
     n_users, n_items = 600, 60
     kind = generator.integers(0, 5, n_users)
@@ -332,14 +333,14 @@ def test_learned_models_beat_popularity_and_chance() -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_refused(fit: object, message: str) -> None:
+def test_invalid_arguments_are_refused(fit: object, message: str) -> None:
     train = rm.Interactions.of(np.ones((2, 3)))
     with pytest.raises(InputError, match=message):
         fit(train)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("name", baselines.__all__)
-def test_train_accepts_any_form_of_interactions(name: str) -> None:
+def test_baselines_accept_any_form_of_interactions(name: str) -> None:
     fit, options = getattr(baselines, name), {"factors": 2} if name == "truncated_svd" else {}
     train = {"ann": ["tea", "jam"], "bob": ["tea"], "eve": ["milk"]}
     test = {"ann": ["milk"], "bob": ["jam"], "eve": ["tea"]}
@@ -379,7 +380,8 @@ def test_fit_shows_a_progress_bar(
     assert "Fitting " in capsys.readouterr().err
     silent = fit(train, progress=False, **options)
     assert capsys.readouterr().err == ""
-    assert fit(train, **options) is not None  # no terminal
+    # Standard error is not a terminal here, so there is no progress bar by default.
+    assert fit(train, **options) is not None
     assert capsys.readouterr().err == ""
     first, second = (rm.evaluate(source, test, metrics="ndcg@3") for source in (with_bar, silent))
     np.testing.assert_array_equal(first["ndcg@3"], second["ndcg@3"])

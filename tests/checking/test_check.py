@@ -40,7 +40,7 @@ def good_model() -> rm.Factors:
 
 
 def check_changed_scores(change: Any) -> rm.Preflight:
-    """Run `check` on scores after changing some of them."""
+    """Change some scores, and run `check` on the changed scores."""
     scores = FACTORS[0] @ FACTORS[1].T
     change(scores)
     return rm.check(rm.Scores(scores, **IDS), TEST, train=TRAIN)
@@ -166,7 +166,7 @@ def test_nan_scores_of_half_the_users_are_only_a_warning() -> None:
     assert check_changed_scores(change)["nan_scores"].level == "warning"
 
 
-def test_tied_places_are_counted() -> None:
+def test_places_with_tied_scores_are_counted() -> None:
     def round_all(scores: Any) -> None:
         scores[:] = np.round(scores)
 
@@ -291,7 +291,7 @@ def test_lists_of_all_candidates_never_count_as_too_short() -> None:
     assert report["rank_differs_from_list"].count == 0
 
 
-def test_users_in_the_wrong_order_are_detected() -> None:
+def test_check_detects_users_in_the_wrong_order() -> None:
     """If the model's users are in the wrong order, training and test items rank low."""
     reversed_model = rm.Factors(-FACTORS[0], FACTORS[1], **IDS)
     report = rm.check(reversed_model, TEST, train=TRAIN)

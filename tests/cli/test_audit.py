@@ -111,7 +111,7 @@ def test_strict_fails_if_there_is_leakage() -> None:
     assert audit(*CLEAN_FILES, "--strict").exit_code == 0
 
 
-def test_strict_passes_allowed_leakage() -> None:
+def test_strict_ignores_allowed_leakage() -> None:
     allowed = [argument for name in LEAKAGE[1:] for argument in ("--allow", name)]
     result = audit(*FILES, "--strict", *allowed)
     assert result.exit_code == 3
@@ -152,13 +152,13 @@ def test_column_options_apply_to_files_with_these_columns() -> None:
     assert "clean.csv: There is no column 'when'" in wrong.stderr
 
 
-def test_times_can_be_left_out() -> None:
+def test_audit_skips_checks_of_times_that_are_not_read() -> None:
     result = audit(*FILES, "--time", "none", "--value", "none")
     assert one_line(result.stdout).count("Not checked: train and test have no times.") == 3
     assert "value" not in result.stderr
 
 
-def test_test_is_read_from_standard_input() -> None:
+def test_test_data_is_read_from_standard_input() -> None:
     data = pathlib.Path("test.csv").read_bytes()
     result = audit("--train", "train.csv", "--test", "-", "--format-in", "csv", stdin=data)
     assert result.stdout == audit("--train", "train.csv", "--test", "test.csv").stdout

@@ -50,7 +50,7 @@ def file(tmp_path: pathlib.Path):
 
 
 def rows(header: str, seed: int = 0, n_users: int = 40, n_items: int = 30) -> str:
-    """Return a CSV of users, items, values from 1 to 5, and times."""
+    """Return CSV text with this header and random users, items, values (1 to 5) and times."""
     generator = np.random.default_rng(seed)
     lines = [
         f"user-{user},item-{item},{generator.integers(1, 6)},{generator.integers(10**6)}"
@@ -61,7 +61,7 @@ def rows(header: str, seed: int = 0, n_users: int = 40, n_items: int = 30) -> st
     return "\n".join([header, *lines, ""])
 
 
-# The included data
+# Tests on the included data
 
 
 def test_shipped_data_is_complete() -> None:
@@ -118,7 +118,7 @@ def test_demo_is_repeatable_and_depends_on_the_seed(file) -> None:
     assert means[0] == means[1] != means[2]
 
 
-# A user's own files
+# Tests on a user's own files
 
 
 def test_columns_are_detected_and_reported(file) -> None:
@@ -179,7 +179,7 @@ def test_best_means_are_highlighted_on_a_terminal(file) -> None:
     assert "\x1b" not in demo("--data", path).stdout
 
 
-# Unusual files
+# Tests on unusual files
 
 
 @pytest.mark.parametrize(

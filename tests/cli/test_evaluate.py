@@ -646,7 +646,7 @@ def test_number_of_threads_does_not_change_values(folder) -> None:
     assert len(outputs) == 1
 
 
-# Standard error and exit codes
+# Tests of standard error and of exit codes
 
 
 def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
@@ -793,7 +793,7 @@ def test_errors_name_standard_input_as_their_source(folder) -> None:
     assert "Error: standard input: No column has a common name for users." in result.stderr
 
 
-# In a separate process
+# Tests in a separate process
 
 
 def test_module_reads_standard_input_from_a_pipe(folder) -> None:
@@ -807,7 +807,7 @@ def test_module_reads_standard_input_from_a_pipe(folder) -> None:
     assert content["models"]["mf"]["metrics"]["ndcg@5"]["mean"] == expected().mean()["ndcg@5"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX pipes")
 def test_closed_output_pipe_causes_no_traceback(folder) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *BASIC, *MF]
     command += ["-m", "ndcg@1..600", "--per-user", "--format", "csv", "--quiet"]
@@ -819,9 +819,9 @@ def test_closed_output_pipe_causes_no_traceback(folder) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
-    # Restore the handler of Ctrl-C, since a child of a background job inherits that it is ignored.
+    # Children of a background job ignore Ctrl-C, so the script restores the handler of Ctrl-C.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from recometer.cli import main; main()"

@@ -16,7 +16,7 @@ import recometer
 from recometer import DataWarning, InputError
 from recometer.cli import _app, main
 
-# Restores the handler of Ctrl-C, since a child of a background job inherits that it is ignored.
+# Children of a background job ignore Ctrl-C, so this code restores the handler of Ctrl-C.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from recometer.cli import main; main()"
@@ -54,7 +54,7 @@ def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
 
 
 def test_module_prints_errors_to_standard_error() -> None:
-    """Check for one line on standard error, and nothing on standard output."""
+    """The module prints one line on standard error, and nothing on standard output."""
     result = run("show", "missing.parquet")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: There is no file missing.parquet. Hint: ")
@@ -67,7 +67,7 @@ def test_check_runs_as_a_module() -> None:
     assert result.stdout.splitlines()[-1] == "All is well."
 
 
-def test_check_as_a_module_takes_the_options_of_the_command(
+def test_check_module_accepts_the_options_of_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["check.py", "--test", "test.csv"])
@@ -121,7 +121,7 @@ def test_warnings_are_printed_to_standard_error(monkeypatch: pytest.MonkeyPatch)
     assert result.stderr == "Warning: Three rows repeat.\nError: Wrong.\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_ctrl_c_ends_the_demo_without_a_traceback() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTIBLE, "demo", "--metrics", "ndcg@1..50"],
@@ -174,7 +174,7 @@ for arguments, unbuffered in ((["metrics"], True), (["--help"], False), (["--ver
 """
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_full_standard_output_exits_with_1() -> None:
     result = subprocess.run(
         [sys.executable, "-c", FULL], capture_output=True, text=True, encoding="utf-8", check=False

@@ -39,7 +39,7 @@ def means(*arguments: object) -> dict[str, dict[str, float]]:
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """Work in a folder with 30 users and 20 items in train and test."""
+    """Work in a folder with training and test files of 30 users and 20 items."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(3)
     users, items = np.nonzero(generator.random((30, 20)) < 0.4)
@@ -81,7 +81,7 @@ def lists(seed: int) -> pl.DataFrame:
 class TestBaselines:
     @pytest.mark.parametrize("rated", [False, True])
     def test_baselines_match_python(self, rated: bool) -> None:
-        """Compare baselines fitted with their defaults, to train with and without ratings."""
+        """The baselines are fitted with their defaults to training data with or without ratings."""
         if rated:
             rows = pl.read_parquet("train.parquet")
             rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)

@@ -20,9 +20,9 @@ COMMANDS = {
     name: inspect.signature(command_of(name).callback, eval_str=True).parameters
     for name in _app.COMMANDS
 }
-# The options of `evaluate` that `why` lacks, with the reasons.
+# The options of `evaluate` that `why` does not have, and the reason for each.
 NOT_IN_WHY = {
-    "metric": "its --metric is one",
+    "metric": "its --metric takes a single metric",
     "protocol": "its protocols are called --from and --to",
     "chance": "a random order has no steps from one rule to the next",
     "out": "it evaluates nothing that could be saved",
@@ -30,9 +30,9 @@ NOT_IN_WHY = {
     "by": "it explains one mean",
     "by_items": "it explains one mean",
 }
-OUTPUT_OPTIONS = ("out", "flat", "form", "report")  # options that name output files
-PAGE_COMMANDS = ("report",)  # commands that write a page and print no table
-# The argument that makes an option name an output file, for each metavar.
+OUTPUT_OPTIONS = ("out", "flat", "form", "report")  # these options name output files
+PAGE_COMMANDS = ("report",)  # these commands write a page and print no table
+# For each metavar, the argument that makes the option read the output file ({}).
 OUTPUT_ARGUMENTS = {
     "FILE": "{}",
     "N|FILE": "{}",
@@ -101,7 +101,7 @@ def test_options_that_name_files_are_found() -> None:
 def test_output_does_not_replace_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Name the output of a command as one of its inputs, which must make the command fail."""
+    """The test passes the output of a command as one of its inputs, so the command must fail."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
     for path in ("rows.parquet", "lists.parquet"):

@@ -20,7 +20,7 @@ from command_line import CliRunner, Result
 import recometer as rm
 from recometer.cli._app import app
 
-pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="names of pipes of POSIX")
+pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="needs /dev/fd")
 METRICS = ("-m", "rr@2", "--format", "csv", "--quiet")
 CSV = ("--format-in", "csv")
 
@@ -78,7 +78,7 @@ def expected() -> str:
     return result.stdout
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_shell_pipes_give_the_same_output_as_files(expected: str) -> None:
     command = [sys.executable, "-m", "recometer", "evaluate", *METRICS, *CSV]
     command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
@@ -179,7 +179,7 @@ def test_factor_archive_is_read_from_a_pipe() -> None:
     assert (result.exit_code, result.stdout) == (0, expected.stdout)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are no UTF-8")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs file names that are not UTF-8")
 def test_file_names_need_not_be_utf8() -> None:
     folder = os.fsdecode(b"f\xff")
     os.mkdir(folder)

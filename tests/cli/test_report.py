@@ -118,7 +118,7 @@ def test_models_without_results_are_evaluated() -> None:
     assert "good beats popular by" in text
 
 
-def test_scored_pairs_are_read_like_in_evaluate() -> None:
+def test_scored_pairs_are_read_as_in_evaluate() -> None:
     rng = np.random.default_rng(0)
     rows = {"object": np.repeat([4, 9], 6), "item": np.tile(np.arange(6), 2)}
     relevant = np.tile([1, 0, 1, 0, 0, 1], 2)

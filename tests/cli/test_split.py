@@ -291,7 +291,7 @@ def test_empty_train_causes_a_warning() -> None:
     assert "Warning: data: train is empty: none of " in result.stderr
 
 
-# Splits as input of other commands
+# Tests of splits as input of other commands
 
 
 def test_split_folder_can_be_audited() -> None:

@@ -118,7 +118,7 @@ def test_spellings_of_trec_eval_and_of_libraries_are_accepted(files) -> None:
 
 
 def test_trec_files_can_be_combined_with_tables(files) -> None:
-    """Combine formats; ids take the type of the test ids, unless that would change an id."""
+    """All ids are converted to the type of the test ids, unless that would change an id."""
     qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
     run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
     train_rows = pl.DataFrame({"user": [301], "item": [2]})
@@ -132,7 +132,7 @@ def test_trec_files_can_be_combined_with_tables(files) -> None:
     pathlib.Path("seen.qrels").write_text("301 0 2 1\n", encoding="utf-8")
     tests = ("numbers.qrels", "qrels.csv", "qrels.parquet")
     trains = ("seen.qrels", "seen.csv", "seen.parquet")
-    # Combine every format of test with every format of the lists.
+    # Combine every format of the test file with every format of the lists.
     for first, test in enumerate(tests):
         for second, list_file in enumerate(("numbers.run", "run.csv", "run.parquet")):
             train = trains[(first + second) % 3]

@@ -1,4 +1,4 @@
-"""`compare` tests pairs of models on the users who have a value from both."""
+"""`compare` tests each pair of models on the users who have a value from each of the two models."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_row_matches_statistics_computed_from_the_values_of_users(
     assert row.verdict == "better"
 
 
-def test_p_equals_exact_enumeration() -> None:
+def test_p_equals_that_of_an_exact_enumeration() -> None:
     first = [0.5, 0.25, 1.0, 0.0, 0.6, 0.33, 0.9, 0.1]
     second = [0.1, 0.25, 0.2, 0.3, 0.5, 0.0, 0.7, 0.15]
     differences = np.subtract(first, second)
@@ -240,13 +240,13 @@ def test_saved_evaluations_give_the_same_comparison(
         paths.append(tmp_path / f"{name}.parquet")
         results[name].save(paths[-1])
     here = rm.compare({name: results[name] for name in ("als", "pop")})
-    of_saved = rm.compare(paths)
-    assert of_saved.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
-    unpaired, paired = of_saved.row("coverage@5", "als"), here.row("coverage@5", "als")
+    saved_comparison = rm.compare(paths)
+    assert saved_comparison.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
+    unpaired, paired = saved_comparison.row("coverage@5", "als"), here.row("coverage@5", "als")
     assert unpaired.difference == paired.difference
     # Without lists, the interval is combined from those of the two models, and is therefore wider.
     assert unpaired.interval.width >= paired.interval.width
-    assert "The lists or rows were not saved" in str(of_saved).replace("\n  ", " ")
+    assert "The lists or rows were not saved" in str(saved_comparison).replace("\n  ", " ")
 
 
 def test_metrics_with_one_value_are_resampled_over_the_same_users(
@@ -261,7 +261,7 @@ def test_metrics_with_one_value_are_resampled_over_the_same_users(
         comparison.per_user("coverage@5")
 
 
-def test_seeds_add_variance_to_the_interval(results: dict[str, rm.Evaluation]) -> None:
+def test_variance_between_seeds_widens_the_interval(results: dict[str, rm.Evaluation]) -> None:
     als = [evaluate(0.1, seed, "ndcg@5") for seed in range(3)]
     comparison = rm.compare({"als": als, "pop": evaluate(0.0, 7, "ndcg@5")})
     (row,) = comparison.rows
@@ -399,7 +399,7 @@ def test_metrics_with_one_value_resample_whole_clusters() -> None:
     assert "Fewer than two clusters" in row.interval.note
 
 
-def test_relative_differences_of_seeds_count_their_variance() -> None:
+def test_relative_intervals_include_the_variance_between_seeds() -> None:
     generator = np.random.default_rng(6)
     values = generator.random(300) / 2
 
@@ -695,7 +695,7 @@ def test_tukeys_test_refuses_t_tests_coverage_and_seeds(results: dict[str, rm.Ev
         rm.compare(seeds, metrics="ndcg@5", correction="tukey")
 
 
-def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) -> None:
+def test_tukeys_test_changes_the_signs_of_whole_clusters(results: dict[str, rm.Evaluation]) -> None:
     people = np.arange(results["pop"].n_users) // 3
     unclustered, together = (
         compare_by_tukey(results, cluster=clusters) for clusters in (None, people)
@@ -795,7 +795,7 @@ def test_comparisons_with_chance_as_the_baseline_are_adjusted(
 def test_error_lists_metrics_without_chance(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The page then does not need Vega's JavaScript.
+    # This test does not look at the charts, so leave Vega's JavaScript out of the page.
     monkeypatch.setattr(page, "vega", lambda: "")
     metrics = "ndcg@5 novelty@5"
     train = TEST[:, ::-1]
@@ -903,7 +903,7 @@ def test_printing_does_not_repeat_tests(
 
 
 def test_leaderboard_tests_pairs_on_users_with_a_value_from_all_models() -> None:
-    """The row of a pair includes the other users who have a value from both models."""
+    """The row of a pair, unlike the leaderboard, includes users without a value from model c."""
     values = np.random.default_rng(3).random((40, 3))
     values[:10, 2] = np.nan
     models = {name: evaluation({"rr": values[:, column]}) for column, name in enumerate("abc")}

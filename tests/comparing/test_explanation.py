@@ -85,7 +85,7 @@ def test_first_and_last_means_match_evaluate(name: str, seed: int) -> None:
         ):
             unchanged = np.array_equal(before, after, equal_nan=True)
             assert unchanged == (right.users == 0)
-            # A step that changes no user's value can only change the mean by averaging differently.
+            # If a step changes no user's value, only another way of averaging can change the mean.
             if unchanged and right.name not in ("average", "population"):
                 np.testing.assert_equal(left.mean, right.mean)
 
@@ -114,7 +114,7 @@ def test_explanation_accepts_a_librarys_metric_name() -> None:
     assert "discount" in [step.name for step in explanation.steps]
 
 
-def test_equal_protocols_have_no_steps() -> None:
+def test_explanation_of_equal_protocols_has_no_steps() -> None:
     explanation = rm.explain(evaluate(), "ndcg@3", protocol="recometer")
     assert explanation.steps == ()
     assert explanation.left.mean == explanation.right.mean
@@ -320,7 +320,7 @@ def test_metric_names_of_libraries_are_suggested_in_any_case() -> None:
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
 def test_metric_with_one_value_for_all_users_is_explained_by_its_mean(name: str) -> None:
-    """The metric has no values per user, so the explanation has means but no step of a user."""
+    """The metric has no values per user, so its explanation has means, but no steps for users."""
     lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
     test = {user: [user + 1] for user in range(6)}
     result = rm.evaluate(lists, test, metrics=name, catalogue=20)
@@ -340,7 +340,7 @@ def test_shares_in_percent_are_explained_as_a_step() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
 def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
-    """Libraries keep training items in lists, so explanations of conventions have this step."""
+    """Libraries keep training items in lists, so explanations have a step for these items."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
     test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
     data = {"train": train, "catalogue": list("abcde"), "metrics": name}
@@ -353,7 +353,7 @@ def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
-    """Even if listed users outside the test data count, the result keeps the original test data."""
+    """Listed users outside test may count in the mean, but the result's test data stay the same."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
     train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}

@@ -94,7 +94,7 @@ def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() ->
         known_to_both = (OLD + NEW)[left_out:]
         results = {"a": evaluate(lists(known_to_both)), "b": evaluate(lists(known_to_both, "i4"))}
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # no warning, since the order stays the same
+            warnings.simplefilter("error")  # the order stays the same, so nothing may warn
             known_users = rm.compare(results).known_users
         assert bool(known_users) is mentioned
     assert known_users[0] == "3 of 100 users (3.0%) are unknown to a, b."
@@ -109,7 +109,7 @@ def test_users_unknown_to_each_model_are_counted_separately() -> None:
 
 
 @pytest.mark.parametrize("rules", [{"cold_start": False}, {"users": "known"}])
-def test_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> None:
+def test_unknown_users_outside_the_means_are_not_mentioned(rules: dict[str, object]) -> None:
     results = {
         "popular": evaluate(lists(OLD + NEW), **rules),
         "own": evaluate(lists(OLD, "*"), **rules),

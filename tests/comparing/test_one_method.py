@@ -28,7 +28,7 @@ def compared(
 def draw_models(
     seed: int, n: int, share: float, gain: float, levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of two models, which differ for a share of the users.
+    """Return the values of two models, which differ for the given share of users.
 
     Values are rounded to a number of levels; with few levels, many values are equal.
     """
@@ -80,7 +80,7 @@ def test_row_never_contradicts_itself(
 def compare_with_differences(
     *values: float, ties: int, metric: str = "rr"
 ) -> tuple[rm.Comparison, PairRow]:
-    """Compare two models with these differences, plus `ties` users without a difference."""
+    """Compare two models on users with these differences, and on `ties` users with equal values."""
     new = np.append(0.4 + np.array(values), np.full(ties, 0.4))
     comparison = compared(new, np.full(len(new), 0.4), metric)
     return comparison, comparison.rows[0]
@@ -89,8 +89,9 @@ def compare_with_differences(
 def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
     """24 of 500 users gain 0.3. A sign test has p = 1e-7, but rare large losses are possible.
 
-    Half of p is the level at which the lower end of the interval is 0. It is
-    P(Σ E·d ≤ E0) = (1 / 1.3)^24, with exponential E for the users and E0 for an added loss of 1.
+    Half of p is the level at which the lower end of the interval is 0. This level is
+    P(Σ E·d ≤ E0) = (1 / 1.3)^24, where each user with a gain of d has an exponential variable E,
+    and E0 is the variable of an added loss of 1.
     """
     comparison, row = compare_with_differences(*[0.3] * 24, ties=476)
     assert row.test.test == row.test.method == row.interval.method == "gaffke"
@@ -108,7 +109,7 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: float) -> None:
-    """Therefore one end of the interval at the level p is 0."""
+    """At the confidence 1 - p, the interval therefore ends at 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
     new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))
@@ -124,11 +125,11 @@ def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: fl
 
 
 def test_p_of_hits_counts_one_more_loss() -> None:
-    """For hits, p equals that of a sign test with one more loss: the user that the bound adds."""
+    """For hits, p is that of a sign test with one more loss, which Gaffke's bound adds."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
-    # This is twice P(Bin(9, 1/2) <= 2).
+    # This p is twice P(Bin(9, 1/2) <= 2).
     assert comparison.rows[0].p_value == pytest.approx(2 * (1 + 9 + 36) / 2**9)
 
 
@@ -276,8 +277,8 @@ def test_row_has_a_note_if_only_the_adjustment_hides_a_difference() -> None:
 
 
 def test_new_test_needs_only_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Declaring a test adds its name, sentence and hypothesis everywhere."""
-    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes it again
+    """Once a test is declared, all outputs contain its name, sentence and hypothesis."""
+    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes the test again
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")
     def yuen(differences: np.ndarray) -> tests.Found:

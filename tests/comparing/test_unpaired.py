@@ -213,7 +213,7 @@ def test_segments_are_compared_but_single_users_are_not() -> None:
         comparison.changes("rr", "new")
 
 
-def test_few_users_with_another_value_leave_gates_undecided() -> None:
+def test_gates_are_undecided_if_too_few_users_differ() -> None:
     first, second = np.zeros(200), np.zeros(200)
     first[:25] = 1
     comparison = compared(first, second, ratio="1:1")
@@ -222,7 +222,7 @@ def test_few_users_with_another_value_leave_gates_undecided() -> None:
 
 
 def test_variances_of_errors_over_rows_add_up() -> None:
-    """The rows of each group are resampled independently, so the variances of both add up."""
+    """Each group's rows are resampled independently, so the variances of the two means add up."""
     rows = [
         {
             "user_id": np.repeat(np.arange(first, first + 40), 5),

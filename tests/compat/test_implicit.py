@@ -24,7 +24,7 @@ class AlternatingLeastSquares:
         [[1.0, 0.0], [0.5, 1.0], [0.0, -1.0], [-1.0, 0.5], [2.0, 1.0], [0.3, 0.1]], np.float32
     )
 
-    # Printed by implicit 0.7.3 for N=8, which fills unused places with item 0.
+    # The lists that implicit 0.7.3 returns for N=8; it fills unused places with item 0.
     RECOMMENDED = np.array(
         [[4, 0, 5, 2, 3, 1, 0, 0], [0, 5, 4, 3, 1, 2, 0, 0], [1, 4, 0, 2, 5, 3, 0, 0]]
     )
@@ -43,7 +43,7 @@ class Model:
         return AlternatingLeastSquares.RECOMMENDED[userid, :N], None
 
 
-# Printed by implicit 0.7.3 for ranking_metrics_at_k(model, train, test, K=k).
+# For each k, the metrics that implicit 0.7.3 prints for ranking_metrics_at_k(..., K=k).
 PRINTED = {
     2: {
         "precision": 0.3333333333333333,

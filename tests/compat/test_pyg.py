@@ -16,7 +16,8 @@ EDGES = np.array([[0, 0, 1, 2, 2], [2, 5, 3, 5, 0]])
 WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0], np.float32)
 NAMES = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
 
-# Printed by PyTorch Geometric 2.8.1 for the same collection after update(LISTS, EDGES, WEIGHTS).
+# PyTorch Geometric 2.8.1 prints these values for the same collection after
+# update(LISTS, EDGES, WEIGHTS).
 PRINTED = {
     "LinkPredPrecision@2": 0.3333333432674408,
     "LinkPredRecall@2": 0.3333333432674408,
@@ -67,7 +68,7 @@ def test_batches_are_averaged_together() -> None:
     assert repr(metric) == "LinkPredMRR(k=2)"
 
 
-def test_padding_can_be_the_last_item_of_the_previous_source() -> None:
+def test_padding_can_match_the_last_item_of_the_previous_source() -> None:
     metric = pyg.LinkPredPrecision(2)
     metric.update(np.array([[1, 0], [0, -1]]), np.array([[0, 1], [3, 2]]))
     assert float(metric.compute()) == 0.25

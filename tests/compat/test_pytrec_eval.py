@@ -155,7 +155,7 @@ def test_nan_or_huge_scores_are_evaluated_as_lists(score: float) -> None:
 
 
 def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None:
-    """pytrec_eval-terrier 0.5.11 reads scores in single precision, and prints 0.5 for these."""
+    """pytrec_eval-terrier 0.5.11 reads these scores in single precision, and prints 0.5."""
     run, judged = {"q": {"d1": 0.99999999, "d3": 0.99999998}}, {"q": {"d1": 1}}
     evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}

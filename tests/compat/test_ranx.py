@@ -25,7 +25,7 @@ MEANS = {
     "precision": 0.5,
 }
 STD_OF_RBP = 0.07920000000000002
-# The means for Run({"q2": RUN["q2"]}) and make_comparable=True.
+# The means that ranx 0.3.21 returns for Run({"q2": RUN["q2"]}) with make_comparable=True.
 OF_ONE_QUERY = {
     "ndcg@3": 0.13770577618809332,
     "map": 0.25,
@@ -92,7 +92,7 @@ def test_queries_missing_on_one_side_are_refused_unless_made_comparable() -> Non
 
 @pytest.mark.parametrize("as_frames", [False, True])
 def test_run_without_any_judged_query_counts_as_empty(as_frames: bool) -> None:
-    """Expect what ranx 0.3.21 prints: 0 for both metrics, and an array of zeros."""
+    """Like ranx 0.3.21, the drop-in returns 0 for each mean, and zeros as values of queries."""
     qrels: Any = {"q1": {"d1": 1}, "q2": {"d2": 2}}
     run: Any = {"q9": {"d1": 1.0}}
     if as_frames:

@@ -50,7 +50,7 @@ def test_values_equal_those_of_recometrics(batch):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
-            # Keep whole rows of NaN as they are.
+            # Replace only the rows that are defined.
             is_undefined = np.isnan(theirs["NDCG@K"])
             theirs["NDCG@K"] = np.where(is_undefined, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype

@@ -1,4 +1,4 @@
-"""Intentional differences between the drop-in and recometrics; see docs/from_recometrics.md."""
+"""Tests of intended differences from recometrics, which docs/from_recometrics.md describes."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_nan_score_is_detected_anywhere(example, noise):
     assert ours.isna().all(axis=1).tolist() == [True, True, False]
 
 
-def test_joined_split_of_recometrics_returns_a_longer_x_train():
+def test_x_train_of_a_joined_split_has_more_rows_than_x_test():
     interactions = sum(many_users()[:2])
     X_train, X_test, users_test = recometrics.split_reco_train_test(
         interactions, "joined", users_test_fraction=0.5

@@ -20,7 +20,7 @@ def test_values_equal_those_of_scikit_learn() -> None:
         ndcg_score(GAINS, SCORES, k=2),
         ndcg_score(GAINS, SCORES, k=2, sample_weight=[1, 2, 3]),
     ]
-    # Printed by scikit-learn 1.8.0 for the same calls.
+    # scikit-learn 1.8.0 prints these values for the same calls.
     assert values == pytest.approx(
         [
             0.46363411784664704,
@@ -37,7 +37,7 @@ def test_rows_without_gains_score_the_same_as_in_scikit_learn() -> None:
 
 
 def test_ignored_ties_are_broken_arbitrarily() -> None:
-    """With `ignore_ties`, the value belongs to one of the orders of the tied items."""
+    """With `ignore_ties`, the value is that of one order of the tied items."""
     value = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
     assert value == pytest.approx(1.0) or value == pytest.approx(1 / np.log2(3))
 

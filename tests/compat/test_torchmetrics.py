@@ -14,7 +14,7 @@ PREDS = np.array([0.9, 0.3, -0.2, 0.5, 0.7, 0.1, 0.4], np.float32)
 TARGET = np.array([0, 1, 1, 0, 1, 0, 0])
 INDEXES = np.array([0, 0, 0, 1, 1, 2, 2])
 
-# Printed by TorchMetrics 1.9.0 for RetrievalMAP(top_k=2) and the other classes.
+# TorchMetrics 1.9.0 prints these values for RetrievalMAP(top_k=2) and its other retrieval classes.
 OF_CLASSES = {
     "MAP": 0.5,
     "MRR": 0.5,
@@ -25,8 +25,8 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# Printed by the functions of TorchMetrics 1.9.0, such as retrieval_average_precision, for the first
-# four rows and the first three places.
+# Functions of TorchMetrics 1.9.0, such as retrieval_average_precision, print these values for the
+# first four rows and the first three places.
 OF_ONE_QUERY = {
     "MAP": 0.3333333432674408,
     "AUROC": 0.0,
@@ -97,7 +97,7 @@ def test_precision_of_short_queries_divides_by_top_k_unless_adaptive() -> None:
     [  # printed by TorchMetrics 1.9.0
         ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], None, 0.5),
         ([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1], None, 0.125),
-        ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # two scores equal in single precision
+        ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # two scores are equal in float32
         ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # the sigmoids of three scores are 1
         ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], 3, 0.5),
     ],

@@ -9,7 +9,7 @@ import recometer.split
 
 
 class DlpackArray:
-    """An array whose only protocol is `__dlpack__`, as in some libraries."""
+    """An array that other libraries can read only through `__dlpack__`."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)
@@ -22,7 +22,7 @@ class DlpackArray:
 
 
 class NumpyProtocolArray:
-    """An array whose only protocol is `__array__`, as in h5py and zarr."""
+    """An array that other libraries can read only through `__array__`, as in h5py and zarr."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)
@@ -39,7 +39,7 @@ class GuardedArray(DlpackArray):
 
 
 class BothProtocolsArray(NumpyProtocolArray, DlpackArray):
-    """An array with both protocols, like JAX's, whose entries are arrays that cannot be hashed."""
+    """An array with `__array__` and `__dlpack__` whose entries cannot be hashed, as in JAX."""
 
     __hash__ = None
 

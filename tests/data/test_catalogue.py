@@ -124,7 +124,7 @@ def test_missing_fixed_size_lists_are_read_as_nan():
     np.testing.assert_array_equal(array, [[1, 2], [np.nan, np.nan], [3, 4]])
 
 
-def test_columns_can_be_left_out():
+def test_columns_of_a_catalogue_can_be_left_out():
     catalogue = rm.Catalogue(ITEMS, title=False, categories=False)
     assert catalogue.titles is None
     assert catalogue.categories is None

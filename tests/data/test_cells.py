@@ -96,7 +96,7 @@ def test_evaluate_refuses_test_cells_with_several_items() -> None:
         ("Area 51", "Fantasia 2000"),
     ],
 )
-def test_ids_with_commas_are_not_split(cells) -> None:
+def test_ids_with_punctuation_are_not_split(cells) -> None:
     lists = rm.Lists(frame(*cells))
     test = {1: [cells[0]], 2: [cells[1]]}
     assert rm.evaluate(lists, test, metrics="rr").mean() == {"rr": 1.0}

@@ -18,12 +18,12 @@ def result(seed: int) -> rm.Evaluation:
     rng = np.random.default_rng(seed)
     scores, test = rng.random((20, 30)), rng.random((20, 30)) < 0.1
     if seed:
-        scores[:, :20] -= 5  # fewer items get into lists, so coverage differs
+        scores[:, :20] -= 5  # these items no longer reach the lists, so the coverage differs
     return rm.evaluate(rm.Scores(scores), test, metrics="rr coverage@5", seed=seed)
 
 
 def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
-    """Split interactions whose item ids are 10 times the seed plus 0 to 7."""
+    """Split interactions whose item ids run from 10 * seed to 10 * seed + 7."""
     items = np.arange(8) + 10 * seed
     table = pl.DataFrame({"user": items // 3, "item": items, "time": items})
     if kind == "lazy":
@@ -43,7 +43,7 @@ def seeds_of(split_result: rm.Split) -> set[int]:
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """Yield versions of the content with a byte changed, bytes missing or bytes added."""
+    """Yield copies of the content in which a byte is changed, or bytes are missing or added."""
     for position in range(len(content)):
         yield (
             content[:position]
@@ -57,8 +57,8 @@ def damaged(content: bytes) -> Iterator[bytes]:
         yield content + extra
 
 
-# Reading files is slow, so only every 20th damaged version is written to a file and read. The
-# checksum is tested for every version.
+# Reading files is slow: the checksum is tested on every damaged copy, but only every 20th copy is
+# written to a file and loaded.
 READ_EVERY = 20
 
 
@@ -109,7 +109,7 @@ def test_invalid_header_is_reported_as_damaged(header: str, tmp_path: pathlib.Pa
 
 
 def while_others_save(save: Callable[[int], object], check: Callable[[], None]) -> None:
-    """Call `check` 50 times while two threads keep saving different versions."""
+    """Call `check` 50 times while two threads keep replacing the saved data."""
     ended = threading.Event()
 
     def save_repeatedly(number: int) -> None:

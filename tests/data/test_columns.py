@@ -18,13 +18,13 @@ LABELS = ["label", "target", "clicked", "purchased", "is_relevant", "relevant", 
 
 
 def ranker(label="label", **other_columns):
-    """Return a ranker's output whose scores contradict its labels."""
+    """Return the output of a ranking model in which the scores contradict the labels."""
     rows = {"query": [1, 1, 2, 2], "doc": [1, 2, 1, 2], label: [0, 1, 1, 0]}
     return pl.DataFrame({**rows, "score": [0.9, 0.1, 0.2, 0.8], **other_columns})
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_labels_are_read_from_the_label_column_and_not_from_scores(label, tmp_path):
+def test_labels_are_read_from_the_label_column_instead_of_the_scores(label, tmp_path):
     frame = ranker(label)
     frame.write_csv(tmp_path / "ranker.csv")
     for data in (frame, frame.to_pandas(), frame.drop("score"), tmp_path / "ranker.csv"):
@@ -55,7 +55,7 @@ def test_command_line_recognises_the_same_columns(tmp_path, monkeypatch):
         ("customer", "movie"), ("playlist_id", "track"), ("userId", "video_id"),
     ],
 )  # fmt: skip
-def test_user_and_item_columns_may_have_many_names(user, item):
+def test_common_names_of_user_and_item_columns_are_recognised(user, item):
     assert find_columns([item, "price", user])[:2] == (user, item)
     assert rm.Lists(pl.DataFrame({item: [1], user: [2], "rank": [1]})).facts.listed() == [2]
     pairs = pl.DataFrame({item: [1, 2], user: [2, 2], "score": [1.0, 2.0], "label": [0, 1]})
@@ -107,7 +107,7 @@ def test_ignored_column_that_could_contain_values_causes_a_warning(kind, column)
     lists = rm.Lists({1: [1], 2: [2]})
     with pytest.warns(DataWarning, match=r"rm\.Interactions\.of\(test, value='dwell'\) reads"):
         rm.evaluate(lists, FRAMES[kind](rows), metrics="rr")
-    # Values in train cause no warning, since they do not affect relevance.
+    # An ignored column of train causes no warning, since its values do not affect relevance.
     rm.evaluate(rm.Lists({1: [2]}), {1: [2]}, train=FRAMES[kind](rows), metrics="rr")
 
 

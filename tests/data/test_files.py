@@ -117,7 +117,7 @@ def test_missing_entries_of_files_are_refused(write):
         Interactions.of(path)
 
 
-# Ids, values and times in text
+# Tests of ids, values and times in text files
 
 
 def test_ids_in_text_are_integers_only_if_nothing_is_lost(text):
@@ -131,7 +131,7 @@ def test_ids_in_text_are_integers_only_if_nothing_is_lost(text):
     assert ids("1", "x") == ["1", "x"]
     assert ids("1.0", "2") == ["1.0", "2"]
     assert ids(2**65, 1) == ["1", str(2**65)]
-    # All rows determine the type, not just the first ones.
+    # The type depends on all rows, not only on the first rows.
     assert ids(*range(2000), "x")[-1] == "x"
 
 
@@ -206,7 +206,7 @@ def test_file_with_only_a_header_is_empty(text):
     assert len(Interactions.of(text("user,item,value,time\n"))) == 0
 
 
-# Files that cannot be read
+# Tests of files that cannot be read
 
 
 def test_error_about_a_missing_file_suggests_a_similar_name(tmp_path):

@@ -1,4 +1,4 @@
-"""Tests that a process forked after Polars ran raises an error instead of hanging."""
+"""Tests that a process that is forked after Polars has run raises an error instead of hanging."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ print("parent", ids(), flush=True)
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system names no threads")
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs the names of threads")
 def test_forked_process_reports_that_polars_lost_its_threads(tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT],

@@ -48,7 +48,7 @@ def test_ids_of_any_type_are_sorted(ids):
     assert Interactions.of({"x": ids}).item_ids.tolist() == sorted(ids)
 
 
-def test_strings_that_are_not_unicode_are_refused():
+def test_strings_with_invalid_unicode_are_refused():
     with pytest.raises(InputError, match=r"user ids hold '\\ud800', which is not Unicode"):
         Interactions.of({"\ud800": ["x"]})
 
@@ -125,7 +125,7 @@ def test_match_accepts_empty_ids(left, right):
     assert match(right, left, "user ids").tolist() == [-1] * len(right)
 
 
-def test_integers_of_different_width_match():
+def test_integer_ids_of_different_widths_match():
     signed, unsigned = [-1, 7], [7, 2**64 - 1]
     assert as_ids(unsigned, "ids").dtype == np.uint64
     assert match(signed, unsigned, "user ids").tolist() == [-1, 0]
@@ -166,7 +166,7 @@ ids_of_a_kind = st.one_of(
 
 
 @given(ids_of_a_kind)
-def test_match_finds_common_ids(sides):
+def test_match_returns_the_position_of_each_common_id(sides):
     ids, other_ids = sides
     expected = [other_ids.index(value) if value in other_ids else -1 for value in ids]
     assert match(ids, other_ids, "ids").tolist() == expected
@@ -199,10 +199,10 @@ def test_encode_assigns_codes_in_the_order_of_the_ids(ids):
     ],
 )
 def test_many_strings_are_encoded_or_refused_like_few(make, unusual_id, error, message):
-    """Encode columns so long that Polars reads them.
+    """Encode columns that are long enough for Polars to read them.
 
-    If Polars rejects an id, the column is read like a short one, which may still succeed or give a
-    better error.
+    If Polars rejects an id, the column is read like a short column, which may succeed or raise a
+    more helpful error.
     """
     words = [f"{number % 997} ä" for number in range(20_000)]
     words[777] = unusual_id
@@ -212,7 +212,7 @@ def test_many_strings_are_encoded_or_refused_like_few(make, unusual_id, error, m
         assert distinct[codes].tolist() == words
     elif not (
         isinstance(unusual_id, str) and make is pd.Series
-    ):  # pandas already rejects these strings
+    ):  # pandas itself rejects these strings
         with pytest.raises(error, match=message):
             encode(make(words), "user ids")
 
@@ -260,7 +260,7 @@ def test_integer_ids_are_their_own_user_keys():
 
 def test_user_keys_depend_on_the_id_alone():
     assert keys(["b", "a"]) == keys(["a", "b"])[::-1]
-    # These keys must not change, or results with ties="random" would differ between releases.
+    # If these keys changed, results with ties="random" would differ between releases.
     assert keys(["a", "é"]) == [3405396810240292928, 3394012004367669963]
     assert keys([uuid.UUID(int=1)]) == keys([str(uuid.UUID(int=1))])
     assert user_keys(as_ids([], "ids"), 0).tolist() == []
@@ -279,7 +279,7 @@ def test_user_keys_with_a_wrong_number_of_ids_are_refused():
 
 
 def test_column_name_may_contain_a_nul():
-    """Read a frame that Polars cannot export, since exporting it would abort the process."""
+    """If Polars exported this frame, the process would abort, so the frame is read differently."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
     interactions = Interactions.of(frame, user="\0user")
     assert interactions.user_ids.tolist() == ["a", "b"]

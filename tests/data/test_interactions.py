@@ -42,7 +42,7 @@ def facts(interactions: Interactions) -> dict[str, object]:
     }
 
 
-# Sparse and dense matrices
+# Tests of sparse and dense matrices
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
@@ -385,7 +385,7 @@ def test_frames_are_read_by_column_name(frame):
     }
 
 
-def test_columns_can_be_named(frame):
+def test_columns_of_a_frame_can_be_named(frame):
     data = {"who": [2, 1], "what": ["x", "y"], "n": [3, 4], "at": [0.5, 1.5]}
     interactions = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
     assert facts(interactions)["values"] == [4.0, 3.0]
@@ -709,7 +709,7 @@ def test_missing_and_ambiguous_columns_are_refused(names, options, message):
         find_columns(names, **options)
 
 
-def test_named_column_gets_no_second_role():
+def test_column_named_for_one_role_is_not_detected_for_another():
     columns = find_columns(["user", "item", "item_id"], user="item", item="item_id")
     assert columns == ("item", "item_id", None, None)
 
@@ -847,7 +847,7 @@ def test_select_users_keeps_ids_and_times():
         Interactions.of(frame).select_users([2, 0])
 
 
-def good() -> dict[str, object]:
+def consistent_arrays() -> dict[str, object]:
     return {
         "indptr": np.array([0, 2, 3]),
         "items": np.array([0, 2, 1], dtype=np.int32),
@@ -877,14 +877,14 @@ def good() -> dict[str, object]:
     ],
 )  # fmt: skip
 def test_constructor_refuses_inconsistent_arrays(change, message):
-    assert len(Interactions(**good())) == 3
+    assert len(Interactions(**consistent_arrays())) == 3
     with pytest.raises(InputError, match=message):
-        Interactions(**{**good(), **change})
+        Interactions(**{**consistent_arrays(), **change})
 
 
 def test_interactions_are_frozen():
     with pytest.raises(AttributeError):
-        Interactions(**good()).n_items = 4
+        Interactions(**consistent_arrays()).n_items = 4
 
 
 # Size

@@ -50,8 +50,8 @@ def test_train_rows_are_found_by_user_and_item(sides):
     np.testing.assert_array_equal(in_train(test, train), matching_rows >= 0)
 
 
-def test_errors_about_ids_on_one_side_share_their_wording():
-    """Check that each error says which side lacks ids, and how to provide them."""
+def test_errors_about_data_without_ids_share_their_wording():
+    """Each error names the data without ids, and says how to provide ids."""
     matrix = np.eye(3)
     with_both_ids = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
     wording = "its users are positions, and nothing says which is which. Hint: "

@@ -67,8 +67,8 @@ def test_long_file_names_are_written_and_devices_are_not_replaced(
     assert pathlib.Path("/dev/null").is_char_device()
 
 
-POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes and devices of POSIX")
-# Methods that write a single file, with the file extension that they need.
+POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX pipes and devices")
+# Methods that write a single file, each with the extension that its file name needs.
 ONE_FILE: dict[str, tuple[str, Callable[[pathlib.Path], object]]] = {
     "save": ("", RESULT.save),
     "to_csv": ("", RESULT.to_csv),
@@ -99,7 +99,7 @@ def test_output_can_be_a_pipe(kind: str, tmp_path: pathlib.Path) -> None:
     reader.join()
     assert path.is_fifo()
     write(plain)
-    # Sizes may differ slightly, because a report contains the time when it was written.
+    # A report contains the time at which it was written, so the sizes may differ by two bytes.
     assert len(received[0]) == pytest.approx(plain.stat().st_size, abs=2)
 
 
@@ -136,7 +136,7 @@ def test_device_is_not_replaced(kind: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_may_be_a_file(name: str, tmp_path: pathlib.Path) -> None:
     if not os.path.exists(name):
-        return  # only Linux has these names
+        return  # only Linux has these paths
     code = (
         "import numpy as np, recometer as rm\n"
         "result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics='rr')\n"
@@ -165,7 +165,7 @@ def test_split_does_not_replace_a_pipe(tmp_path: pathlib.Path) -> None:
 @contextlib.contextmanager
 def full_disk() -> Iterator[None]:
     """Limit the size of files, so that writes fail as on a full disk."""
-    import resource  # not available on Windows
+    import resource  # Windows does not have this module
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
@@ -175,7 +175,7 @@ def full_disk() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of processes")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on processes")
 @pytest.mark.parametrize("kind", WRITERS)
 def test_failed_write_leaves_every_earlier_file_unchanged(
     kind: str, tmp_path: pathlib.Path
@@ -222,7 +222,7 @@ def test_split_may_be_saved_in_a_folder_whose_name_is_not_utf8(
 
 
 class Elsewhere:
-    """A path object whose `__fspath__` returns the given answer, or raises it if it is an error."""
+    """A path object whose `__fspath__` returns `answer`, or raises it if it is an exception."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

@@ -18,7 +18,7 @@ from command_line import CliRunner
 import recometer as rm
 from recometer.cli._app import app
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 
 NOBODY = 65534
 TABLE = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [2, 3, 2]})
@@ -27,7 +27,7 @@ Call = Callable[[Path], object]
 
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
-    """Switch to an unprivileged user inside the block, since root may read everything."""
+    """Switch to an unprivileged user inside the block, because root may read every file."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -131,7 +131,7 @@ def test_commands_report_a_folder_without_access(
 ) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
-    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # import all modules while still root
+    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # root imports all modules first
     closed.chmod(0)
     with unprivileged():
         result = CliRunner().invoke(app, words)
@@ -149,7 +149,7 @@ def test_unreadable_part_of_a_table_is_reported(folder: Path) -> None:
     (folder / "parts" / "more").chmod(0o755)
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux")
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc of Linux")
 def test_error_while_reading_a_file_is_reported() -> None:
     with pytest.raises(rm.FileError, match="/proc/self/mem cannot be read: "):
         rm.Interactions.of("/proc/self/mem")

@@ -81,7 +81,7 @@ SCORED = FEEDBACK.with_columns(score=pl.Series([1.0, 3.0, 2.0, 2.0, 1.0]))
 
 
 def sources():
-    """Yield each kind of source with its test set, for the same rankings and relevant items."""
+    """Yield each kind of source with a test set; all have the same rankings and relevant items."""
     lists = rm.Lists(SCORED.select("user", "item", "score"))
     matrix = np.full((2, 5), -np.inf)
     matrix[SCORED["user"].to_numpy() - 1, SCORED["item"].to_numpy()] = SCORED["score"].to_numpy()
@@ -93,7 +93,7 @@ def sources():
 
 
 def results_of_all_sources(**options):
-    """Yield the results of all sources, evaluated by one call and by a stream."""
+    """Yield the results of each source, evaluated by a single call and by a stream."""
     for source, test in sources():
         yield rm.evaluate(source, test, **options)
     lists, scores, pairs, _ = sources()

@@ -9,7 +9,7 @@ from recometer.data import interactions
 @pytest.mark.parametrize("n_users", [1, 2, 7, 5000])
 @pytest.mark.parametrize("n_items", [3, 2**31, 2**62])
 @pytest.mark.parametrize("skewed", [False, True])
-def test_sorting_in_parts_equals_one_stable_sort(n_users, n_items, skewed, monkeypatch):
+def test_sorting_in_parts_gives_the_order_of_a_stable_sort(n_users, n_items, skewed, monkeypatch):
     rng = np.random.default_rng(n_users)
     users = rng.integers(0, n_users, 3000)
     if skewed:
@@ -34,6 +34,6 @@ def test_pairs_with_keys_that_would_overflow_are_sorted():
     order = interactions.order_of_pairs(users, items, n_users=2**40 + 1, n_items=2**31 - 1)
     assert order.tolist() == [3, 1, 2, 0]
     assert interactions.order_of_pairs(users[order], items[order], 2**40 + 1, 2**31 - 1) is None
-    # These users give the largest key that fits into 64 bits.
+    # With these users and items, the largest key just fits into 64 bits.
     users = np.array([2**31 + 1, 0])
     assert interactions.order_of_pairs(users, items[:2], 2**31 + 2, 2**31 - 1).tolist() == [1, 0]

@@ -1,4 +1,4 @@
-"""Tests of sparse torch tensors with stand-ins; tests/live uses real ones."""
+"""Tests of sparse torch tensors with stand-ins; tests/live tests real tensors."""
 
 import sys
 import types

@@ -54,7 +54,7 @@ def test_values_survive_saving_and_loading_bit_for_bit(
 ) -> None:
     path = tmp_path_factory.mktemp("saved") / "result.parquet"
     before = evaluation({"ndcg@10": values[:, 0].tolist(), "rr": values[:, 1].tolist()})
-    with np.errstate(all="ignore"):  # str() may overflow when it adds up huge values
+    with np.errstate(all="ignore"):  # str() adds up huge values, which may overflow
         before.save(path)
         assert_same(before, load(path))
 

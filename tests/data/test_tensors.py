@@ -1,6 +1,6 @@
 """Tests that tensors on the CPU are read in place, without importing torch.
 
-A stand-in replaces torch here. The real library is tested in tests/live.
+These tests replace torch by a stand-in; tests/live uses torch itself.
 """
 
 import sys

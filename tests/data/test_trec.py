@@ -37,7 +37,7 @@ def test_qrels_leave_out_negative_judgements(qrels):
     data = rm.Interactions.of(qrels)
     assert data.user_ids.tolist() == ["301", "302"]
     assert data.item_ids.tolist() == ["7", "D-1", "D-2"]
-    # A negative value means that a document was not judged; 0 means that it is irrelevant.
+    # In qrels, a negative value marks a document that nobody judged, and 0 an irrelevant document.
     assert data.values.tolist() == [1.0, 0.0, 2.0]
 
 

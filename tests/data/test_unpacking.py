@@ -25,14 +25,14 @@ def limit_of_one_mebibyte(monkeypatch):
     unpacking._check_gzip.cache_clear()
 
 
-def bomb(path, head, n=2**21):
-    """Write a gzip file with two members: `head`, and a run of `n` spaces."""
+def write_bomb(path, head, n=2**21):
+    """Write a gzip file with two members: `head`, and `n` spaces."""
     path.write_bytes(gzip.compress(head) + gzip.compress(b" " * n))
     return path
 
 
 def test_compressed_table_that_unpacks_to_a_huge_size_is_refused(limit_of_one_mebibyte, tmp_path):
-    path = bomb(tmp_path / "ratings.csv.gz", b"user_id,item_id\n1,2\n")
+    path = write_bomb(tmp_path / "ratings.csv.gz", b"user_id,item_id\n1,2\n")
     with pytest.raises(FileError, match=REFUSED + r".*gunzip"):
         rm.Interactions.of(path)
     text = b"user_id,item_id\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(150_000))
@@ -43,7 +43,7 @@ def test_compressed_table_that_unpacks_to_a_huge_size_is_refused(limit_of_one_me
 
 def test_compressed_qrels_that_unpack_to_a_huge_size_are_refused(limit_of_one_mebibyte, tmp_path):
     with pytest.raises(FileError, match=REFUSED):
-        rm.Interactions.of(bomb(tmp_path / "qrels", b"1 0 2 1\n"))
+        rm.Interactions.of(write_bomb(tmp_path / "qrels", b"1 0 2 1\n"))
 
 
 def test_parquet_file_that_unpacks_to_a_huge_size_is_refused(limit_of_one_mebibyte, tmp_path):
@@ -55,7 +55,7 @@ def test_parquet_file_that_unpacks_to_a_huge_size_is_refused(limit_of_one_mebiby
         rm.Interactions.of(path)
 
 
-def nested(path, **columns):
+def nested_file(path, **columns):
     """Write two rows; the lists in the first row have 300,000 entries each."""
     lists = {name: [[value] * 300_000, [value]] for name, value in columns.items()}
     ids = {name: [1, 2] for name in ("user_id", "item_id") if name not in columns}
@@ -64,11 +64,13 @@ def nested(path, **columns):
 
 
 READERS = {
-    "interactions": lambda path: rm.Interactions.of(nested(path, item_id=7)),
-    "lists": lambda path: rm.Lists(nested(path, item_id=7)),
-    "catalogue": lambda path: rm.Catalogue(nested(path, categories="x"), categories="categories"),
-    "split": lambda path: rm.split(nested(path, tags="x"), rm.split.Last(1)),
-    "factors": lambda path: rm.Factors.from_files(*[str(nested(path, factors=0.5))] * 2),
+    "interactions": lambda path: rm.Interactions.of(nested_file(path, item_id=7)),
+    "lists": lambda path: rm.Lists(nested_file(path, item_id=7)),
+    "catalogue": lambda path: rm.Catalogue(
+        nested_file(path, categories="x"), categories="categories"
+    ),
+    "split": lambda path: rm.split(nested_file(path, tags="x"), rm.split.Last(1)),
+    "factors": lambda path: rm.Factors.from_files(*[str(nested_file(path, factors=0.5))] * 2),
 }
 
 
@@ -79,7 +81,7 @@ def test_huge_lists_in_a_small_parquet_file_are_refused(read, limit_of_one_mebib
 
 
 def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
-    """Write a list of 2**17 entries of 8 bytes, which take exactly the limit of 1 MiB."""
+    """The list has 2**17 entries of 8 bytes, which take exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
     monkeypatch.setattr(unpacking, "MOST", 2**20)
@@ -88,8 +90,8 @@ def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
 
 
 def test_false_number_of_entries_in_the_footer_has_no_effect(limit_of_one_mebibyte, tmp_path):
-    """Change the number of entries in the footer, but not in the page headers."""
-    path = nested(tmp_path / "nested.parquet", item_id=7)
+    """The test changes the number of entries in the footer, but not in the page headers."""
+    path = nested_file(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")
     footer = content[-8 - length : -8]

@@ -64,8 +64,8 @@ def test_byte_order_does_not_change_results() -> None:
     assert_same(rm.evaluate(factors, swapped[2]), rm.evaluate(rm.Factors(USERS, ITEMS), TEST))
 
 
-def test_shared_memory_of_entries_does_not_change_results() -> None:
-    """Use broadcast arrays, whose strides of 0 make rows or entries share memory."""
+def test_entries_that_share_memory_do_not_change_results() -> None:
+    """The arrays are broadcast: with strides of 0, their rows or entries share memory."""
     users, scores = np.broadcast_to(0.5, (3, 2)), np.broadcast_to(ITEMS[:, 0], (3, 4))
     options = {"metrics": METRICS, "catalogue": 4}
     expected = rm.evaluate(rm.Factors(users.copy(), ITEMS), TEST, **options)
@@ -83,7 +83,7 @@ def test_shared_memory_of_entries_does_not_change_results() -> None:
 
 
 def test_ids_that_look_the_same_stay_different() -> None:
-    """Use ids that differ only in an invisible mark or in the encoding of an accent."""
+    """The ids differ only in an invisible mark or in the encoding of an accent."""
     names = ["ann", "ann\u200f", "ann\u200b", "ren\u00e9", "rene\u0301"]
     frame = pl.DataFrame({"user_id": names, "item_id": ["a", "b", "c", "d", "e"]})
     test = rm.Interactions.of(frame)

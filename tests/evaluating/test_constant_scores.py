@@ -1,7 +1,7 @@
 """A user whose candidates all have the same score has no ranking, whichever items are in test.
 
-Users 0 and 3 have one score for all candidates, user 1 does not, and user 2 has a single candidate.
-None of the test items of users 0 and 2 is a candidate, unless a test adds one.
+The candidates of users 0 and 3 have equal scores, those of user 1 do not, and user 2 has a single
+candidate. No test item of users 0 and 2 is a candidate, unless a test adds such an item.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ SCORES = np.array(
         [0.0, 7.0, 7.0, 7.0, 7.0],
     ]
 )
-# Item 0 is never a candidate. The only candidate of user 2 is item 4.
+# Item 0 is never a candidate, and item 4 is the only candidate of user 2.
 CANDIDATES = np.array([[0, 1, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 0, 0, 1], [0, 1, 1, 1, 1]])
 TEST = {(0, 0): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 0): 1.0, (3, 1): 1.0}
 METRICS = "rr recall@2 ndcg"

@@ -1,6 +1,6 @@
 """Every rule changes the result, raises an error or causes a warning: none is silently ignored.
 
-This is tested for every rule of `Protocol`, every kind of source and every kind of metric.
+The tests cover every rule of `Protocol`, every kind of source and every kind of metric.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from recometer.metrics.conventions import OF_THE_CALL
 from recometer.protocol import Protocol
 
 NAN = math.nan
-NAMES = ("name", "version")  # these fields name a set of rules and its version
+NAMES = ("name", "version")  # these fields of `Protocol` identify a set of rules
 
-# For each rule, a value other than its default.
+# A value other than the default for each rule.
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
@@ -64,9 +64,9 @@ METRICS = {
     "lists": "epc@1 novelty@2",
     "all users": "coverage@2 user_coverage@2 personalization@2",
 }
-# User 0 has ties, user 1 a NaN score, user 2 constant scores, user 3 no training items, user 4 only
-# two candidates, which are both relevant, and user 5 no relevant items. The models do not know the
-# test user 8.
+# User 0 has ties, user 1 has a NaN score, user 2 has constant scores, user 3 has no training items,
+# user 4 has only two candidates (which are relevant), and user 5 has no relevant items. Test also
+# contains user 8, whom the models do not know.
 SCORES = np.array(
     [
         [3.0, 3, 3, 2, 1, 0],
@@ -79,12 +79,12 @@ SCORES = np.array(
 )
 TEST = {0: {1: 2.0, 2: 5.0, 3: -1.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
         4: {4: 1.0, 5: 2.0}, 5: {1: 0.0, 2: 0.0}, 8: {1: 1.0}}  # fmt: skip
-CLOSE = SCORES + 1e-9 * np.arange(6)  # breaks the ties in SCORES, but not in single precision
+CLOSE = SCORES + 1e-9 * np.arange(6)  # breaks the ties in SCORES, except in single precision
 INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# Rules that take effect only together with another rule, and the value of the other rule.
+# For each rule that takes effect only in combination, the rule that must accompany it.
 COMPANY: dict[str, dict[str, Any]] = {
     "defects": {"protocol": "evidently"},
 }
@@ -95,13 +95,13 @@ def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
 
 
 def make_lists(scores: Any = SCORES) -> rm.Lists:
-    """Return lists of all items. Two of them repeat an item, and some contain training items."""
+    """Return lists of all items; two lists repeat an item, and some contain training items."""
     rows = [(user, item, scores[user, item]) for user in range(6) for item in range(6)]
     return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
 
 
 def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
-    """Return the pairs of all users and items but one, with scores and true ratings."""
+    """Return all user-item pairs except one, with scores and true ratings."""
     rows = [
         (user, item, scores[user, item], TEST[user].get(item, 0.0))
         for user, item in itertools.product(range(6), range(6))
@@ -111,7 +111,7 @@ def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return the cases of each kind of source: sources, and arguments to evaluate them with."""
+    """Return, for each kind of source, pairs of a source and the arguments of `evaluate`."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": arguments["train"]}
@@ -166,12 +166,12 @@ CASES = cases()
 def outcome_without_rule(
     kind: str, number: int, family: str, other_rules: tuple[tuple[str, Any], ...]
 ) -> Outcome:
-    """Return the outcome of a case in which the tested rule keeps its default."""
+    """Evaluate a case without changing the tested rule from its default."""
     return outcome(*CASES[kind][number], family, **dict(other_rules))
 
 
 class Outcome:
-    """The parts of a result that tests compare.
+    """The parts of a result that the tests compare.
 
     Intervals are computed only when they are needed, since they are slow.
     """
@@ -232,7 +232,8 @@ def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[st
 def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) -> bool:
     """Return whether a rule changes no result and, in some case, neither raises nor warns."""
     try:
-        # One case with changed values is enough. Otherwise, every case must raise an error or warn.
+        # A rule is not silent if it changes the values of one case, or refuses or warns in every
+        # case.
         verdicts = [
             verdict(kind, number, family, rule, other_rules)
             for number, (_, arguments) in enumerate(CASES[kind])

@@ -64,7 +64,7 @@ class Data:
         }
 
     def source(self, kind):
-        """Create a model of the given kind."""
+        """Create a source of this kind, such as "factors"."""
         scores = self.scores()
         ids = {"user_ids": USERS, "item_ids": ITEMS}
         if kind == "factors":
@@ -233,7 +233,7 @@ def test_evaluator_matches_evaluate_on_labelled_sources():
 
 
 def test_evaluator_notices_ids_that_change_in_place():
-    """The evaluator does not copy the caller's array of ids, so it notices changes in the array."""
+    """The evaluator reads the caller's array of ids without a copy, so it notices changes in it."""
     data = Data()
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)
@@ -360,9 +360,9 @@ def test_evaluator_takes_the_same_parameters_as_evaluate():
     assert ours == theirs
 
 
-def half_zero(matrix):
+def remove_every_second_entry(matrix):
     matrix.data[::2] = 0
-    matrix.eliminate_zeros()  # in place
+    matrix.eliminate_zeros()  # modifies the matrix in place
 
 
 def evaluate_stream(evaluator, scores):
@@ -374,14 +374,14 @@ def evaluate_stream(evaluator, scores):
 CHANGES = {
     "items": lambda matrix: matrix.indices.fill(2**31 - 1),
     "values": lambda matrix: np.multiply(matrix.data, 3, out=matrix.data),
-    "rows taken out": half_zero,
+    "rows taken out": remove_every_second_entry,
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("side", ["test", "train", "candidates"])
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists", "stream"])
-def test_modified_arrays_are_rejected(kind, side, change):
+def test_evaluator_refuses_arrays_that_have_changed_since(kind, side, change):
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(60, 3)), rng.normal(size=(50, 3))
     scores = users @ items.T

@@ -12,7 +12,7 @@ N_USERS, N_ITEMS = 2500, 300
 
 @pytest.fixture
 def limit(monkeypatch):
-    """Return a function that limits how many further threads can start."""
+    """Return a function that limits how many more threads can start."""
     start = threading.Thread.start
 
     def set_limit(n):

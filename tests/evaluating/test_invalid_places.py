@@ -1,4 +1,4 @@
-"""A place is invalid if its item is not in the catalogue or occurs earlier in the list."""
+"""A place in a list is invalid if its item is outside the catalogue or is listed earlier."""
 
 import itertools
 import warnings
@@ -25,7 +25,7 @@ TEST = {"ann": ["x", "z"], "bob": ["y"], "cat": ["x"], "dan": ["w"]}
 
 
 def by_definition(row, removed, k):
-    """Compute a list's three metrics by definition, after removing the user's training items."""
+    """Remove a user's training items from a list, and compute its three metrics by definition."""
     row = [item for item in row if item not in removed]
     first = [item not in row[:place] for place, item in enumerate(row)]
     valid = sum(new and item in CATALOGUE for item, new in zip(row[:k], first, strict=False)) / k
@@ -89,7 +89,7 @@ def test_values_match_the_definition(rows_of_lists, trained):
 
 @given(st.lists(rows, min_size=4, max_size=4), st.permutations(USERS), st.integers(1, 3))
 def test_stream_returns_the_same_values(rows_of_lists, order, n_in_first_stream):
-    """Merging blocks of users does not change a single bit of the values."""
+    """Merging two streams of different users does not change a single bit of the values."""
     lists = dict(zip(USERS, rows_of_lists, strict=True))
     if not any(rows_of_lists):
         return
@@ -131,7 +131,7 @@ def test_repeats_after_the_last_item_of_a_cut_list_are_ignored(ties):
     assert result["valid@3"].tolist() == [1 / 3, 2 / 3, 1 / 3, 1 / 3]
 
 
-def test_places_of_items_outside_the_candidates_do_not_count():
+def test_metrics_skip_places_of_items_outside_the_candidates():
     result = evaluate(
         rm.Lists({"ann": ["u", "x", "u", "x", "y"]}), {"ann": ["y"]}, candidates=["x", "y"]
     )

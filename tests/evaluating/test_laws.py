@@ -21,7 +21,7 @@ METRICS_ASKED = (
     [
         name if definition.cutoff == "none" else f"{name}@1..4,7"
         for name, definition in METRICS.items()
-        if name != "err"  # its largest gain depends on all users
+        if name != "err"  # err depends on the largest gain of all users
     ]
     + [
         name
@@ -150,8 +150,8 @@ def test_users_with_or_without_ties_get_the_same_values_alone_as_together(ties, 
     rng = np.random.default_rng(seed)
     shape, tied = (40, 9), rng.choice(40, int(rng.integers(1, 7)), replace=False)
     scores = np.argsort(rng.random(shape), axis=1).astype(np.float64)
-    # Items are tied in groups of three, or tied at the end of the ranking, which some metrics
-    # ignore.
+    # Either all items are tied in groups of three, or only the items at the end of the ranking are
+    # tied, where some metrics ignore ties.
     scores[tied] = scores[tied] // 3 if last is None else np.maximum(scores[tied], last)
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4 if graded else 2, shape), 0)
     test[:, 0] = 1

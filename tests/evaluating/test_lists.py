@@ -250,7 +250,7 @@ def test_interval_resamples_users(data):
 
 @pytest.mark.parametrize(("percent", "highest"), [(False, 1), (True, 100)])
 def test_interval_of_a_share_can_reach_1(percent, highest):
-    """Together, the lists cover all 4 items, but those of resampled users often cover fewer."""
+    """All lists together cover the 4 items, but the lists of resampled users often cover fewer."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
@@ -373,7 +373,7 @@ def test_result_contains_fingerprints_of_catalogue_and_baseline(data):
 
 
 def test_metrics_with_propensities_read_train_or_the_catalogue(data):
-    """If the argument with the propensities is missing, an error names it."""
+    """If the argument that provides the propensities is missing, an error names that argument."""
     names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
     result = evaluate(data, "recall@5 " + names)
     # All propensities are 1/2, so the weights are 2.
@@ -385,7 +385,7 @@ def test_metrics_with_propensities_read_train_or_the_catalogue(data):
         rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
     ):
         evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
-    # Compute the weights from the popularity of items by hand.
+    # Compute the default weights by hand, from the popularity of the items.
     lists = expected_lists(data, 5)
     users = np.maximum(data["trained"].sum(axis=0), 1)
     weight = (users / users.max()) ** -0.5
@@ -406,7 +406,7 @@ def test_list_metrics_cause_no_warnings(data):
 
 @pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
 def test_candidates_per_user_define_the_catalogue(kind):
-    """One shared list of candidates and an equal list per user define the same catalogue."""
+    """A shared list of candidates and the same list for each user define the same catalogue."""
     items, users = list("abcdef"), ["ann", "bob"]
     scores, ids = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
     frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
@@ -440,7 +440,7 @@ def test_unused_propensities_are_reported():
 
 
 def test_relevant_items_unknown_to_the_source_count_in_snips_recall():
-    """The sum over relevant items includes items that the source does not know."""
+    """SNIPS recall sums over all relevant items, even those that the source does not know."""
     test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
     train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
     catalogue = rm.Catalogue({"item": list("abcz"), "p": [0.5, 0.25, 1.0, 1.0]}, propensity="p")
@@ -459,7 +459,7 @@ def test_relevant_items_unknown_to_the_source_count_in_snips_recall():
 
 
 def test_kept_train_items_stay_in_lists_and_test():
-    """List metrics and ranking metrics count the same relevant items, including training items."""
+    """List metrics and ranking metrics count the same relevant items, even training items."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
@@ -488,7 +488,7 @@ def test_users_whose_relevant_items_are_all_in_train_do_not_count():
 
 
 def test_resamples_without_a_value_are_left_out():
-    """A resample of few users may contain only one user, and then has no pairs to compare."""
+    """If a resample contains a single distinct user, there are no pairs of lists to compare."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="personalization@2")
@@ -560,7 +560,7 @@ def test_keeping_train_items_without_effect_causes_a_warning():
         rm.evaluate(scores, test, metrics="rr", seen="kept")
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         result = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
-    assert result["rr"].tolist() == [1.0]  # the training item is left out despite its top score
+    assert result["rr"].tolist() == [1.0]  # the list omits the training item, despite its top score
 
 
 def test_padding_of_short_lists_does_not_count_as_an_item():
@@ -606,7 +606,7 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     names = "coverage@3 coverage@1 gini@3 entropy@3(divisor=largest) unknown_items@1,3 fallout@3"
     result = rm.evaluate(rm.Lists(INVENTED), INVENTED_TEST, metrics=names, catalogue=list("wxyz"))
     mean = result.mean()
-    assert mean["coverage@3"] == mean["coverage@1"] == 2 / 4  # x and z
+    assert mean["coverage@3"] == mean["coverage@1"] == 2 / 4  # the lists contain x and z
     assert mean["gini@3"] == pytest.approx(7 / 12)  # the four items occur 0, 0, 1 and 2 times
     assert mean["entropy@3(divisor=largest)"] == pytest.approx((np.log2(3) - 2 / 3) / 2)
     np.testing.assert_array_equal(result["unknown_items@1"], [0, 0, 1, np.nan])

@@ -1,4 +1,4 @@
-"""A printed result states how the values in test were read."""
+"""A printed result says how `evaluate` interpreted the values in test."""
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,7 @@ def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
 @pytest.mark.parametrize(
     ("test", "rules"), [(STARS > 0, {}), (STARS / 5, {}), (STARS, {"relevant_from": 4})]
 )
-def test_unambiguous_values_are_not_reported(test, rules):
+def test_unambiguous_values_need_no_explanation(test, rules):
     assert "values of test are" not in print_evaluation(test, **rules)
 
 

@@ -8,7 +8,7 @@ from shared import SHARED
 
 import recometer as rm
 
-# Published values of implicit's ALS with 64 factors on MovieLens 1M, split as for UltraGCN. All
+# The published values of implicit's ALS with 64 factors on MovieLens 1M, with UltraGCN's split. All
 # test items are equally relevant, and training items are excluded.
 ML1M_ALS = {
     "precision@10": 0.16102624,
@@ -50,13 +50,14 @@ def test_published_values_of_als_on_movielens_1m_are_reproduced():
         np.testing.assert_array_equal(hits[:, :k].sum(axis=1) / k, result[f"precision@{k}"])
 
 
-# Values published in the SAR quick start of Microsoft recommenders: MovieLens 100K, k = 10.
+# The values that the SAR quick start of Microsoft Recommenders states for MovieLens 100K and k =
+# 10.
 ML100K_SAR = {
-    "ap@10": 0.106959,  # divided by the number of relevant items
+    "ap@10": 0.106959,  # this library divides AP by the number of relevant items
     "ndcg@10": 0.379533,
     "precision@10": 0.331071,
     "recall@10": 0.176837,
-    "tap@10": 0.244722,  # MAP divided by min(k, R)
+    "tap@10": 0.244722,  # here, AP is divided by min(k, number of relevant items)
 }
 
 
@@ -74,7 +75,7 @@ def test_published_values_of_sar_on_movielens_100k_are_reproduced():
         assert result.mean()[name] == pytest.approx(value, abs=5e-7)
 
 
-# recometer's names of trec_eval's measures. A number at the end of a measure is a cut-off.
+# recometer's name for each trec_eval measure, without the cut-off at its end.
 TREC_EVAL = {
     "map": "ap",
     "ndcg": "ndcg",
@@ -133,7 +134,8 @@ def test_outputs_of_trec_eval_are_reproduced(output, by_own_name):
         assert actual == pytest.approx(value, abs=5.001e-5), (topic, name)
 
 
-# Values published with the data: recall@3 of object 4, and the means of recall@4 and precision@4.
+# The values published with the data: the recall@3 of object 4, and the means of recall@4 and
+# precision@4.
 KNOWLEDGE_RECALL = {
     "Random scores": (0.1538, 0.117027, 0.475),
     "KNN scores": (0.2308, 0.226328, 0.875),
@@ -150,7 +152,7 @@ def test_published_knowledge_recall_is_reproduced(scores):
     assert result["recall@3"][4] == pytest.approx(of_object_4, abs=5e-5)
     assert result.mean()["recall@4"] == pytest.approx(recall, abs=5e-7)
     assert result.mean()["precision@4"] == precision
-    # Compute both metrics per object.
+    # Compute recall@4 and precision@4 for each object.
     for place, rows in enumerate(frame.partition_by("object", maintain_order=True)):
         best = rows.sort(scores, descending=True)["relevant"].head(4).sum()
         assert result.user_ids[place] == rows["object"][0]
@@ -177,4 +179,4 @@ def test_audit_counts_of_movielens_100k_match_plain_joins():
         "users_without_relevant": idle.height,
     }
     assert {name: report[name].count for name in expected} == expected
-    assert expected["older_than_own_training"] == 24_450  # many, because the split is random
+    assert expected["older_than_own_training"] == 24_450  # a random split leaks many future rows

@@ -62,7 +62,7 @@ def test_rows_of_sessions_may_come_in_any_order() -> None:
     assert rm.evaluate(shuffled, test, metrics="rr")["rr"].tolist() == [1, 1, 0, 1]
 
 
-def test_training_data_of_a_user_apply_to_all_of_the_sessions() -> None:
+def test_training_items_of_a_user_are_removed_in_all_sessions() -> None:
     test = rm.Interactions.of(TEST, user=BOTH)
     lists = rm.Lists({"ann": ["q", "z"], "bob": ["x"]})
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [0, 0.5, 1, 0]
@@ -77,7 +77,7 @@ def test_training_data_of_a_user_apply_to_all_of_the_sessions() -> None:
         item_ids=["x", "y", "z"],
     )
     assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
-    # If train has sessions too, each of them applies only to the same session in test.
+    # If train has sessions too, the rows of a session apply only to the same session in test.
     train_of_session = rm.Interactions.of({("ann", 2): ["q"]})
     by_session = rm.evaluate(
         rm.Lists({("ann", 2): ["q", "z"]}), test, train=train_of_session, metrics="rr"

@@ -44,7 +44,7 @@ OF_LISTS = [
 
 
 class Case:
-    """Random scores with ties, NaN and infinities, test and training data, and perhaps ids."""
+    """Random test and training data, and scores with ties, NaN and infinities; ids are optional."""
 
     def __init__(self, rng: np.random.Generator, ids: str) -> None:
         self.rng, self.ids = rng, ids
@@ -62,14 +62,14 @@ class Case:
         make_id = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
         self.users, self.items = np.arange(self.n_users), np.arange(self.n_items)
         if make_id is not None:
-            # The ids are in random order. Test also has a user and an item that the model does not
-            # know.
+            # The ids are in random order. Test also contains a user and an item that the model does
+            # not know.
             self.users = np.array([make_id(n, "u") for n in rng.permutation(self.n_users)], object)
             self.items = np.array([make_id(n, "i") for n in rng.permutation(self.n_items)], object)
 
     @property
     def source_ids(self) -> dict[str, object]:
-        """The ids of the rows and columns, as arguments of `Scores`."""
+        """The arguments of `Scores` that contain the ids of its rows and columns."""
         if self.ids == "none":
             return {}
         return {"user_ids": list(self.users), "item_ids": list(self.items)}
@@ -87,7 +87,7 @@ class Case:
         return rm.Interactions.of(pl.DataFrame(columns), **shape)
 
     def batches(self) -> list[np.ndarray]:
-        """Return the users' rows in random order, cut into batches at random places."""
+        """Shuffle the users, and divide them into batches of random sizes."""
         rows = self.rng.permutation(self.n_users)
         cuts = np.sort(self.rng.integers(0, self.n_users + 1, self.rng.integers(0, 4)))
         return [part for part in np.split(rows, cuts) if len(part)]
@@ -108,7 +108,7 @@ def cases(draw, ids=("int", "str", "none")):
 
 
 def assert_equal(left: rm.Evaluation, right: rm.Evaluation) -> None:
-    """Check that evaluations are equal, with lists compared by ids, since positions may differ."""
+    """Check that evaluations are equal; compare lists by ids, since positions may differ."""
     plain = [
         dataclasses.replace(evaluation, lists=None, list_data=None) for evaluation in (left, right)
     ]
@@ -119,7 +119,7 @@ def assert_equal(left: rm.Evaluation, right: rm.Evaluation) -> None:
 
 
 def ids_of_lists(lists: rm.TopLists) -> list[list[object]]:
-    assert lists.items.min(initial=-1) == -1  # the padding of shorter lists
+    assert lists.items.min(initial=-1) == -1  # -1 pads shorter lists
     names = range(lists.n_items) if lists.item_ids is None else lists.item_ids.tolist()
     return [[names[item] if item >= 0 else None for item in row] for row in lists.items]
 
@@ -143,7 +143,7 @@ def halves(stream, evaluator, add, batches, **options):
         add(second_stream if n % 2 else stream, rows)
     stream.merge(
         _plain.loads(pickle.dumps(second_stream.state()))
-    )  # this loader restores no classes of recometer
+    )  # a state contains no classes of recometer, so this loader can read it
     return stream.compute()
 
 
@@ -253,7 +253,7 @@ def test_streamed_lists_match_a_single_call(
     flat=st.booleans(),
 )
 def test_streamed_labelled_candidates_match_pairs(case, ties, rules, flat):
-    """Padded rows of labelled candidates, in batches or flat, give the same results as `Pairs`."""
+    """A stream of labelled candidates, flat or in padded rows, gives the same result as `Pairs`."""
     relevance = np.where(np.isnan(case.test), 0.0, case.test)
     relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
     relevance[:, -1] = -1  # padding
@@ -310,7 +310,7 @@ def test_relevance_below_1_keeps_its_precision():
 
 
 def test_memory_does_not_grow_with_items_or_batches() -> None:
-    """A stream keeps a few numbers per user, however many items, batches and ids there are."""
+    """A stream keeps a few numbers per user, regardless of the numbers of items and batches."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
     for user in users:
@@ -369,7 +369,7 @@ def test_nbytes_counts_candidates_and_user_ids(metrics) -> None:
         stream = rm.Evaluator(metrics=metrics).stream()
         stream.update(scores, scores > 0.5, users=users)
         sizes.append(stream.nbytes)
-    assert 0 < sizes[0] < sizes[1]  # ids take more memory
+    assert 0 < sizes[0] < sizes[1]  # ids take additional memory
 
 
 def test_small_batches_take_little_more_memory_than_a_large_one() -> None:
@@ -421,7 +421,7 @@ def test_streams_of_users_without_ids_can_be_merged() -> None:
             first.merge(second)
 
 
-def test_users_in_no_batch_follow_the_rule_no_list() -> None:
+def test_users_in_no_batch_are_treated_by_the_rule_no_list() -> None:
     evaluator = rm.Evaluator(TEST, metrics="rr", no_list="undefined")
     stream = evaluator.stream()
     stream.update(SCORES[:2], users=[0, 1])
@@ -518,7 +518,7 @@ def stream_without_test() -> object:
 
 
 def test_merging_a_stream_with_repeats_leaves_other_lists_alone():
-    """If two streams are merged, repeated items in one do not affect the lists of the other."""
+    """Repeated items in one of two merged streams do not affect the other stream's lists."""
     repeating, plain = {"ann": ["a", "a", "b"]}, {"bob": ["c", "b", "a"], "cid": ["a", "b", "c"]}
     test = {"ann": ["a", "b"], "bob": ["b", "c"], "cid": ["c"]}
     evaluator = rm.Evaluator(test, metrics="recall@2 ap@3", duplicates="first")
@@ -528,7 +528,8 @@ def test_merging_a_stream_with_repeats_leaves_other_lists_alone():
     stream.merge(second_stream)
     with pytest.raises(InputError, match="came in a batch before"):
         stream.update(rm.Lists({"bob": ["a"]}))
-    # Hits: ann's 1st and 3rd items (the 2nd repeats the 1st), bob's 1st and 2nd, cid's 3rd.
+    # Ann's 1st and 3rd items are hits (the 2nd repeats the 1st), as are bob's 1st and 2nd and cid's
+    # 3rd.
     assert stream.compute().values["recall@2"].tolist() == [0.5, 1, 0]
     np.testing.assert_allclose(stream.compute().values["ap@3"], [5 / 6, 1, 1 / 3], rtol=1e-15)
 
@@ -683,7 +684,7 @@ def test_streams_of_positions_accept_an_unknown_user(metrics, unknown_user) -> N
 
 
 @pytest.mark.parametrize("batches", [["ann eve", "bob"], ["ann", "bob", "eve"], ["eve", "bob ann"]])
-def test_listed_users_outside_test_follow_the_rule_users(batches) -> None:
+def test_listed_users_outside_test_are_treated_by_the_rule_users(batches) -> None:
     lists = {"ann": ["x", "y"], "bob": ["z", "x"], "eve": ["y", "z"]}
     test = {"ann": ["y"], "bob": ["x"]}
     evaluator = rm.Evaluator(
@@ -698,7 +699,7 @@ def test_listed_users_outside_test_follow_the_rule_users(batches) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
-def test_listed_items_beyond_the_cutoff_are_known() -> None:
+def test_items_beyond_the_cutoff_count_as_known_items() -> None:
     lists = {"ann": ["x", "u"], "eve": ["v", "w"], "bob": ["y"]}
     evaluator = rm.Evaluator(
         {"ann": ["x"], "bob": ["y"]}, train={"ann": ["z"]}, metrics="novelty@1"
@@ -750,7 +751,7 @@ def test_fingerprints_of_lists_depend_on_ties() -> None:
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
 def test_streamed_items_outside_the_catalogue_match_a_single_call(metrics, ids) -> None:
-    """Items outside the catalogue may occur in batches and in test, even for a user in no batch."""
+    """Items outside the catalogue may be in batches, and in test for a user without a batch."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
     if not ids:
@@ -903,7 +904,7 @@ def test_waiting_lists_may_differ_in_length_and_dtype(monkeypatch, n_entries, wi
             if number % 2:
                 items = np.asfortranarray(np.pad(items, [(0, 0), (0, 2)], constant_values=-1))
             stream.update(items=items, users=users)
-            items[:], users[:] = 0, 0  # the stream must have copied them
+            items[:], users[:] = 0, 0  # the stream must not depend on the caller's arrays
         all_lists = np.full_like(lists, -1)
         all_lists[rows] = lists[rows]
         expected = evaluator(rm.Lists(all_lists, user_ids=test.user_ids))
@@ -957,7 +958,7 @@ def test_lists_longer_than_the_catalogue_are_refused_by_compute() -> None:
     ],
 )
 def test_later_batches_are_checked_like_the_first(items, users) -> None:
-    """A stream accepts or rejects a later batch exactly as if it were the first batch."""
+    """A stream accepts or rejects a batch regardless of which batches came before."""
     evaluator = rm.Evaluator(np.ones((4, 3)), metrics="rr", catalogue=3)
     errors = []
     for lists in ([], [[1, 2]]):
@@ -1007,8 +1008,8 @@ def test_later_batches_are_checked_like_the_first(items, users) -> None:
         ),
     ],
 )
-def test_unusable_arguments_are_reported_with_the_first_batch(arguments, message) -> None:
-    """Unusable arguments raise an error with the first batch, even if its lists could wait."""
+def test_first_batch_raises_errors_about_unusable_arguments(arguments, message) -> None:
+    """The first batch raises the error, even if its lists could wait to be ranked."""
     options = {"test": np.eye(4), "catalogue": 4} | arguments
     stream = rm.Evaluator(metrics="rr", **options).stream()
     with pytest.raises(RecometerError, match="^" + message):

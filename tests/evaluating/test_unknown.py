@@ -18,8 +18,8 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# A user's test items are the two items with the highest scores and a third item, so that every item
-# occurs. Ids start at 1.
+# Each user's test items are the user's two best items and a third item, so that test contains every
+# item. The ids of users and items start at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {
@@ -157,7 +157,7 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
             for source in sources(*POSITIONS).values()
         ]
         assert values[1:] == values[:-1]
-    # Test lacks user 0, but train contains this user. One test user is unknown.
+    # User 0 is in train, but not in test, and the model does not know one of the test users.
     unknown_user = pl.DataFrame({"user": [N_USERS], "item": [3]})
     later = pl.concat([from_zero.filter(pl.col("user") > 0), unknown_user], how="vertical_relaxed")
     train = from_zero.filter(pl.col("user") < 2)
@@ -167,7 +167,7 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
 def test_ids_of_train_are_checked_like_those_of_test():
     test, train = TEST.filter(pl.col("user") < 30), TEST.filter(pl.col("user") >= 30)
     source = sources(POSITIONS[0], FROM_ONE[1])["Scores"]
-    assert rm.evaluate(source, test).mean()  # there is no user 40
+    assert rm.evaluate(source, test).mean()  # test contains no user 40, so nothing is refused
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(source, test, train=train)
     # Pairs with labels have no test set, so ids are compared with those in train.
@@ -180,7 +180,7 @@ def test_item_nodes_that_begin_at_the_number_of_users_are_refused():
     n_users, n_items = 20, 30
     scores = SCORES[:n_users]
     nodes = pl.DataFrame({"user": range(n_users), "item": BEST[:n_users, 0] + n_users})
-    nodes = nodes.filter(pl.col("item") != n_items)  # no item has this id
+    nodes = nodes.filter(pl.col("item") != n_items)  # the model has no item 30
     first_and_last_nodes = pl.DataFrame({"user": [0, 1], "item": [n_users, n_users + n_items - 1]})
     source = rm.Scores(scores, user_ids=range(n_users), item_ids=range(n_items))
     with pytest.raises(rm.InputError, match=r"begin at 20, .* item_offset=n_users for nodes"):
@@ -208,7 +208,7 @@ SPELLINGS = {
 
 
 def text_ids(name, n):
-    """Return text ids that the named spelling changes."""
+    """Return text ids, each of which changes if it is spelled as `name` says."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
     return [f"h\u00e9 {number}" for number in range(n)]
@@ -254,7 +254,7 @@ def test_ids_with_another_spelling_are_reported(name, kind):
 
 
 def scores_without_some_users(share):
-    """Return scores for all items and users of TEST, except for a share of the users."""
+    """Return a model that scores all items for the users of TEST except a share of them."""
     n = round(N_USERS * (1 - share))
     return rm.Scores(SCORES[:n], user_ids=FROM_ONE[0][:n], item_ids=FROM_ONE[1])
 
@@ -282,7 +282,7 @@ def test_relevant_rows_with_unknown_items_are_reported():
     )
     with pytest.warns(rm.DataWarning, match=message):
         rm.evaluate(source_of_few_items, TEST)
-    # Lists do not show which items the model knows, so missing items cause no warning.
+    # Lists do not tell which items a model knows, so missing items cause no warning.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(rm.Lists(dict(enumerate(BEST[:, :3] + 1, 1))), TEST, metrics="rr")
@@ -348,7 +348,7 @@ def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(type_of_ids)
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
         rm.evaluate(wrong, from_one)
-    # No error is raised if the model knows the item that is missing from test and train.
+    # There is no error if the model knows the item that is missing from test and train.
     assert rm.evaluate(right, positions.filter(pl.col("item") != type_of_ids(0))).mean()
 
 

@@ -1,7 +1,7 @@
 """Recorded calls to other libraries, and the calls to recometer that must reproduce them.
 
-A record is the output of a call to another library with one of the shared cases as input. An `Ask`
-is the call to `recometer.evaluate` that must return the same value.
+A record contains the output of another library for one of the shared cases. An `Ask` describes the
+call to `recometer.evaluate` that must return the same value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load(name: str) -> Any:
 
 
 def number(value: Any) -> float | None:
-    """Convert a recorded value to a number, or to None if it is not "NaN" or an infinity."""
+    """Convert a recorded value to a number; return None if it is not numeric."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -41,7 +41,7 @@ def number(value: Any) -> float | None:
 class Ask:
     """A call to `evaluate`.
 
-    `source` and `test` name data that the methods of `Cases` make.
+    `Cases` creates the data that `source` and `test` name.
     """
 
     protocol: str
@@ -50,12 +50,12 @@ class Ask:
     test: str = "judged"
     rules: tuple[tuple[str, Any], ...] = ()
     options: tuple[tuple[str, Any], ...] = ()
-    # Rules that replace some of `rules` if the library was called separately for each user.
+    # If the library was called separately for each user, these rules replace those in `rules`.
     alone: tuple[tuple[str, Any], ...] = ()
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """The arguments except the metric. Calls that differ only in the metric are merged."""
+        """All arguments except the metric; calls with equal arguments are made as a single call."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
@@ -77,7 +77,7 @@ class Cases:
         return {user: facts["train"] for user, facts in self.users.items()}
 
     def in_train(self) -> np.ndarray[Any, Any]:
-        """Return a feature of items per training user: whether the user interacted with an item."""
+        """Return item features: column u is 1 for the training items of user u, and 0 otherwise."""
         table = np.zeros((self.n_items, len(self.users)))
         for column, items in enumerate(self.train().values()):
             table[items, column] = 1
@@ -86,9 +86,9 @@ class Cases:
     def test(self, kind: str) -> dict[str, dict[Any, float]]:
         """Return the test rows of each user.
 
-        The `kind` selects rows and users: "judged" means all rows of users with rows, "positive"
-        only rows above 0, "alone" rows above 0 of all users, even of those without such rows, and
-        "rated" all rows of all users.
+        The `kind` selects rows and users: "judged" selects all rows, and leaves out users without
+        rows; "positive" selects rows above 0, and leaves out users without such rows; "alone"
+        selects rows above 0 and keeps all users; and "rated" selects all rows and keeps all users.
         """
         kind, _, minus = kind.partition(" without ")
         text = kind.endswith(" as text")
@@ -131,7 +131,7 @@ class Cases:
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
     def predictions(self) -> rm.Pairs:
-        """Return the test rows as ratings, and the scores of the matrix as predictions."""
+        """Return pairs whose ratings are the test values, and whose predictions are the scores."""
         rows = [
             (user, item, gain, self.users[user]["score_row"][item])
             for user, of_user in self.test("rated").items()
@@ -247,12 +247,12 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = match[1], match[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
-    # For RetrievalFallOut, empty_target_action affects only users without irrelevant items. There
-    # are no such users here.
+    # For RetrievalFallOut, empty_target_action affects only users without irrelevant items, and the
+    # cases have no such users.
     if name == "RetrievalFallOut":
         return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
-    # The functional form for a single user has no empty_target_action.
+    # The functions that evaluate a single user have no argument empty_target_action.
     alone = (("no_relevant", 0.0),)
     return Ask("torchmetrics", _at(name, record), record["source"], test, rules, alone=alone)
 
@@ -383,7 +383,7 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
 }
 
 
-# The small cases have one user. Records of the places of tied items have one user per item.
+# Each small case has one user, except the cases with tied items, which have one user per item.
 
 USER = "u"
 EQUAL_RANKS = [2, 3]
@@ -391,7 +391,7 @@ DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpac
 
 
 def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Evaluate a recorded small case, and return the evaluation and the name of the metric."""
+    """Evaluate a small case; return the evaluation and the name of the recorded metric."""
     name = record["source"].removeprefix("mini:")
     if name in ("ties8", "ties40"):
         return _tied(cases.mini[name], record)
@@ -439,7 +439,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Evaluate users with three concordant pairs, one discordant pair and one concordant pair."""
+    """Evaluate users with three concordant pairs, one discordant pair, and one concordant pair."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -526,16 +526,16 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        # The NDCG of Recommenders has a defect: it counts each repeated row of a list once per
-        # repeated test row.
+        # The NDCG of Recommenders has a defect: it counts a listed item once for each test row that
+        # repeats the item, and again for each repetition in the list.
         repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
         return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
     return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
 
 
-# How to compute the place of a single relevant item: a protocol, a metric, and a function that
-# converts the value of the metric to the place.
+# A protocol, a metric, and a function that computes the place of a single relevant item from the
+# value of the metric.
 RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
     ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
     ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
@@ -595,7 +595,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user per item, which is the user's only relevant item."""
+    """Evaluate one user for each item, which is the user's only relevant item."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -628,7 +628,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Evaluate the precision at 1 to 5 of a list that contains only relevant items."""
+    """Evaluate the precision at 1 to 5 for a list of relevant items."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -638,7 +638,7 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _short_last_hit() -> tuple[Any, str]:
-    """Evaluate MAP for two users. The first user's list has three items and ends with a hit."""
+    """Evaluate the MAP of two users; the first user's list of three items ends with a hit."""
     source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
@@ -671,12 +671,12 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
     return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric
 
 
-# The functions below evaluate list metrics.
+# The functions below reproduce recorded list metrics.
 
-# If a user has too few candidates, RecBole fills the list up with masked items and padding.
-# torch.topk determines their order, as it does for ties. These lists come from torch 2.13.0 on the
-# CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is the padding, so the numbers of the
-# other items are greater by 1.
+# If a user has too few candidates, RecBole fills the list up with masked items and padding, in the
+# order in which torch.topk returns them. These lists were recorded with torch 2.13.0 on the CPU for
+# topk=[5], [1, 3, 5, 10], [20] and [21]. RecBole uses item 0 as padding, so each item's number here
+# is 1 greater than in the cases.
 TOPK = {
     5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
     10: {
@@ -701,12 +701,12 @@ LIST_NAMES = {
     ("evidently", "coverage"): "PopularityBias.coverage",
     ("evidently", "gini"): "PopularityBias.gini",
 }
-# LensKit was run with an additional interaction in train, whose item is in the list of u4.
+# The LensKit records were made with an additional row in train, whose item is in the list of u4.
 LENSKIT_EXTRA = {"somebody": [19]}
 
 
 def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Evaluate a recorded list metric, and return the evaluation and the name of the metric."""
+    """Evaluate a recorded list metric; return the evaluation and the name of the metric."""
     library = record["library"]
     if library == "recbole":
         return _of_filled_lists(cases, record)
@@ -729,7 +729,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     features, kinds = cases.features, cases.categories
     call = (library, record["impl"], record["source"], record["k"])
     if library == "recommenders" and call not in cases.called:
-        features = cases.in_train()  # the second of two equal calls used item features
+        features = cases.in_train()  # only the second of two equal calls used item features
     cases.called.add(call)
     catalogue = rm.Catalogue(np.arange(cases.n_items), categories=kinds, features=features)
     metric = f"{name}@{depth}"
@@ -746,7 +746,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate as RecBole does: it fills lists up with masked items and numbers items from 1."""
+    """Evaluate lists that RecBole filled up with masked items, and whose items begin at 1."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

@@ -23,7 +23,7 @@ CASES = CONTENT.pop("cases")
 
 
 def printed_values() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float]]]]:
-    """Yield each convention and case, with the printed numbers of every metric."""
+    """Yield the name of each convention, the name of its case, and the printed values by metric."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
             yield convention, part["case"], part["numbers"]
@@ -39,12 +39,12 @@ def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
-    """Evaluate a case of the file, where "binary" and "all items" are variants of "lists"."""
+    """Evaluate a case of the file; "binary" and "all items" are variants of the case "lists"."""
     content: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
     arguments: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: content[name] for name in ("user", "item", "rating", "score")})
-        # Conventions with a threshold of their own accept no other threshold.
+        # A convention that sets its own threshold accepts no other threshold.
         has_own_threshold = isinstance(rules_of(convention).relevant_from, float)
         threshold = None if has_own_threshold else content["threshold"]
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=threshold)

@@ -1,4 +1,4 @@
-"""Direct implementations of the definitions of all ranking metrics, for one order of the items."""
+"""Direct implementations of all ranking metrics, which compute the value of one order of items."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from recometer.metrics import METRICS, Metric
 from recometer.protocol import RelevantFrom
 from recometer.testing.cases import RankingCase, is_relevant
 
-# If all candidates are within the cut-off, the value of these metrics does not depend on the
-# ranking, so it is undefined.
+# These metrics are undefined if all candidates are within the cut-off, since their values then do
+# not depend on the ranking.
 ORDER_FREE = (
     "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
     "ips_recall", "snips_recall",
@@ -24,16 +24,16 @@ ORDER_FREE = (
 class Order:
     """One order of a user's candidates, best first, with everything that metrics need."""
 
-    rel: Sequence[int]  # 1 for each relevant candidate, otherwise 0
-    gains: Sequence[float]  # the gain of each candidate; 0 if not judged
+    rel: Sequence[int]  # 1 for each relevant candidate, 0 for each other candidate
+    gains: Sequence[float]  # the gain of each candidate; 0 for unjudged candidates
     judged: Sequence[bool]  # whether each candidate is judged
-    all_gains: Sequence[float]  # gains of all judged items, including unranked items
-    relevant_gains: Sequence[float]  # gains of all relevant items, including unranked items
-    n_relevant: int  # number of relevant items, including unranked items
-    n_excluded: int  # number of training items
+    all_gains: Sequence[float]  # the gains of all judged items, including unranked items
+    relevant_gains: Sequence[float]  # the gains of all relevant items, including unranked items
+    n_relevant: int  # the number of relevant items, including unranked items
+    n_excluded: int  # the number of the user's training items
     relevant_from: RelevantFrom
     negative_gains: str  # the rule `negative_gains` of `Protocol`
-    whole: bool  # whether the metric has no cut-off
+    whole: bool  # true if the metric has no cut-off
 
     @property
     def n(self) -> int:
@@ -214,7 +214,7 @@ def _missing(ranking: Order, k: int) -> int:
 
 
 def _ap(ranking: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
-    # `by_place` makes no difference here: in a single order, no two items share a place.
+    # `by_place` has no effect on a single order, in which no two items share a place.
     denominators = {
         "relevant": ranking.n_relevant,
         "min": min(k, ranking.n_relevant),
@@ -453,7 +453,7 @@ def _err(ranking: Order, k: int, max_gain: float) -> float:
 
 def _weights(gains: Iterable[float], propensity: str, power: float | None) -> list[float]:
     exponent = (0.5 if propensity == "popularity" else 1.0) if power is None else power
-    # The generated cases define the propensity of an item as 1 / (1 + abs(gain)).
+    # In the generated cases, the propensity of an item is 1 / (1 + abs(gain)).
     return [(1 + abs(gain)) ** exponent for gain in gains]
 
 

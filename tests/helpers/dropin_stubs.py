@@ -1,4 +1,4 @@
-"""Write the stubs that show editors the functions that drop-ins make from tables."""
+"""Write stub files, from which editors learn the functions that drop-ins create from tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(recometer.compat.__path__[0])
 
 
 def names() -> list[str]:
-    """Return the names of the drop-ins that make their functions from tables."""
+    """Return the names of the drop-ins that create their functions from tables."""
     paths = sorted(FOLDER.glob("[!_]*.py"))
     return [path.stem for path in paths if "@row(" in path.read_text(encoding="utf-8")]
 
@@ -53,7 +53,7 @@ def _shown(tree: ast.Module, name: str, function: Any) -> ast.FunctionDef:
         if isinstance(node, ast.FunctionDef)
         and line in (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
     )
-    # Copy the definition, since several functions share it.
+    # Several functions share this definition, so modify a copy.
     definition = ast.parse(textwrap.dedent(ast.unparse(definition))).body[0]
     assert isinstance(definition, ast.FunctionDef)
     definition.name, definition.decorator_list = name, []

@@ -1,4 +1,4 @@
-"""Settings for tests that need fewer or more Hypothesis cases than the profile sets."""
+"""Hypothesis settings for tests that need fewer or more cases than the profile prescribes."""
 
 from hypothesis import settings
 

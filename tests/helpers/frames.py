@@ -23,7 +23,7 @@ class ArrowStream:
 
 
 class PlainColumns:
-    """A data frame of an unknown library, which offers only access to its columns."""
+    """A data frame of an unknown library, which offers access to its columns and nothing else."""
 
     def __init__(self, columns: dict[str, list[object]]) -> None:
         self.columns = list(columns)
@@ -34,7 +34,7 @@ class PlainColumns:
 
 
 def polars_categories(data: dict[str, Any]) -> Any:
-    """Return a Polars frame whose string ids (the first two columns) are categories."""
+    """Return a Polars frame whose first two columns, if they are strings, are categorical."""
     import polars as pl
 
     frame = pl.DataFrame(data)

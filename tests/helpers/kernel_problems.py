@@ -1,7 +1,7 @@
 """The problems on which `recometer check` tests the kernel, with the results of its NumPy twin.
 
-``python tests/helpers/kernel_problems.py`` writes both to a file in the package. Scores are sums of
-small integers, which are exact with and without fused multiply-add.
+``python tests/helpers/kernel_problems.py`` writes problems and results to a file in the package.
+All scores are sums of small integers, which are exact with and without fused multiply-add.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from recometer.draws import mix
 
 Array = npt.NDArray[Any]
 Call = tuple[str, dict[str, Any], dict[str, Array]]
-SHAPES = ((1, 7, 3), (13, 64, 16), (6, 257, 5), (29, 511, 17))  # users, items, factors
+# The numbers of users, items and factors of each problem.
+SHAPES = ((1, 7, 3), (13, 64, 16), (6, 257, 5), (29, 511, 17))
 
 
 class Draws:
@@ -44,7 +45,7 @@ class Draws:
 
 
 def problems() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name of a kernel function and its arguments, for all problems."""
+    """Yield all problems: the name of a kernel function, and its arguments."""
     draw = Draws()
     for number, (shape, dtype) in enumerate(itertools.product(SHAPES, (np.float32, np.float64))):
         yield from of_vectors(draw, number, *shape, dtype)
@@ -57,14 +58,14 @@ def of_vectors(
     """Yield problems for the functions that are compiled for each instruction set."""
     rule, order = NanRule(number % 3), TieOrder(number % 3)
     users, items = (draw(-4, 4, n, n_factors).astype(dtype) for n in (n_users, n_items))
-    if number % 4 > 1:  # gives every user scores that are not finite
+    if number % 4 > 1:  # make some scores of every user NaN or infinite
         items[draw(0, n_items - 1, 3), 0] = np.nan, np.inf, -np.inf
     factors: dict[str, Any] = {"users": users, "items": items, "bias": None, "rows": None}
     if number % 2:
         factors |= {"bias": draw(-4, 4, n_items).astype(dtype), "rows": draw.order(n_items)}
     picked = draw.order(n_users, n_items)[:, :4].astype(
         np.int32
-    )  # two excluded and two judged items
+    )  # two excluded and two judged items per user
     excluded, judged = (np.sort(part, axis=1).ravel() for part in (picked[:, :2], picked[:, 2:]))
     indptr = np.arange(0, 2 * n_users + 1, 2)
     common = {"excluded_indptr": indptr, "excluded": excluded, "nan_rule": rule}
@@ -160,7 +161,7 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def solved() -> Iterator[Call]:
-    """Yield the problems with their arrays before and after a call to the twin."""
+    """Yield each problem, and copies of its arrays after the twin has solved it."""
     for name, arguments in problems():
         after = {
             key: value.copy() for key, value in arguments.items() if isinstance(value, np.ndarray)
@@ -171,7 +172,7 @@ def solved() -> Iterator[Call]:
 
 
 def content() -> bytes:
-    """Return the uncompressed contents of the file: all calls, with equal arrays stored once."""
+    """Return the uncompressed contents of the file, which stores equal arrays only once."""
     arrays: dict[str, int] = {}
 
     def with_array_names(value: object) -> object:

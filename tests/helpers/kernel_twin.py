@@ -1,8 +1,8 @@
 """The kernel's twin in NumPy: a slow and simple reference for tests of the native functions.
 
-The functions have the same arguments as the native functions, except for the instruction set; see
-the headers in cpp/. NumPy has no fused multiply-add, so scores agree to the last bit only if they
-are exact (small integers), and otherwise up to rounding.
+The functions take the same arguments as the native functions, except for the instruction set; the
+headers in cpp/ describe them. NumPy has no fused multiply-add, so scores agree to the last bit only
+if they are exact, like sums of small integers, and agree up to rounding otherwise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def score_items(
     listed: Int32,
     scores: Array,
 ) -> None:
-    """Write the scores of each user's listed items."""
+    """Compute the scores of each user's listed items."""
     for user in range(len(users)):
         for j in range(indptr[user], indptr[user + 1]):
             row = listed[j] if rows is None else rows[listed[j]]
@@ -113,7 +113,7 @@ def rank_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
-    """Rank judged items among all items by scores; -inf marks items that are not candidates."""
+    """Rank judged items among all items by score; -inf marks items that are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -175,7 +175,7 @@ def top_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
-    """Add all items to the top lists by their scores; -inf marks items that are not candidates."""
+    """Add all items to the users' top lists; items with a score of -inf are not candidates."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -213,7 +213,7 @@ def rank_lists(
     """Find the judged items and the top items of each user's list; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
-        # For each item, its best score and the list entry with this score.
+        # `entries` maps each item to its best score, and to the list entry with this score.
         entries: dict[int, tuple[float, int]] = {}
         given[user] = removed[user] = repeated[user] = 0
         for entry in range(begin[user], end[user]):
@@ -309,7 +309,7 @@ def _keep_best(
     n: Int64,
     left: Int64,
 ) -> None:
-    """Merge all candidates that have a score into a user's list, and keep the best of them."""
+    """Merge all candidates with a score into a user's list, and keep the best entries."""
     k = top_scores.shape[1]
     candidates = np.flatnonzero(candidate & ~np.isnan(scores))
     items = np.concatenate([top_items[user, : n[user]], candidates])
@@ -354,7 +354,7 @@ def _count(
 
 
 def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list, or return False if a row belongs to no list."""
+    """Count the rows of each list; return False if a row belongs to no list."""
     if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
     counts += np.bincount(list, minlength=len(counts))
@@ -362,7 +362,7 @@ def count_rows(list: Int32, counts: Int64) -> bool:
 
 
 def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
-    """Write the values of a column into the lists that their rows belong to, in input order."""
+    """Group the values of a column by the lists of their rows; keep the order within a list."""
     for list_number, value in zip(list, values, strict=True):
         grouped[next[list_number]] = value
         next[list_number] += 1
@@ -371,7 +371,7 @@ def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
 def place_rows(
     *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
-    """Write rows to their places in lists, or return False if a place is outside its list."""
+    """Write rows to their places in lists; return False if a place is outside its list."""
     to = indptr[list] + (places.astype(np.int64) - first)
     if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
         return False
@@ -475,7 +475,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
 
 
 def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
-    """Sort items by descending rounded length, and write the largest length from each place on."""
+    """Sort items by descending rounded length; `bounds[i]` bounds the lengths from place i on."""
     largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
     shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
     order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
@@ -549,7 +549,7 @@ def hold_first(
     sizes: Int64,
     held: UInt8,
 ) -> bool:
-    """Mark the first rows of each user in a range of users."""
+    """Mark the first rows of each user in a range of users; `sizes` says how many rows."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user, size in enumerate(sizes):
         rows, _ = _in_order(first + user, *arguments)
@@ -591,7 +591,7 @@ def _in_order(
     values: Array | None,
     order: RowOrder,
 ) -> tuple[Int64, Bool]:
-    """Return a user's rows in order, and mark the rows where the numbering restarts from 0."""
+    """Return a user's rows in order, and whether the numbering restarts from 0 at each row."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
     draw = mix(user_draws[user] ^ item)
@@ -599,8 +599,8 @@ def _in_order(
     if float_times:
         time = time.view(np.float64)
     value = np.zeros(len(rows)) if values is None else values[rows]
-    # The last key of lexsort has priority. The order is reversed below, since the latest rows come
-    # first.
+    # lexsort sorts by its last key first, and in ascending order, so the order is reversed below to
+    # put the latest rows first.
     later = [rows, value, time]
     if order == RowOrder.LATEST:
         keys = [rows, value, ~item, ~draw, time]
@@ -627,7 +627,7 @@ def hold_below(
     limit: int,
     held: UInt8,
 ) -> None:
-    """Mark the rows with a random draw below a limit."""
+    """Mark the rows whose random draw is below a limit."""
     held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
 
 
@@ -669,14 +669,14 @@ def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
 
 
 def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums: Float64) -> None:
-    """Sum the terms of rows whose place is below each cut-off; see `cpp/sums.hpp`."""
+    """For each cut-off, sum the terms of the rows at smaller places; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for column, cutoff in enumerate(cutoffs):
             sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
 
 
 def add_hits(indptr: Int64, place: Int64, cutoffs: Int64, sums: Float64) -> None:
-    """Count the rows whose place is below each cut-off; see `cpp/sums.hpp`."""
+    """For each cut-off, count the rows at smaller places; see `cpp/sums.hpp`."""
     add_within(indptr, place, np.ones(len(place)), cutoffs, sums)
 
 
@@ -695,7 +695,7 @@ def add_discounted(
     sums: Float64,
 ) -> None:
     """Sum gain / log(rank + 1) over the rows within each cut-off; see `cpp/sums.hpp`."""
-    last = len(logarithms) - 1  # the index of a rank beyond all cut-offs
+    last = len(logarithms) - 1  # all ranks beyond the cut-offs share the last logarithm
     terms = gains / logarithms[np.minimum(place + 2, last)] if len(place) else gains
     add_within(indptr, place, terms, cutoffs, sums)
 
@@ -733,7 +733,7 @@ def count_in_bands(
 
 
 def _sum(terms: list[float]) -> float:
-    """Add numbers in order, and in parts if there are many, as the kernel does."""
+    """Add numbers in the kernel's order; like the kernel, add many numbers in parts."""
     if len(terms) > ROWS_WITHOUT_PARTS:
         begins = range(0, len(terms), ROWS_OF_PART)
         return _sum([_sum(terms[begin : begin + ROWS_OF_PART]) for begin in begins])

@@ -1,4 +1,4 @@
-"""Direct implementations of the definitions of all list metrics."""
+"""Direct implementations of all list metrics, which follow their definitions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-# The functions below compute metrics with one value for all users.
+# The functions below compute the metrics that have one value for all users.
 
 
 def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
@@ -75,7 +75,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, exposures: dict[int, float], of: str) -> dict[int, float]:
-    """Return the exposures of catalogue items; "padded" adds up those of other items as item -1."""
+    """Keep the exposures of catalogue items; "padded" sums all other exposures as item -1."""
     if of not in ("catalogue", "padded"):
         return exposures
     inside = {item: x for item, x in exposures.items() if item not in case.uncatalogued}
@@ -103,8 +103,8 @@ def _gini(
     n, total = len(exposures), math.fsum(exposures)
     if not total:
         return math.nan
-    # The Gini index is half of the mean absolute difference between the counts of two items,
-    # divided by the mean count.
+    # The Gini index is half of the mean absolute difference between two items' exposures, divided
+    # by the mean exposure.
     differences = math.fsum(abs(x - y) for x in exposures for y in exposures)
     below = max(n - 1, 1) if divisor == "others" else n
     index = differences / (2 * below * total)
@@ -143,7 +143,8 @@ def _personalization(case: ListCase, k: int, overlap: str) -> float:
     return 1 - _mean([similarity(left, right) for left, right in itertools.combinations(rows, 2)])
 
 
-# The functions below compute metrics per user, and some of them also over the rows of all users.
+# The functions below compute a user's value; if `user` is None, some of them compute the value over
+# the rows of all users.
 
 
 def _over(
@@ -184,7 +185,8 @@ def _novelty(
                 return 0.0
             rarest = min([n for n in map(case.count, range(case.n_items)) if n], default=total)
             count = rarest if unseen == "largest" else 1
-        # The added 1e-10 can make the logarithm slightly negative, hence the clipping at 0 below.
+        # Since 1e-10 was added, the logarithm can be slightly negative, so the mean is clipped at
+        # 0.
         bits = math.log2(total / count)
         return bits / math.log2(users) if normalised and users > 1 else bits
 
@@ -443,7 +445,7 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
     if expected == "similarity":
         known_items = [
             x for x in case.train[user] if not math.isnan(case.features[x][0])
-        ]  # items without features have distance 1 to all items
+        ]  # an item without features has similarity 0 to every item
         similarities = [
             1 - _distance(case, item, known_item, "cosine") for known_item in known_items
         ]
@@ -476,7 +478,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits that are training items (`repeated`) or other items."""
+    """Return the share of training items among the hits, or of other items unless `repeated`."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
     return len(hits_of_kind) / len(hits) if hits else math.nan

@@ -29,7 +29,7 @@ def text_of(path: pathlib.Path) -> str:
 def tree_of(path: pathlib.Path) -> ast.Module:
     """Return the syntax tree of a file."""
     collects = gc.isenabled()
-    gc.disable()  # parsing creates many objects but no garbage
+    gc.disable()  # garbage collection would slow down parsing, which creates no garbage
     try:
         return ast.parse(text_of(path))
     finally:
@@ -39,7 +39,7 @@ def tree_of(path: pathlib.Path) -> ast.Module:
 
 @functools.cache
 def nodes_of(path: pathlib.Path) -> tuple[ast.AST, ...]:
-    """Return all nodes of the tree, like `ast.walk` but twice as fast."""
+    """Return all nodes of a file's syntax tree, like `ast.walk` but twice as fast."""
     nodes: list[ast.AST] = [tree_of(path)]
     for node in nodes:
         for value in vars(node).values():
@@ -52,7 +52,7 @@ def nodes_of(path: pathlib.Path) -> tuple[ast.AST, ...]:
 
 @functools.cache
 def statements_of(path: pathlib.Path) -> tuple[ast.stmt, ...]:
-    """Return all statements of a file, which are only a tenth of its nodes."""
+    """Return all statements of a file; only a tenth of its nodes are statements."""
     statements: list[ast.AST] = [tree_of(path)]
     for node in statements:
         for name in ("body", "orelse", "finalbody", "handlers", "cases"):

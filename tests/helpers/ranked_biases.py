@@ -1,4 +1,4 @@
-"""Kernel calls for one user, with the items' biases as scores."""
+"""Call the kernel for one user, with the items' biases as scores."""
 
 import numpy as np
 from orders_of_items import OWN_ORDER
@@ -14,7 +14,7 @@ def zero_counts(n):
 
 
 def tables(excluded, judged, judged_scores):
-    """Return excluded and judged items as arguments of the kernel."""
+    """Return the kernel's arguments for excluded and judged items."""
     return {
         "excluded_indptr": excluded[0],
         "excluded": excluded[1],

@@ -1,4 +1,4 @@
-"""Direct implementations of the definitions of all rating metrics, for one order of the rows."""
+"""Direct implementations of all rating metrics, which compute the value of one order of rows."""
 
 from __future__ import annotations
 
@@ -149,4 +149,4 @@ RATING_DEFINITIONS: dict[str, Callable[[Sequence[Row], Sequence[Row]], float]] =
     "rated_precision": _rated_precision,
     "rated_recall": _rated_recall,
 }
-"""The definition of each metric, as a function of all rows and of the rows within the cut-off."""
+"""The functions that define the metrics; they take all rows, and the rows within the cut-off."""

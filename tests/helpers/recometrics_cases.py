@@ -15,13 +15,13 @@ def request_only(*names):
 
 
 def random_user(rng, kind, n_items, k):
-    """Draw disjoint training and test items for a user of the given kind."""
+    """Draw disjoint training and test items for a user of one of the KINDS."""
     items = rng.permutation(n_items)
     if kind == "nothing":
         return items[:0], items[:0]
     if kind == "no test":
         return items[: rng.integers(1, n_items)], items[:0]
-    # Depending on the kind, the user has about k candidates, or at least half of the items.
+    # Depending on the kind, the candidates are about k items, all items, or at least half of them.
     around_k = int(np.clip(k + rng.integers(-1, 2), 1, n_items))
     n_candidates = {"tight": around_k, "tight full": around_k, "cold": n_items}.get(
         kind, int(rng.integers(max(1, n_items // 2), n_items + 1))
@@ -68,7 +68,7 @@ VALUES = ("ones", "graded", "stored zeros", "some negative", "not positive", "re
 
 
 def as_csr(rows, n_items, dtype=float):
-    """Return a sparse array from (items, values) per row, keeping stored zeros."""
+    """Return a sparse array whose rows are pairs (items, values), and keep stored zeros."""
     indptr = np.cumsum([0] + [len(items) for items, _ in rows])
     order = [np.argsort(items) for items, _ in rows]
     items = np.concatenate([items[o] for (items, _), o in zip(rows, order, strict=True)])
@@ -80,7 +80,7 @@ def as_csr(rows, n_items, dtype=float):
 
 
 def random_factors(rng, n_users, n_items, scores, dtype):
-    """Draw user factors, item factors and biases without tied scores; any of them may be None.
+    """Draw user factors, item factors and biases that cause no ties; any of the three may be None.
 
     With "exact" scores, every product and sum is exact in float32. With "real" scores, no two
     scores of a user are close enough for the order of additions to swap them.
@@ -106,13 +106,13 @@ def random_factors(rng, n_users, n_items, scores, dtype):
 
 
 def random_metrics(rng):
-    """Draw requested metrics, avoiding requests that make recometrics read uninitialised memory."""
+    """Draw metrics to request; skip requests for which recometrics reads uninitialised memory."""
     if rng.random() < 0.3:
         return {"all_metrics": True}
     requested = {name: bool(rng.random() < 0.4) for name in METRICS}
     if not any(requested[name] for name in (*TOP, "ndcg")):
         requested[str(rng.choice(["precision", "average_precision", "ndcg"]))] = True
-    # recometrics rejects requests without any of these metrics as empty, even if they name others.
+    # recometrics rejects a request as empty unless it contains at least one of these metrics.
     if not any(requested[name] for name in ("precision", "average_precision", "ndcg", "roc_auc")):
         requested["roc_auc"] = True
     requested["roc_auc"] |= requested["pr_auc"]
@@ -124,7 +124,7 @@ def spoil_some_scores(rng, users, items, noise):
     first, second, third = rng.choice(len(users), 3, replace=False)
     users[first] = 0
     users[second, 0] = np.nan
-    if noise:  # without noise, recometrics checks only the first k scores
+    if noise:  # without noise, recometrics only checks the best k scores
         users[third, 0] = np.inf
         if rng.random() < 0.3:
             items[rng.integers(len(items)), 0] = np.nan
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Return data of three users with 2, 1 and 3 test items, and five distinct scores each."""
+    """Return data of three users, who have 2, 1 and 3 test items and five candidates each."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )
@@ -186,7 +186,7 @@ def six_items():
 
 
 def many_users(seed=0, n_users=30, n_items=40):
-    """Return data of users with a few training and test items each, and real-valued scores."""
+    """Return data of users with a few training and test items each, and random factors."""
     rng = np.random.default_rng(seed)
     pairs = [random_user(rng, "some", n_items, 5) for _ in range(n_users)]
     return (
@@ -200,7 +200,7 @@ def many_users(seed=0, n_users=30, n_items=40):
 
 
 def assert_equal(ours, theirs, dtype):
-    """Assert that names, types, shapes and NaN are equal, and values up to the type's precision."""
+    """Assert that results have the same names, dtypes, shapes and NaN, and nearly equal values."""
     assert list(ours) == list(theirs)
     tolerance = 1e-6 if dtype == np.float32 else 1e-12
     for label, expected in theirs.items():

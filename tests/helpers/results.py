@@ -12,7 +12,7 @@ from recometer.protocol import Protocol
 
 
 def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
-    """Return an evaluation with the given values per user, and a reason for NaN values."""
+    """Return an evaluation with these values per user, in which NaN values have a reason."""
     n_users = len(next(iter(values.values())))
     columns = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     fields: dict[str, object] = {
@@ -38,7 +38,8 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
-# These fields are caches, or depend on the form of the source, the elapsed time or kept inputs.
+# These fields are caches, or depend on the elapsed time or on the form of the source and the
+# inputs.
 OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
 
 
@@ -61,7 +62,7 @@ def assert_same(left: object, right: object, where: str = "result") -> None:
     elif isinstance(left, np.ndarray):
         np.testing.assert_array_equal(left, right, err_msg=where)
         assert left.dtype == right.dtype, where  # type: ignore[attr-defined]
-    elif hasattr(left, "tocoo"):  # a sparse array
+    elif hasattr(left, "tocoo"):  # only sparse arrays have this method
         assert_same(left.toarray(), right.toarray(), where)  # type: ignore[attr-defined]
     else:
         assert left == right or (left != left and right != right), f"{where}: {left} and {right}"

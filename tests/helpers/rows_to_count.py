@@ -8,7 +8,7 @@ def indptr_of(lengths):
 
 
 def counting(rng, lengths, n_items=9, n_bands=5, *, same_users=False):
-    """Return a table of items, some of them popular, and output arrays for the counts."""
+    """Return a table of items, some of which are popular, and output arrays for the counts."""
     chance = rng.dirichlet(np.full(n_items, 0.3))
     n_users = len(lengths) if same_users else (12 if lengths else 0)
     return {

@@ -1,4 +1,4 @@
-"""A source that compares all scores of a user, for tests of the steps after ranking."""
+"""A simple source, for tests of the steps that follow the ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.tasks import run_tasks
 
 
 class Sorting(Source):
-    """A source with scores [n_users, n_items]. It compares all pairs of a user's scores."""
+    """A source with scores [n_users, n_items], which ranks by comparing all of a user's scores."""
 
     def __init__(self, scores: object, pause: float = 0.0) -> None:
         self.scores = np.asarray(scores, dtype=float)

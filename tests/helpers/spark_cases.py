@@ -1,4 +1,4 @@
-"""Cases for Spark tests, and functions that compare results with those of a single machine."""
+"""Data for Spark tests, and functions that compare results with those of a single machine."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ MARKS = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # some values in `data` are 0
+    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # `data` draws some zeros
 ]
 
 N_USERS, N_ITEMS = 60, 40
@@ -19,7 +19,7 @@ CUT = "ndcg@5,10 recall@5 precision@3 ap@10 rr@10 hit@5"
 
 
 def data(seed=0, ids=str):
-    """Return user ids, item ids, the columns of test and training data, and a generator."""
+    """Return user ids, item ids, test and training data as columns, and the random generator."""
     rng = np.random.default_rng(seed)
     users = [ids(f"u{n}" if ids is str else 1000 + 7 * n) for n in range(N_USERS)]
     items = [ids(f"i{n}" if ids is str else 500 - 3 * n) for n in range(N_ITEMS)]
@@ -43,7 +43,7 @@ def schema_of(ids):
 
 
 def assert_same(result, expected, *, mean=1e-12):
-    """Assert that values are equal to the last bit, and so are means, counts and reasons."""
+    """Assert that values, counts and reasons are equal, and that means agree up to rounding."""
     local = result.collect()
     assert list(local.values) == list(expected.values)
     assert local.user_ids.tolist() == expected.user_ids.tolist()
@@ -69,20 +69,23 @@ def assert_same(result, expected, *, mean=1e-12):
 
 
 def assert_same_interval(actual, expected):
-    """Assert that an interval over resampled users equals the interval from a single machine."""
+    """Assert that the interval from Spark agrees with the interval from a single machine."""
     ends = pytest.approx([expected.low, expected.high], rel=1e-9, abs=1e-12, nan_ok=True)
     assert [actual.low, actual.high] == ends
     assert (actual.method, actual.n, actual.note) == (expected.method, expected.n, expected.note)
 
 
 def factors(rng, dtype, users, items):
-    """Return factors with many equal products."""
+    """Draw user factors and item factors, which have many equal products."""
     shape = rng.integers(-2, 3, (len(users), 3)), rng.integers(-2, 3, (len(items), 3))
     return [array.astype(dtype) for array in shape]
 
 
 def both_factors(table, rng, dtype, users, items, known_users=slice(None)):
-    """Return factors of the `known_users`, as a source on Spark and as a local source."""
+    """Draw factors; return them as a source on Spark and as a local source.
+
+    Both sources know only the `known_users`.
+    """
     of_users, of_items = factors(rng, dtype, users, items)
     number = {"float32": "float", "float64": "double"}[dtype]
     kind = f"id {'string' if isinstance(users[0], str) else 'bigint'}, features array<{number}>"

@@ -1,4 +1,4 @@
-"""Start a local standalone Spark cluster: a master, and workers in separate processes."""
+"""Start a standalone Spark cluster on this machine: a master and workers, each in a process."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import sys
 import time
 
 HOST = "127.0.0.1"
-# These tests run little Java code, so compile it quickly and barely optimise it.
+# These tests run little Java code, so the JVM should compile it quickly, with few optimisations.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
     "spark.driver.extraJavaOptions": JAVA,
@@ -17,7 +17,7 @@ SETTINGS = {
     "spark.driver.bindAddress": HOST,
     "spark.driver.host": HOST,
     "spark.executor.memory": "1g",
-    "spark.sql.shuffle.partitions": "2000",  # results must not depend on this number
+    "spark.sql.shuffle.partitions": "2000",  # results must not depend on the number of partitions
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -30,9 +30,9 @@ def cluster(folder, environments=({}, {})):
     Parameters
     ----------
     folder : pathlib.Path
-        Where to write logs and work files.
+        The folder for logs and work files.
     environments
-        Environment variables for the executors of each worker.
+        The environment variables of each worker and its executors.
     """
     with contextlib.ExitStack() as stack:
         log = folder / "master.log"

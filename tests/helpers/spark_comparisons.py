@@ -37,7 +37,7 @@ def assert_same_rows(actual, expected):
                 expected_row.equivalence.p_value, rel=1e-6
             )
             assert row.equivalence.method == expected_row.equivalence.method
-    assert str(actual) == str(expected)  # includes the leaderboard
+    assert str(actual) == str(expected)  # the text includes the leaderboard
 
 
 def frame_of(spark, columns, schema):

@@ -1,4 +1,4 @@
-"""Load the libraries that the integrations need. If a library is missing, its tests fail."""
+"""Load the libraries that the integrations need; the tests of a missing library fail."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def load(name):
-    """Import a library, ignoring its warnings."""
+    """Import a library and ignore its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
@@ -28,7 +28,7 @@ def load(name):
 def mlflow():
     load("mlflow.models")
     registry = load("mlflow.models.evaluation.evaluator_registry")._model_evaluation_registry
-    if not registry.is_registered("recometer"):  # recometer is not installed
+    if not registry.is_registered("recometer"):  # recometer runs from its source folder
         project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
         group = "mlflow.model_evaluator"
         entry = EntryPoint("recometer", project["entry-points"][group]["recometer"], group)
@@ -75,7 +75,7 @@ def geometric(torch):
 
 @pytest.fixture
 def wandb(tmp_path, monkeypatch):
-    """Return the module wandb, reset after earlier tests, and writing to this test's folder."""
+    """Reset the module wandb after earlier tests, and let it write to this test's folder."""
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     library = load("wandb")

@@ -14,7 +14,7 @@ N_USERS, N_ITEMS = 25, 40
 
 @pytest.fixture(scope="module")
 def graph(torch):
-    """Return the training edges and the test edges; item nodes are numbered after user nodes."""
+    """Return training and test edges, in which the numbers of items follow those of users."""
     rng = np.random.default_rng(0)
     kind = rng.random((N_USERS, N_ITEMS))
     train, test = (
@@ -78,7 +78,7 @@ def test_stream_accepts_lists_of_a_neighbour_search(torch, geometric, graph, emb
 
 
 def test_stream_accepts_labelled_edges(torch, geometric, embeddings):
-    """Labelled edges are candidates with labels. A batch contains all edges of its users."""
+    """Labelled edges are candidates with labels; each batch contains all edges of its users."""
     rng = np.random.default_rng(1)
     users = np.repeat(np.arange(N_USERS), 6)
     items = np.concatenate([rng.choice(N_ITEMS, 6, replace=False) for _ in range(N_USERS)])

@@ -45,13 +45,13 @@ def test_values_match_evaluate():
         expected = rm.evaluate(PAIRS, metrics=names, protocol=protocol).mean()
         expected["recometer_ndcg@3"] = expected.pop(
             "ndcg@3"
-        )  # the libraries have a metric with this name
+        )  # LightGBM and XGBoost have a metric called ndcg@3
         assert {name: value for name, value, *_ in metrics(names)(SCORE, data)} == expected
     directions = [higher for _, _, higher in ForLightGBM(names)(SCORE, lightgbm_data())]
     assert directions == [True, True, False]
 
 
-def test_rules_can_be_changed():
+def test_rules_replace_those_of_the_convention():
     (value_of_metric,) = ForLightGBM("rr", protocol="recometer", ties="pessimistic")(
         SCORE, lightgbm_data()
     )
@@ -69,7 +69,7 @@ def test_weights_apply_to_queries():
     assert ForXGBoost("ndcg@3")(SCORE, xgboost_data(of_queries))[0][1] == expected
     rows = np.array(
         [1.0] * 4 + [1.0, 5.0, 3.0, 2.0, 4.0] + [2.0] * 3
-    )  # the third query's weight is 3 on average
+    )  # the weights of the third query's rows average 3
     assert ForLightGBM("ndcg@3")(SCORE, lightgbm_data(rows))[0][1] == expected
 
 
@@ -95,7 +95,7 @@ def test_mismatched_arguments_are_reported(call, message):
         call()
 
 
-def test_tables_of_gains_are_accepted_if_they_have_no_effect():
+def test_label_gain_is_accepted_if_it_changes_no_value():
     for metrics, table in (
         ("ndcg@3", [0, 1, 3, 7]),
         ("map@3 rr", [0, 1, 5, 50]),

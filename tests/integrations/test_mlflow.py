@@ -27,7 +27,7 @@ METRICS = "ndcg@2 rr roc_auc"
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory):
-    """Return a database that all tests in this file share, because creating one takes seconds."""
+    """Create a database for all tests in this file, since creating a database takes seconds."""
     return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
 
 
@@ -47,7 +47,7 @@ def result():
     return rm.evaluate(rm.Pairs(ROWS), metrics=METRICS)
 
 
-def test_a_result_is_logged_and_read_back(mlflow, store, result, tmp_path):
+def test_logged_result_can_be_read_back(mlflow, store, result, tmp_path):
     with mlflow.start_run() as run:
         result.log_mlflow()
     data = store.get_run(run.info.run_id).data
@@ -123,7 +123,7 @@ def test_comparison_and_leaderboard_are_logged(mlflow, store, result):
 def test_every_metric_has_a_valid_mlflow_name(mlflow, store):
     names = "ndcg@2 rbp(p=0.95) f@2(beta=0.5,empty=undefined) rr@2(all) dcg(gain=exponential)"
     result_of_all_metrics = rm.evaluate(rm.Pairs(ROWS), metrics=names)
-    # MLflow rejects recometer's own names, such as ndcg@2.
+    # MLflow rejects names with an @, such as ndcg@2.
     with pytest.raises(mlflow.exceptions.MlflowException, match="Invalid"):
         mlflow.log_metrics(result_of_all_metrics.mean())
     with mlflow.start_run(nested=True) as run:
@@ -229,7 +229,7 @@ def test_mlflow_retriever_is_skipped_unless_metrics_are_named(mlflow, store):
         ),
     ],
 )
-def test_mismatched_columns_are_named(mlflow, store, changes, error, message):
+def test_error_about_mismatched_columns_names_them(mlflow, store, changes, error, message):
     config = {"metrics": METRICS} | changes.pop("config", {}) if "config" in changes else {}
     if changes.get("extra_metrics"):
         changes["extra_metrics"] = [mlflow.metrics.mse()]
@@ -246,7 +246,7 @@ def test_mismatched_columns_are_named(mlflow, store, changes, error, message):
         )
 
 
-def test_lists_and_numbers_cannot_be_mixed(mlflow, store):
+def test_columns_that_mix_lists_and_numbers_are_refused(mlflow, store):
     repeated_lists = pd.concat([LISTS, LISTS])
     cases = [
         (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),

@@ -25,9 +25,10 @@ def evaluated(n_users, n_items, begun):
     pathlib.Path(begun).touch()
     return rm.evaluate(source, test, metrics="mean_rank")
 """
-# Without an interruption, this takes minutes, so it clearly was interrupted if it stops in time.
+# This evaluation would take minutes, so the interruption must have worked if it ends within
+# seconds.
 LONG = "evaluated(200_000, 100_000, {!r})"
-LATEST = 5.0  # seconds of wall time, even on a busy machine
+LATEST = 5.0  # even on a busy machine, the evaluation must end within these seconds
 PATIENCE = 120.0
 
 
@@ -64,13 +65,13 @@ def test_evaluation_in_a_notebook_can_be_interrupted(
 ) -> None:
     manager, client = kernel
     assert reply(client, client.execute(SETUP))["status"] == "ok"
-    # Interrupt twice, because the kernel must stay usable after the first interruption.
+    # Interrupt twice: after the first interruption, the kernel must still be able to evaluate.
     for time_of_two in ("first", "second"):
         begun = tmp_path / time_of_two
-        # By default, an error would abort the next cell if the kernel has already received it.
+        # By default, an error in this cell would also abort a next cell that is already queued.
         cell = client.execute(LONG.format(str(begun)), stop_on_error=False)
         wait_for(begun)
-        time.sleep(1)  # until ranking has started
+        time.sleep(1)  # wait until ranking has started
         interrupted = time.monotonic()
         manager.interrupt_kernel()
         content = reply(client, cell)

@@ -1,4 +1,4 @@
-"""Optuna searches optimise the end of a confidence interval, and prune trials by it."""
+"""Optuna searches optimise the worse end of a confidence interval, and prune trials by it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EVALUATOR = rm.Evaluator(TEST, metrics="ndcg@10 mean_rank coverage@5", catalogue
 
 
 def evaluate_epoch(quality, epoch):
-    """Return the evaluation of a model that improves from epoch to epoch."""
+    """Evaluate a model that improves from epoch to epoch."""
     return EVALUATOR(rm.Scores(NOISE + quality * (epoch + 1) / 4 * TEST))
 
 
 def search(optuna, metric, direction, pruner, n_trials=12):
-    """Return a study and the results of each trial."""
+    """Run a study; return it, and the evaluations of each trial."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     results = {}
 
@@ -77,7 +77,7 @@ def test_worse_end_is_reported_and_certainly_worse_trials_are_pruned(
         assert step >= 1
 
 
-def test_optunas_own_pruners_read_the_same_values(optuna):
+def test_optunas_own_pruners_prune_by_the_reported_end(optuna):
     pruner = optuna.pruners.MedianPruner(n_startup_trials=3, n_warmup_steps=0)
     study, _ = search(optuna, "ndcg@10", "maximize", pruner)
     assert sum(trial.state.name == "PRUNED" for trial in study.trials) > 2
@@ -107,7 +107,7 @@ def test_report_on_a_fixed_trial_returns_the_lower_end(optuna):
     assert report(trial, result, "ndcg@10", 0) == result.interval("ndcg@10").low
 
 
-def test_foreign_reports_are_rejected(optuna):
+def test_values_reported_without_an_interval_are_rejected(optuna):
     study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
     trial = study.ask()
     trial.report(0.5, 0)
@@ -122,7 +122,7 @@ def test_trial_with_an_undefined_value_is_pruned(optuna):
         report(study.ask(), undefined, "ndcg@10", 0)
 
 
-def test_mean_without_an_interval_has_a_reason(optuna):
+def test_metric_without_an_interval_is_refused(optuna):
     single_user = evaluation({"ndcg@10": [0.5]}, protocol=rm.Protocol(interval="t"))
     with pytest.raises(InputError, match="has no interval"):
         cautious(single_user, "ndcg@10")

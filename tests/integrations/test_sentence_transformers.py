@@ -189,7 +189,7 @@ def test_return_values_of_models_are_checked(evaluator_class, model, error, mess
 
 
 def test_half_precision_vectors_are_normalised_without_overflow(evaluator_class):
-    """The squares of the vectors' entries exceed the range of float16."""
+    """The squares of the vectors' entries are beyond the range of float16."""
     rows = {"red cat": [300, 0], "red": [200, 100], "cat": [0, 300]}
     model = Encoder(lambda texts: np.array([rows[text] for text in texts], np.float16))
     evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")

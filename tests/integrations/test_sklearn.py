@@ -18,7 +18,7 @@ GENERATOR = np.random.default_rng(0)
 QUERY = np.repeat([f"q{number}" for number in GENERATOR.permutation(40)], 8)
 X = GENERATOR.normal(size=(320, 4))
 Y = np.clip(np.round(X[:, 0] + GENERATOR.normal(size=320)), 0, 3)
-ORDER = GENERATOR.permutation(320)  # rows of a group are not adjacent
+ORDER = GENERATOR.permutation(320)  # shuffled, so the rows of a group are not adjacent
 QUERY, X, Y = QUERY[ORDER], X[ORDER], Y[ORDER]
 
 
@@ -29,7 +29,7 @@ def routing(sklearn):
 
 
 def scores_by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
-    """Return the expected score of each fold."""
+    """Fit the model on each fold, and return the score that recometer computes directly."""
     values = []
     for train, test in sklearn.model_selection.GroupKFold(3).split(X, truth, QUERY):
         score = getattr(model.fit(X[train], truth[train]), response)(X[test])
@@ -67,7 +67,7 @@ def test_make_scorer_accepts_the_score(sklearn, routing):
     assert fold_scores.tolist() == scores_by_hand(sklearn, model, "ndcg@5", protocol="sklearn")
 
 
-def test_ndcg_of_sklearn_agrees_for_each_query(sklearn):
+def test_each_querys_ndcg_agrees_with_sklearn(sklearn):
     score = GENERATOR.normal(size=len(Y))
     ndcg_by_query = [
         sklearn.metrics.ndcg_score([Y[query == QUERY]], [score[query == QUERY]], k=5)
@@ -133,7 +133,7 @@ def test_classifiers_rank_by_their_confidence(sklearn, routing, method):
     assert fold_scores.tolist() == scores_by_hand(sklearn, model, "rr", method, truth=liked)
 
 
-def test_missing_arguments_are_reported(sklearn):
+def test_missing_and_invalid_arguments_are_refused(sklearn):
     with pytest.raises(InputError, match=r"enable_metadata_routing=True.*groups=\"query\""):
         ranking_scorer("ndcg@5")
     with pytest.raises(InputError, match="needs the group of each row"):

@@ -20,7 +20,7 @@ START = SECTIONS.pop("The data of the examples below")
 FIXTURES = {
     "MLflow": "mlflow",
     "Weights & Biases": "wandb",
-}  # the fixture that prepares each library
+}  # for each section, the fixture that prepares its library
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))

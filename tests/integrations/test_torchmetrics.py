@@ -29,7 +29,7 @@ def ranking_metrics(torchmetrics):
 
 @pytest.fixture(scope="module")
 def case():
-    """Return scores with many ties, test and train; users and items have no ids."""
+    """Return scores with many ties, test data, and an evaluator; users and items have no ids."""
     rng = np.random.default_rng(1)
     kind = rng.random((N_USERS, N_ITEMS))
     test = rm.Interactions.of((kind > 0.9).astype(np.float32))
@@ -53,7 +53,7 @@ def test_batches_give_the_same_evaluation_as_one_call(torch, ranking_metrics, ca
 
 
 def test_collection_can_contain_metrics_of_both_libraries(torch, torchmetrics, case):
-    """A collection can also contain metrics of TorchMetrics that take the same arguments."""
+    """The metrics of TorchMetrics in the collection take the same arguments as recometer's."""
     from recometer.integrations.torchmetrics import RankingMetrics
 
     scores, truth, _ = case
@@ -119,7 +119,7 @@ def test_copies_and_states_keep_past_updates(torch, ranking_metrics, case):
 
 
 def test_all_copies_in_a_collection_are_updated(torchmetrics, ranking_metrics, case):
-    """TorchMetrics groups metrics with equal states, and updates only one of them."""
+    """TorchMetrics groups metrics with equal states, and updates only one metric of each group."""
     scores, _, evaluator = case
     metric = ranking_metrics(evaluator)
     collection = torchmetrics.MetricCollection({"one": metric, "two": metric.clone()})
@@ -214,7 +214,7 @@ def test_mismatched_tensors_are_rejected(ranking_metrics, case):
 
 
 def load_state_into(ranking_metrics, evaluator, other_evaluator, change=lambda state: state):
-    """Save the state of a metric, and load it into a metric with another evaluator."""
+    """Save a metric's state, change it, and load it into a metric with another evaluator."""
     metric, loaded = ranking_metrics(evaluator), ranking_metrics(other_evaluator)
     metric.persistent(True)
     loaded.persistent(True)

@@ -18,7 +18,7 @@ N_USERS, N_ITEMS = 30, 40
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test; each user likes one half of the items."""
+    """Draw train and test, in which each user likes one half of the items."""
     rng = np.random.default_rng(0)
     likes = (np.arange(N_USERS)[:, None] % 2) == (np.arange(N_ITEMS)[None] % 2)
     kind = rng.random(likes.shape)
@@ -33,7 +33,7 @@ def evaluator(data):
 
 @pytest.fixture
 def module(lightning, torch, data):
-    """Return a module that learns factors, and its data."""
+    """Return a class of modules that learn factors."""
     train = torch.from_numpy(data[0].astype(np.float32))
 
     class Module(lightning.pytorch.LightningModule):
@@ -146,7 +146,7 @@ def test_lightning_stops_early(lightning, trainer, module, loader, evaluator):
     )
     run = trainer(callback, stop, epochs=20)
     run.fit(module(rate=0.0), loader, loader)
-    assert run.current_epoch == 3  # the first epoch stays the best
+    assert run.current_epoch == 3  # no later epoch was better than the first
 
 
 def test_lightning_evaluates_after_training_epochs_without_validation(
@@ -243,13 +243,13 @@ PROCESSES = """
 
 def test_lightning_counts_repeated_users_once_in_two_processes(lightning, tmp_path):
     """With 31 users in two processes, the sampler repeats a user, who must count only once."""
-    script = tmp_path / "train.py"  # Lightning runs this script again
+    script = tmp_path / "train.py"  # Lightning runs this script in both processes
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)
     assert {path.name for path in tmp_path.glob("rank*")} == {"rank0", "rank1"}
 
 
-def test_lightning_rejects_mismatched_modules(lightning, evaluator):
+def test_lightning_callback_rejects_invalid_arguments(lightning, evaluator):
     from recometer.integrations.lightning import RecometerCallback
 
     with pytest.raises(rm.InputTypeError, match="evaluator with a test, found Evaluator"):

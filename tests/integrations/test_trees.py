@@ -17,9 +17,9 @@ SIZES = GENERATOR.integers(3, 15, 60)
 QUERY = np.repeat(np.arange(len(SIZES)), SIZES)
 FEATURES = GENERATOR.normal(size=(len(QUERY), 5))
 LABEL = np.clip(np.round(FEATURES[:, 0] + GENERATOR.normal(0, 1, len(QUERY))), 0, 3).astype(int)
-LABEL[QUERY == 3] = 0  # a query without a relevant document
+LABEL[QUERY == 3] = 0  # this query has no relevant document
 WEIGHT = GENERATOR.integers(1, 5, len(SIZES)).astype(float)
-# Both libraries give queries without a relevant document a weight of 1 in means.
+# LightGBM and XGBoost average queries without a relevant document with a weight of 1.
 WEIGHT[np.bincount(QUERY, LABEL) == 0] = 1
 LIGHTGBM = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": 0}
 XGBOOST = {"objective": "rank:ndcg", "nthread": 1, "seed": 0}
@@ -189,13 +189,13 @@ def test_data_without_groups_is_rejected(lightgbm, xgboost):
         ForXGBoost("ndcg@5")(LABEL, xgboost.DMatrix(FEATURES, label=LABEL))
 
 
-def test_options_of_early_stopping_are_checked(xgboost):
+def test_early_stopping_refuses_unsuitable_options(xgboost):
     for option in ("maximize", "metric_name", "nosuch"):
         with pytest.raises(rm.InputError, match=f"{option}= is no option here"):
             ForXGBoost("rr").early_stopping(3, **{option: True})
     ForXGBoost("rr").early_stopping(3, save_best=True)
 
 
-def test_lazy_data_set_is_constructed(lightgbm):
+def test_metric_accepts_a_data_set_that_is_not_constructed_yet(lightgbm):
     data = lightgbm.Dataset(np.eye(2), [1, 0], group=[2], params={"verbosity": -1})
     assert ForLightGBM("rr")([0.5, 0.2], data) == [("rr", 1.0, True)]

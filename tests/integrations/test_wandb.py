@@ -21,6 +21,6 @@ def test_values_are_logged_under_sortable_names(wandb, tmp_path):
     values = {name: value for name, value in logged.items() if not name.startswith("_")}
     assert values == result.flat()
     assert all(re.fullmatch("[_a-zA-Z][_a-zA-Z0-9]*", name) for name in values)
-    wandb.teardown()  # waits until all files are written
+    wandb.teardown()  # this waits until all files are written
     (run_file,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
     assert b"rbp_with_p_is_0_95_low" in run_file.read_bytes()

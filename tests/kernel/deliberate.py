@@ -1,6 +1,6 @@
 """Make a mistake that the sanitizers must find: `python deliberate.py race` or `read`.
 
-`.ci/check_sanitizers` runs this script and expects it to fail, to show that the sanitizers are
+`.ci/check_sanitizers` runs this script and expects it to fail, which shows that the sanitizers are
 active.
 """
 

@@ -12,12 +12,12 @@ from rows_to_count import counting
 
 from recometer import _kernel
 
-PIECE, SOON = 8, 60.0  # bytes, seconds
+PIECE, SOON = 8, 60.0  # the bytes that are hashed together, and a time-out in seconds
 BYTES = np.zeros(9, np.uint8)
 
 
 def hashing_arrays(rng, n_arrays=20):
-    """Return arrays, empty arrays for their hashes, and the expected hashes."""
+    """Return random arrays, output arrays for their hashes, and the expected hashes."""
     arrays = [rng.integers(0, 256, n, dtype=np.uint8) for n in rng.integers(0, 100, n_arrays)]
     rooms = [np.zeros(-(-len(array) // PIECE), np.uint64) for array in arrays]
     expected = [np.zeros_like(output) for output in rooms]
@@ -70,7 +70,7 @@ def test_wait_raises_the_error_of_a_step():
     background.stop()
 
 
-def test_stopped_or_deleted_background_writes_only_its_arrays():
+def test_background_can_be_stopped_or_deleted_while_it_runs():
     data, hashes = np.zeros(2**26, np.uint8), np.zeros((20, 2**6), np.uint64)
     for stopped in (True, False):
         background = _kernel.Background()
@@ -85,7 +85,7 @@ def test_stopped_or_deleted_background_writes_only_its_arrays():
 
 
 def processors_of_threads():
-    """Return which processors each thread of this process may use, in Linux's notation."""
+    """Return the processors that each thread of this process may use, as Linux writes them."""
     processors = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
@@ -96,7 +96,7 @@ def processors_of_threads():
     return processors
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="Linux alone can tell")
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs /proc of Linux")
 @pytest.mark.parametrize("few_processors", [False, True], ids=["all processors", "one processor"])
 def test_threads_inherit_the_processor_affinity(few_processors):
     before = os.sched_getaffinity(0)
@@ -106,7 +106,7 @@ def test_threads_inherit_the_processor_affinity(few_processors):
         all_threads, of_process = processors_of_threads(), os.sched_getaffinity(0)
         of_thread = all_threads[str(threading.get_native_id())]
         data, of_background_threads = np.zeros(2**24, np.uint8), []
-        for _ in range(20):  # repeat, since new threads may briefly be restricted
+        for _ in range(20):  # try again, since a new thread may briefly run on fewer processors
             background = _kernel.Background()
             for of_step in np.zeros((10, 2**4), np.uint64):
                 background.hash_pieces(data, 2**20, of_step)

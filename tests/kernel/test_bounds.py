@@ -11,7 +11,7 @@ INT_MAX = 2**31 - 1
 OFFSETS = np.array([0, 2, 2, 4])
 ITEMS = np.array([0, 3, 1, 2], np.int32)
 N_USERS, N_ITEMS = 3, 4
-# Invalid items: outside [0, N_ITEMS), or not in ascending order within a user.
+# These tables are invalid: some items are outside [0, N_ITEMS), or a user's items do not ascend.
 OUTSIDE = [[0, INT_MAX, 1, 2], [0, 4, 1, 2], [0, 3, 1, 10**9]]
 NEGATIVE = [[-1, 3, 1, 2], [0, 3, -(2**31), 2]]
 UNSORTED = [[3, 0, 1, 2], [0, 3, 2, 2]]
@@ -19,7 +19,7 @@ FALLING = [[0, 2, 1, 4], [0, 9, 2, 4], [0, 2, 2, 5], [-1, 2, 2, 4], [0, 2, 2, -(
 
 
 def zeros(n=N_ITEMS, dtype=np.int64):
-    """Return `n` zeros; by default one per item, which is also one per row of the tables."""
+    """Return `n` zeros; `n` defaults to the number of items, which is also that of table rows."""
     return np.zeros(n, dtype)
 
 

@@ -1,6 +1,6 @@
 """The native kernel agrees with its NumPy twin on every instruction set of this processor.
 
-Scores are sums of small integers and hence exact, so all counts must be equal.
+All scores are sums of small integers and therefore exact, so all counts must be equal.
 """
 
 import functools
@@ -22,11 +22,11 @@ from recometer import _kernel
 from recometer._kernel import NanRule
 
 SETS = _kernel.instruction_sets()
-NOT_FUSED = ("plain",)  # without fused multiply-add, so each product is rounded before it is added
+NOT_FUSED = ("plain",)  # these instruction sets round each product before they add it
 
 
 def ragged(rng, n_users, n_items, max_items, avoid=None):
-    """Draw ascending items for each user, without the user's items in the table `avoid`."""
+    """Draw ascending items for each user, except the user's items in the table `avoid`."""
     rows = []
     for user in range(n_users):
         pool = np.arange(n_items)
@@ -39,7 +39,7 @@ def ragged(rng, n_users, n_items, max_items, avoid=None):
 
 
 class Problem:
-    """Random arguments of `score_items` and `rank_factors`, and methods that call both."""
+    """Random arguments of `score_items` and `rank_factors`, with methods that call them."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """Return arguments that sort items by descending length, with bounds on their scores."""
+        """Return an order of items by descending length, which gives the kernel score bounds."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -77,7 +77,7 @@ class Problem:
         return in_order(order, lengths[order] * (1 + 1e-9), user_bounds)
 
     def shuffled(self):
-        """Return arguments that put items in random order, without bounds on their scores."""
+        """Return a random order of items, without bounds on their scores."""
         order = np.random.default_rng(len(self.items)).permutation(len(self.items))
         infinite = np.full(len(self.items), np.inf)
         return in_order(order, infinite, np.full(len(self.users), np.inf))
@@ -128,8 +128,8 @@ class Problem:
         return self.run(kernel_twin.score_items, kernel_twin.rank_factors, **options)
 
 
-# Sizes just below, at and above those of tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or
-# 32 items, and chunks of 64, 128 or 256 items.
+# The kernel computes scores in tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or 32 items,
+# and chunks of 64, 128 or 256 items. Test sizes just below, at and above these limits.
 USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
@@ -179,7 +179,7 @@ def test_native_and_twin_agree_on_thousands_of_items(judged, excluded):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_narrow_counters_do_not_overflow(dtype):
-    """The items fill more chunks than the counters can count without being flushed."""
+    """There are more chunks of items than the counters can count before they are flushed."""
     problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, kind_of_bias=1)
     expected = problem.twin()
     for instruction_set in SETS:
@@ -196,7 +196,7 @@ def test_narrow_counters_do_not_overflow(dtype):
 def test_each_block_of_users_reads_its_slice_of_the_tables(
     instruction_set, seed, max_judged, kind_of_bias
 ):
-    """Each call receives the slice of the tables that belongs to its user. It may be empty."""
+    """Each call receives the slice of the tables that belongs to its user, which may be empty."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, max_judged, max_judged, kind_of_bias)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
@@ -233,7 +233,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Return judged items and the scores of so many items that the kernel flushes its counters."""
+    """Return judged items, and the scores of enough items to make the kernel flush its counters."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -315,7 +315,7 @@ def test_judged_item_with_an_inconsistent_score_is_reported(instruction_set):
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
     kind_of_bias=st.integers(0, 29),
-    # Many ties in a single block of packed items, or few ties in several blocks.
+    # There are many ties in a single block of packed items, or few ties in several blocks.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
 @examples(1.5)
@@ -335,7 +335,7 @@ def test_limit_does_not_change_the_counts_below_it(seed, limit, kind_of_bias, sh
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
 def test_users_with_many_distinct_scores_are_ranked_correctly(dtype, high, limit):
-    """Users with many distinct judged scores take a different code path from users with few."""
+    """The kernel has a separate code path for users with many distinct judged scores."""
     problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, kind_of_bias=1)
     few_judged = Problem(6, 3, 2100, 9, dtype, high, 12, 60, kind_of_bias=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
@@ -394,7 +394,7 @@ def test_rank_scores_agrees_with_its_twin(nan_rule, seed, n_items, dtype, permut
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    # Sources set the scores of judged items that are not candidates to NaN.
+    # A judged item that is not a candidate has the score NaN, as in sources.
     judged_scores[np.isneginf(judged_scores)] = np.nan
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])

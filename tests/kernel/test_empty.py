@@ -1,6 +1,7 @@
-"""Every native function handles arrays without entries or columns as its twin does.
+"""Native functions and their twins return the same results for arrays without entries or columns.
 
-Under the sanitizers (`.ci/check_sanitizers`), this shows that no function accesses empty arrays.
+Under the sanitizers (`.ci/check_sanitizers`), these tests show that no function accesses memory
+outside empty arrays.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from recometer._kernel import NanRule, RowOrder, TieOrder
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
-# Numbers of users, items and factors; at least one of the three is 0.
+# Combinations of numbers of users, items and factors; at least one of the three numbers is 0.
 SIZES = [size for size in itertools.product((0, 1, 5), (0, 1, 20), (0, 3)) if 0 in size]
 NO_ROWS = np.zeros(0, np.int32)
 
@@ -26,7 +27,7 @@ def zeros_of(size, dtype=np.int64):
 
 
 def all_equal(function, twin, arguments, make_outputs):
-    """Call the kernel and its twin with arrays from `make_outputs`, and compare these arrays."""
+    """Call the kernel and its twin with output arrays from `make_outputs`, and compare them."""
     native_outputs, twin_outputs = make_outputs(), make_outputs()
     function(**arguments, **native_outputs)
     twin(**arguments, **twin_outputs)
@@ -172,7 +173,7 @@ NO_CODES, NO_DRAWS = zeros_of(0, np.uint32), zeros_of(0, np.uint64)
 EVENTS = {"users": NO_CODES, "items": NO_CODES, "user_draws": NO_DRAWS, "item_draws": NO_DRAWS}
 TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": zeros_of(0)}
 TIMED |= {"order": RowOrder.LATEST}
-# The arguments of each function, and the shape and dtype of each output array.
+# For each function, its arguments, and the shape and dtype of each output array.
 ROWS = {
     "best_first": (
         {"indptr": zeros_of(1), "above": zeros_of(0), "before": zeros_of(0)},

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# Hashes from xxHash's own tests and documentation (seed 0).
+# XXH64 hashes with seed 0 that xxHash's own tests and documentation state.
 PUBLISHED = {
     b"a": 0xD24EC4F1A98C6E5B,
     b"abc": 0x44BC2CF5AD770999,
@@ -29,7 +29,7 @@ def test_hashes_equal_published_values(hash_pieces, data):
 
 
 @given(data=st.binary(max_size=200), piece=st.integers(1, 210))
-def test_each_piece_is_hashed_separately(data, piece):
+def test_hashes_of_pieces_agree_with_the_twin(data, piece):
     native = hashes_of(_kernel.hash_pieces, data, piece)
     assert native == hashes_of(kernel_twin.hash_pieces, data, piece)
     cut = [data[begin : begin + piece] for begin in range(0, len(data), piece)]

@@ -1,6 +1,6 @@
 """The kernel ranks scores correctly even if they differ by less than a step of its 16-bit keys.
 
-Only some instruction sets use keys, but ranks must be the same on all instruction sets.
+Only some instruction sets use keys, but all instruction sets must return the same ranks.
 """
 
 import numpy as np
@@ -11,19 +11,19 @@ from ranked_biases import rank_biases, zero_counts
 
 from recometer import _kernel
 
-STEPS = 65_000  # roughly how many keys lie between a user's lowest and highest threshold
+STEPS = 65_000  # the approximate number of keys between a user's lowest and highest threshold
 N_ITEMS = 3000
 
 
 def single(values):
-    """Convert values to float32, clipped to the range of finite numbers."""
+    """Clip values to the finite range of float32, and convert them to float32."""
     largest = np.finfo(np.float32).max
     return np.clip(values, -largest, largest).astype(np.float32)
 
 
 def thresholds(rng, n, kind):
-    """Draw the scores of judged items, ascending and mostly distinct."""
-    if kind == "neighbours":  # nearly equal numbers with the same key
+    """Draw ascending, mostly distinct scores of judged items, which serve as thresholds."""
+    if kind == "neighbours":  # these nearly equal numbers have the same key
         first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
         steps = np.arange(n) * rng.integers(1, 4)
         return (first.view(np.int32) + steps.astype(np.int32)).view(np.float32)
@@ -37,7 +37,7 @@ def thresholds(rng, n, kind):
 
 
 def candidates(rng, limits, dense):
-    """Draw scores of items, some of them within a few keys of a threshold."""
+    """Draw scores of items, some of which are within a few keys of a threshold."""
     width = np.float64(limits.max()) - limits.min()
     close_scores = rng.choice(limits, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
     distant_scores = rng.normal(limits.mean(dtype=np.float64), width, N_ITEMS) * rng.choice(

@@ -14,7 +14,7 @@ SPECIAL = [np.nan, np.inf, -np.inf]
 
 
 def ragged(rng, n_users, n_items, max_items):
-    """Draw distinct items for each user, in ascending order."""
+    """Draw distinct items for each user, and sort them in ascending order."""
     rows = [
         np.sort(
             rng.choice(n_items, min(int(rng.integers(0, max_items + 1)), n_items), replace=False)
@@ -200,7 +200,7 @@ def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
         items = np.append(items, items[:1], axis=0)
     elif wrong == "again":
         before[users[row]] = True
-    elif wrong == "all":  # no list is left
+    elif wrong == "all":  # the batch contains no list
         users, items = users[:0], items[:0]
     first = int(rng.integers(3))
     end = first + len(items)
@@ -224,7 +224,7 @@ def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
             np.testing.assert_array_equal(has_come, before)
 
 
-def test_take_lists_requires_one_user_per_list():
+def test_take_lists_refuses_users_without_a_list():
     with pytest.raises(ValueError, match="one user per list"):
         _kernel.take_lists(
             items=np.zeros((2, 3), np.int64),

@@ -14,7 +14,7 @@ SOON = 60.0  # seconds
 
 
 def banded(rng, lengths, n_items=4, n_bands=3):
-    """Draw arguments of `count_in_bands`, with some unranked judged items."""
+    """Draw arguments of `count_in_bands`; some of the judged items are unranked."""
     indptr = indptr_of(lengths)
     n = int(indptr[-1])
     with_band = rng.permutation(n_items)[: rng.integers(0, n_items + 1)]

@@ -1,7 +1,7 @@
-"""Counts and lists that are filled by several calls, in any order, agree with the kernel's twin.
+"""Kernel calls for ranges of items, in any order, fill the same counts and lists as the twin.
 
 A Hypothesis state machine passes ranges of items in any order, each with its own instruction set.
-In between, it makes invalid calls, which must be rejected without changing any array.
+In between, it makes invalid calls, which the kernel must reject without changing any array.
 """
 
 import kernel_twin
@@ -20,7 +20,7 @@ COUNTS = ("above", "tied", "before")
 
 
 class Written:
-    """The output arrays that the calls fill."""
+    """The output arrays that the kernel calls fill."""
 
     def __init__(self, n_users, n_judged, k, dtype):
         self.counts = {name: np.zeros(n_judged, np.int64) for name in COUNTS}
@@ -68,7 +68,7 @@ class Ranges(RuleBasedStateMachine):
             rng.permutation(n_items), np.full(n_items, np.inf), np.full(n_users, np.inf)
         )
         self.mine, self.twins = (Written(n_users, len(self.judged[1]), k, dtype) for _ in range(2))
-        # All calls must use the same order of items, since ranges are positions in this order.
+        # A range consists of positions in an order of items, so all calls must use the same order.
         self.order = self.shuffled if seed % 2 else OWN_ORDER
         self.left = [(0, n_items)]
         self.scores = np.zeros(len(self.judged[1]), dtype)

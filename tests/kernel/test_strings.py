@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# Strings of up to 12 bytes, which Polars stores inside views, and longer strings that share
-# prefixes.
+# Polars stores strings of up to 12 bytes inside their views; the longer strings share prefixes.
 BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
 BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 3, "😀" * 4, "ß" * 50]
 columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))
@@ -35,7 +34,7 @@ def test_strings_are_numbered_by_first_appearance(chunks, begin):
 
 
 def test_many_distinct_strings_are_numbered_correctly():
-    """There are more distinct strings than the hash table initially has room for, so it grows."""
+    """There are more distinct strings than fit into the initial hash table, so it must grow."""
     values = np.random.default_rng(0).integers(0, 5000, 20_000)
     for text in ("{}", "a text that is longer {}"):
         series = pl.Series([text.format(value) for value in values])

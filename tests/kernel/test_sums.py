@@ -22,7 +22,7 @@ with_cases = given(
 
 
 def draw_places(rng, lengths):
-    """Draw the places of each user's rows. Some places have no row, and some have several."""
+    """Draw the places of each user's rows; some places have no row, and some have several rows."""
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = [np.sort(rng.integers(0, 2 * n + 1, n)) for n in lengths]
     return indptr, np.concatenate([*rows, []]).astype(np.int64)
@@ -42,7 +42,7 @@ def test_add_within_agrees_with_its_twin(seed, lengths, cutoffs):
     np.testing.assert_array_equal(sums_within(_kernel, *case), sums_within(kernel_twin, *case))
 
 
-def test_long_sums_are_computed_in_parts():
+def test_long_sums_agree_with_the_twin_to_the_last_bit():
     rng = np.random.default_rng(0)
     indptr, place = draw_places(rng, [*MANY, 3, 0])
     terms = rng.normal(size=len(place))
@@ -50,7 +50,7 @@ def test_long_sums_are_computed_in_parts():
     cutoffs = np.array([no_limit, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
     sums = sums_within(_kernel, indptr, place, terms, cutoffs)
     np.testing.assert_array_equal(sums, sums_within(kernel_twin, indptr, place, terms, cutoffs))
-    # The sum within a cut-off is the same as if there were no rows beyond the cut-off.
+    # Rows beyond a cut-off must not change the sum within it, not even by rounding.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
         rows = place < cutoff
@@ -72,7 +72,7 @@ def test_gains_can_be_a_constant_or_a_table_column():
         compare_terms(indptr, place, gains, np.array([10**9, 4]))
 
 
-def test_long_sums_of_hits_and_gains_are_computed_in_parts():
+def test_long_sums_of_hits_and_gains_agree_with_their_twins():
     rng = np.random.default_rng(0)
     indptr, place = draw_places(rng, [*MANY, 3, 0])
     compare_terms(indptr, place, rng.normal(size=len(place)), np.array([10**9, 3000, 1]))

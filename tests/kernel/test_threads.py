@@ -18,7 +18,7 @@ BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS
 
 
 def run_concurrently(function, tasks):
-    """Call a function with several tasks at the same time, and return its results."""
+    """Call a function with each task in a thread of its own, and return the results."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(function, tasks))
 
@@ -28,7 +28,7 @@ def factors(rng, n, dtype):
 
 
 def tables(rng):
-    """Return tables of judged and excluded items, which ascend and are disjoint for each user."""
+    """Return disjoint tables of judged and excluded items, which ascend for each user."""
     rows = [rng.permutation(N_ITEMS)[: N_JUDGED + N_EXCLUDED] for _ in range(N_USERS)]
     sides = np.split(np.array(rows, np.int32), [N_JUDGED], axis=1)
     return [
@@ -37,7 +37,7 @@ def tables(rng):
 
 
 class Ranking:
-    """Inputs that all threads share, and outputs with a separate part for each thread."""
+    """Inputs that all threads share, and outputs in which each thread writes to its own part."""
 
     def __init__(self, instruction_set, dtype, shuffled):
         rng = np.random.default_rng(5)
@@ -128,7 +128,7 @@ def test_concurrent_blocks_of_users_are_ranked_correctly(instruction_set, dtype,
 
 
 def test_concurrent_ranges_of_users_are_split_correctly():
-    """Each thread splits a range of users, whose rows may be anywhere in the table."""
+    """Each thread splits the rows of a range of users; these rows may be anywhere in the table."""
     rng = np.random.default_rng(3)
     n, n_users = 4000, 64
     rows = {

@@ -1,6 +1,6 @@
 """The native functions that find top candidates agree with their NumPy twins.
 
-Scores are sums of small integers and hence exact, and most of them are tied.
+All scores are sums of small integers and therefore exact, and most scores are tied.
 """
 
 import functools
@@ -21,7 +21,7 @@ SETS = _kernel.instruction_sets()
 
 
 def ragged(rng, n_users, n_items, max_items):
-    """Draw distinct items for each user, in ascending order."""
+    """Draw distinct items for each user, and sort them in ascending order."""
     sizes = np.minimum(rng.integers(0, max_items + 1, n_users), n_items)
     rows = [np.sort(rng.choice(n_items, size, replace=False)) for size in sizes]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -58,7 +58,7 @@ class Lists:
 
 @given(
     seed=st.integers(0, 2**31),
-    # Sizes just below, at and above those of tiles of users and chunks of items.
+    # The sizes are just below, at and above those of tiles of users and chunks of items.
     n_users=st.sampled_from([1, 4, 5, 6, 7, 13, 14, 15, 29]),
     n_items=st.sampled_from([1, 7, 16, 17, 63, 64, 65, 127, 255, 257, 511, 700]),
     n_factors=st.sampled_from([0, 1, 3, 17]),
@@ -174,7 +174,7 @@ def test_top_scores_agrees_with_its_twin(seed, n_items, dtype, permuted, k, orde
 @pytest.mark.parametrize("order", TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues_are_listed_correctly(instruction_set, order, shape):
-    """The scores are in the worst possible order, or have more ties than the kernel can buffer."""
+    """The scores ascend (the slowest case), or have more ties than the kernel can buffer."""
     n, k = 50_000, 7
     scores = {
         "rising": np.arange(n),

@@ -1,4 +1,4 @@
-"""Load third-party libraries. If a library is missing, its tests fail."""
+"""Load third-party libraries; the tests of a missing library fail."""
 
 import importlib
 import os
@@ -12,7 +12,7 @@ DEVICE = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
 
 
 def load(name):
-    """Import a library, ignoring its warnings."""
+    """Import a library and ignore its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(name)
@@ -25,7 +25,7 @@ def torch():
 
 @pytest.fixture
 def device(torch, monkeypatch):
-    """Return a device. If this is the CPU, recometer treats its tensors like tensors on a GPU."""
+    """Return a GPU, or else the CPU; make recometer treat its tensors like tensors on a GPU."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)

@@ -20,13 +20,13 @@ from recometer.sources._top_lists import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
-LIMIT = 2**30  # maximum memory in bytes, not counting the inputs
-SMALLER = 64  # the factor by which tests reduce the size of blocks
+LIMIT = 2**30  # ranking a block of scores may take this many bytes
+SMALLER = 64  # the tests divide the size of blocks by this number
 
 
 @pytest.fixture
 def peak(torch, tmp_path):
-    """Return a function that measures the peak tensor memory of a call, in bytes."""
+    """Return a function that measures how many bytes of tensor memory a call takes at most."""
 
     def measured(function):
         with torch.profiler.profile(
@@ -72,7 +72,7 @@ def test_memory_for_a_block_of_scores_is_bounded(torch, peak, monkeypatch, dtype
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
-    """Matrix products are never larger than a block, neither for ranks nor for lists."""
+    """No matrix product, for ranks or for lists, is larger than a block."""
     monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * 7 * 50)
     users, items = (torch.ones(n, 2, dtype=getattr(torch, dtype), device=device) for n in (30, 50))
     blocks, scorer = [], _torch.scorer
@@ -89,12 +89,12 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
     monkeypatch.setattr(_torch, "scorer", scorer_of)
     source = rm.Factors(users, items)
     rm.evaluate(source, np.eye(30, 50), metrics="ndcg@1 coverage@1", constant_scores="ties")
-    assert blocks == [7, 7, 7, 7, 2] * 2  # once for the ranks, and once for the lists
+    assert blocks == [7, 7, 7, 7, 2] * 2  # the blocks of ranks, then the blocks of lists
 
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_requested_precision(torch, set_to):
-    """PyTorch's global setting does not affect recometer, and is restored even after errors."""
+    """recometer ignores PyTorch's global setting, and restores it even after errors."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, settings = [place.fp32_precision for place in places], []
 
@@ -116,7 +116,7 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
 
 
 def test_inherited_precision_stays_inherited(torch):
-    """If matmul inherits its precision, it still follows the global setting after an evaluation."""
+    """If matmul inherits its precision, it still follows the global setting afterwards."""
     backends, before = torch.backends, torch.backends.fp32_precision
     assert backends.cuda.matmul.fp32_precision == before == "none"
     try:
@@ -137,7 +137,7 @@ def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
     assert matmul.allow_tf32 is True
 
 
-def test_concurrent_evaluations_wait_for_the_setting(torch):
+def test_concurrent_evaluations_set_the_precision_in_turn(torch):
     """The precision is set for the whole process, so concurrent evaluations take turns."""
     matmul, entered, settings = torch.backends.cuda.matmul, threading.Event(), []
 
@@ -158,7 +158,7 @@ def test_concurrent_evaluations_wait_for_the_setting(torch):
 
 
 def test_autocast_does_not_affect_products(torch, device):
-    """Autocast, under which models are often evaluated, must not make torch multiply in 16 bits."""
+    """Models are often evaluated under autocast, which must not make torch multiply in 16 bits."""
     users, items = torch.tensor([[1.0]]), torch.tensor([[1.0], [1.001], [1.002], [0.999]])
     source = rm.Factors(users.to(device), items.to(device))
     with torch.autocast(device.type, dtype=torch.bfloat16):

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.live, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the test in a folder with a file ratings.csv: ratings of 40 items by 60 users."""
+    """Run the test in a folder that contains ratings.csv, with ratings of 40 items by 60 users."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
@@ -34,7 +34,7 @@ def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_guides_are_tested() -> None:
-    assert len(GUIDES) == 5  # tests/spark runs the guide for Spark
+    assert len(GUIDES) == 5  # tests/spark runs the sixth guide, which needs Spark
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)

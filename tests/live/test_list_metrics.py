@@ -34,7 +34,7 @@ def test_list_metrics_match_pytorch_geometric(torch, link_prediction, seed, as_l
     for metric in expected.values():
         metric.update(best, edges)
 
-    # Items have distance 0 within a group, otherwise 1.
+    # The distance of two items is 0 within a group, and 1 between groups.
     catalogue = rm.Catalogue(n_items, features=np.eye(4)[group])
     result = rm.evaluate(
         rm.Lists(best) if as_lists else rm.Scores(scores),

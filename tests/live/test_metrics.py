@@ -1,6 +1,6 @@
 """Other libraries give the same values as recometer's metrics on random cases.
 
-If a library defines a metric differently, parameters in the name select its definition.
+If a library defines a metric differently, parameters of recometer's metric select that definition.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CUTOFFS = (1, 3, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Scores in [0, 1] and gains, both [n_users, n_items]; gains below 0 mean not judged."""
+    """Scores in [0, 1] and gains, each [n_users, n_items]; negative gains mark unjudged items."""
 
     scores: np.ndarray
     gains: np.ndarray
@@ -43,7 +43,7 @@ class Case:
         }
 
     def run(self, depth: int) -> dict[str, dict[str, float]]:
-        """Return each user's best items with their scores, in no particular order."""
+        """Return each user's `depth` best items with their scores, sorted by id."""
         best = np.argsort(-self.scores, axis=1, kind="stable")[:, :depth]
         return {
             f"u{user:02}": {f"i{i:02}": float(self.scores[user, i]) for i in sorted(items)}
@@ -73,9 +73,9 @@ def compare(result: rm.Evaluation, expected: dict[str, list[float]]) -> None:
         np.testing.assert_allclose(result[name], values, rtol=2e-6, atol=1e-7, err_msg=name)
 
 
-# TorchMetrics only knows the relevant items among the rows that it gets. Scores must be positive,
-# because it counts other rows as misses, and at most 1, because its ROC-AUC applies a sigmoid to
-# larger scores.
+# TorchMetrics counts rows without a positive score as misses, and its ROC-AUC applies a sigmoid if
+# a score is above 1, so scores must be in (0, 1]. TorchMetrics only knows the relevant items among
+# its rows.
 
 TORCHMETRICS = {
     "precision@{}": "precision",
@@ -113,7 +113,7 @@ def test_values_of_lists_match_torchmetrics(torch, torchmetrics, seed):
     rows = np.arange(len(best))[:, None]
     scores = torch.tensor(case.scores[rows, best])
     gains = torch.tensor(case.gains[rows, best]).clamp(min=0)
-    has_relevant = (gains > 0).any(dim=1).numpy()  # TorchMetrics returns 0 for lists without one
+    has_relevant = (gains > 0).any(dim=1).numpy()  # without a relevant item, TorchMetrics returns 0
     names = {
         "precision@{}(denominator=list)": ("precision", {"adaptive_k": True}),
         "recall@{}(denominator=list)": ("recall", {}),
@@ -136,7 +136,7 @@ def test_values_of_lists_match_torchmetrics(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_values_with_ties_match_torchmetrics(torch, torchmetrics, seed):
-    """TorchMetrics averages NDCG over all orders of tied items, and counts ties half in ROC-AUC."""
+    """TorchMetrics averages NDCG over all orders of ties, and counts tied pairs half in ROC-AUC."""
     case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}
@@ -148,7 +148,7 @@ def test_values_with_ties_match_torchmetrics(torch, torchmetrics, seed):
     compare(rm.evaluate(rm.Scores(case.scores), case.test, metrics=list(expected)), expected)
 
 
-# Link prediction metrics of PyTorch Geometric
+# Tests of PyTorch Geometric's metrics for link prediction
 
 LINK_PREDICTION = {
     "precision@{}": ("Precision", {}),
@@ -185,7 +185,7 @@ def test_values_match_pytorch_geometric(torch, link_prediction, seed):
                 assert mean == pytest.approx(expected, rel=2e-6), (kind, ours, k)
 
 
-# ranx and pytrec_eval, which take dicts of ids
+# Tests of ranx and pytrec_eval, which take dicts keyed by ids
 
 RANX = {
     "precision@{}": "precision@{}",
@@ -208,7 +208,7 @@ RANX = {
 @pytest.mark.parametrize("seed", SEEDS)
 def test_values_match_ranx(ranx, seed):
     case = make_case(seed)
-    # Leave out documents judged irrelevant, which ranx would treat as relevant.
+    # Leave out irrelevant documents, since ranx would count all judged documents as relevant.
     qrels = {u: {i: gain for i, gain in row.items() if gain} for u, row in case.qrels().items()}
     run = case.run(depth=12)
     names = {ours.format(k): theirs.format(k) for ours, theirs in RANX.items() for k in CUTOFFS}
@@ -217,7 +217,7 @@ def test_values_match_ranx(ranx, seed):
         library_values = ranx.evaluate(
             ranx.Qrels(qrels), ranx.Run(run), list(names.values()), return_mean=False, threads=1
         )
-    # ranx's RBP adds up grades, and recometer's first divides grades by the largest gain.
+    # recometer's RBP divides each grade by the largest gain, which is 3; ranx's RBP does not.
     shares = {theirs: 3 if theirs.startswith("rbp") else 1 for theirs in library_values}
     result = rm.evaluate(rm.Lists(run), qrels, metrics=list(names))
     compare(

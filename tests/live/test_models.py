@@ -18,7 +18,7 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 
 @pytest.fixture(scope="module")
 def data():
-    """Return train and test, in which users like items with numbers close to their own."""
+    """Draw train and test, in which users like the items whose numbers are close to their own."""
     rng = np.random.default_rng(0)
     affinity = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
     kind = affinity + rng.normal(size=affinity.shape)
@@ -33,7 +33,7 @@ def hits_in(lists, test):
 
 
 def check(result, lists, test):
-    """Compare precision at K with the number of hits in the lists from the library."""
+    """Compare precision at K with the number of hits in the lists that the library recommends."""
     defined = ~np.isnan(result[f"precision@{K}"])
     assert defined.sum() > N_USERS / 2
     expected = hits_in(lists, test) / K
@@ -67,13 +67,13 @@ def test_neighbour_models_of_implicit_are_evaluated(implicit, data):
     model.fit(train, show_progress=False)
     with pytest.raises(InputTypeError, match="For the neighbours of items: lambda rows"):
         rm.from_model(model)
-    # Follow the hint in the message.
+    # Follow the hint in the error message.
     source = rm.Scores(
         lambda rows: (train[rows] @ model.similarity).toarray(), n_users=N_USERS, n_items=N_ITEMS
     )
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
-    # Also pass the model itself, and its lists from from_model.
+    # Also evaluate the model itself, and the lists that from_model requests from it.
     for source_or_model in (model, rm.from_model(model, n=K, user_items=train)):
         check(
             rm.evaluate(source_or_model, test, train=train, metrics=f"precision@{K}"), lists, test
@@ -88,7 +88,7 @@ def test_lightfm_models_are_evaluated(lightfm, data, features):
         rm.from_model(model)
     arguments = {}
     if features:
-        # The features of an item are its own indicator and one of three groups.
+        # The features of an item indicate the item itself and one of three groups.
         groups = sp.csr_matrix(np.eye(3)[np.arange(N_ITEMS) % 3])
         arguments["item_features"] = sp.hstack([sp.eye(N_ITEMS), groups]).astype(np.float32).tocsr()
     model.fit(train.tocoo(), epochs=5, num_threads=1, **arguments)

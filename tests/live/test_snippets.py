@@ -1,4 +1,4 @@
-"""Code on pages that need torch runs as written. tests/test_snippets.py runs the other pages."""
+"""The code on pages that need torch runs as written; tests/test_snippets.py runs other pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N_USERS, N_ITEMS = 30, 20
 
 @pytest.fixture
 def interactions() -> tuple[np.ndarray, np.ndarray]:
-    """Return train and test."""
+    """Draw train and test data."""
     generator = np.random.default_rng(0)
     likes, later = (generator.random((N_USERS, N_ITEMS)) < 0.3 for _ in range(2))
     return likes & ~later, likes & later

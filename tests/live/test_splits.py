@@ -10,7 +10,7 @@ pytestmark = pytest.mark.live
 
 
 def interactions(seed=0, n_users=60, n_items=40):
-    """Return a pandas frame with distinct pairs, and distinct times for each user."""
+    """Draw a pandas frame in which user-item pairs are distinct, as are the times of each user."""
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.flatnonzero(rng.random(n_users * n_items) < 0.3))
     return pd.DataFrame(
@@ -28,7 +28,7 @@ def pairs(frame):
     return set(zip(frame["user_id"].tolist(), frame["item_id"].tolist(), strict=True))
 
 
-# Splits of RecTools, which returns positions of rows
+# Tests of RecTools' splits, which are returned as positions of rows
 
 
 def by_rectools(rectools, data, splitter_name, *arguments):
@@ -56,17 +56,17 @@ def test_split_at_a_time_matches_rectools(rectools):
 
 def test_windows_match_rectools(rectools):
     data = interactions()
-    lenskit_pairs = by_rectools(rectools, data, "TimeRangeSplitter", "5D", 3)
-    windows = Windows([info["start"].to_pydatetime() for *_, info in lenskit_pairs])
-    until = lenskit_pairs[-1][2]["end"].to_pydatetime()
+    rectools_folds = by_rectools(rectools, data, "TimeRangeSplitter", "5D", 3)
+    windows = Windows([info["start"].to_pydatetime() for *_, info in rectools_folds])
+    until = rectools_folds[-1][2]["end"].to_pydatetime()
     for (train, test, _), ours in zip(
-        lenskit_pairs, folds(data, Windows(windows.times, until)), strict=True
+        rectools_folds, folds(data, Windows(windows.times, until)), strict=True
     ):
         assert sorted(test) == ours.test.index.sort_values().tolist()
         assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-# Splits of LensKit, which returns a data set and an item list per user
+# Tests of LensKit's splits, which consist of a data set and an item list per user
 
 
 def dataset(lenskit, data):

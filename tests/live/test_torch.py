@@ -1,7 +1,7 @@
 """Torch tensors are read in place on the CPU, and ranked in place on a device.
 
-Without a GPU, the tests for devices treat tensors on the CPU like tensors on a GPU; see
-conftest.py.
+On a machine without a GPU, the tests for devices treat tensors on the CPU like tensors on a GPU;
+see conftest.py.
 """
 
 import kernel_twin
@@ -27,7 +27,7 @@ N_USERS, N_ITEMS = 40, 300
 
 @pytest.fixture(scope="module")
 def case():
-    """Return factors whose products are exact and often tied, and test and train."""
+    """Draw factors whose products are exact and often tied, and test and training data."""
     rng = np.random.default_rng(4)
     users = rng.integers(-2, 3, (N_USERS, 3)).astype(np.float32)
     items = rng.integers(-2, 3, (N_ITEMS, 3)).astype(np.float32)
@@ -87,7 +87,7 @@ def test_factors_on_a_device_give_the_same_values_as_on_the_cpu(
 
 
 def draw_interactions(rng, n_users, n_items, likes=0.1, **ids):
-    """Return test and train with random interactions."""
+    """Draw random interactions for test and train."""
     kind = rng.random((n_users, n_items))
     return [
         rm.Interactions.of(sp.csr_array(rows), **ids)
@@ -117,7 +117,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
         options["item_bias"] = rng.integers(-3, 4, n_items).astype(np.float32)
     ids = {}
     if data.draw(st.booleans()):
-        # The source lacks some test users and items, and test lacks some of the source's.
+        # Test contains users and items that the source does not know, and lacks some that it knows.
         options["user_ids"] = rng.permutation(n_users + 3)[:n_users]
         options["item_ids"] = rng.permutation(n_items + 9)[:n_items]
         assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
@@ -130,11 +130,11 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     left, right = (
         torch.tensor(matrix, device=device).to(getattr(torch, dtype)) for matrix in (users, items)
     )
-    right = right.T.contiguous().T  # arbitrary strides
+    right = right.T.contiguous().T  # store the tensor by columns
     if data.draw(st.booleans()):
         left = torch.stack([left, -left], dim=2)[:, :, 0]
     on_device, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
-    # The results must not depend on the number of users per block.
+    # Results must not depend on the number of users in a block.
     monkeypatch.setattr(_torch, "BLOCK_BYTES", data.draw(st.sampled_from([1, 8 * 2000, 2**26])))
     assert_same_ranks(on_device.rank(request), here.rank(request))
     lists, expected = (source.top(request, depth or 7) for source in (on_device, here))
@@ -144,7 +144,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
 
 
 def test_ranks_agree_with_double_precision_up_to_rounding(torch, device):
-    """Ranks agree, except where scores are closer than the bound on rounding errors."""
+    """Ranks may differ only where scores differ by less than the bound on rounding errors."""
     rng = np.random.default_rng(7)
     n_users, n_items = 40, 300
     users, items = (rng.normal(size=(n, 24)).astype(np.float32) for n in (n_users, n_items))
@@ -168,7 +168,7 @@ def test_ranks_agree_with_double_precision_up_to_rounding(torch, device):
     )
     above, tied = ranks.above[ranked], ranks.tied[ranked]
     assert ((fewest <= above) & (above + tied <= most_above)).all()
-    clear = fewest == most_above  # where no other score is within the error bound
+    clear = fewest == most_above  # no other score is within the error bound
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(above[clear], fewest[clear])
     assert not tied[clear].any()
@@ -195,7 +195,7 @@ def test_lists_agree_with_ranks(torch, device, ties):
     )
 
 
-def test_rule_for_scores_applies_on_a_device(torch, device, case):
+def test_rules_for_scores_apply_on_a_device(torch, device, case):
     users, items, test, train = case
     source = rm.Factors(*(torch.tensor(matrix, device=device) for matrix in (users, items)))
     options = {"train": train, "metrics": "recall@10", "score_above": 2.0}
@@ -205,7 +205,7 @@ def test_rule_for_scores_applies_on_a_device(torch, device, case):
 
 
 def test_read_only_arrays_can_be_combined_with_tensors_on_a_device(torch, device, case):
-    """Arrays may be read-only, like those of a memory-mapped file."""
+    """Arrays from a memory-mapped file, for example, are read-only."""
     users, items, test, train = case
     bias = np.arange(N_ITEMS, dtype=np.float32)
     arrays = [array.copy() for array in (users, bias)]
@@ -255,7 +255,7 @@ def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypat
 def test_ids_may_be_in_any_order_on_a_device(torch, device, case):
     users, items, test, train = case
     rng = np.random.default_rng(1)
-    # The source lacks some test users and items, and test lacks some of the source's.
+    # Test contains users and items that the source does not know, and lacks some that it knows.
     row, column = rng.permutation(N_USERS + 5)[:N_USERS], rng.permutation(N_ITEMS + 9)[:N_ITEMS]
     ids = {"user_ids": row, "item_ids": column}
     test, train = (
@@ -284,7 +284,7 @@ def test_nan_and_infinite_scores_give_the_same_values_as_on_the_cpu(
     expected = rm.evaluate(rm.Scores(scores), test, **options)
     tensor = torch.tensor(scores, device=device)
     assert_same_values(rm.evaluate(rm.Scores(tensor), test, **options), expected)
-    np.testing.assert_array_equal(tensor.cpu().numpy(), scores)  # the input is not modified
+    np.testing.assert_array_equal(tensor.cpu().numpy(), scores)  # ranking must not modify the input
     function = rm.Scores(lambda rows: tensor[rows], n_users=N_USERS, n_items=N_ITEMS)
     assert_same_values(rm.evaluate(function, test, threads=3, **options), expected)
 
@@ -308,8 +308,8 @@ def test_nan_and_infinite_factors_give_the_same_values_as_on_the_cpu(
 
 
 @given(data=st.data())
-def test_counts_match_the_kernel(torch, data):
-    """Scores have ties, NaN, infinities, excluded items and perhaps permuted columns."""
+def test_counts_of_torch_match_those_of_the_kernel(torch, data):
+    """The scores include ties, NaN, infinities and excluded items; columns may be permuted."""
     n_users, n_items = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]
@@ -486,7 +486,7 @@ def test_lists_from_nan_and_infinite_scores_match_the_cpu(torch, device, case, n
     scores[rng.random(scores.shape) < 0.3] = -np.inf
     scores[:20][rng.random((20, N_ITEMS)) < 0.01] = np.nan
     scores[30, 7] = np.inf
-    scores[35] = 2  # a user whose scores are constant
+    scores[35] = 2  # all scores of user 35 are equal
     request = request_of(case, ties, nan_scores=nan_scores)
     expected = rm.Scores(scores).top(request, 250)
     lists = rm.Scores(torch.as_tensor(scores, device=device)).top(request, 250)

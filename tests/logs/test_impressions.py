@@ -38,7 +38,8 @@ ALL = ("ips", "clipped_ips", "snips", "direct", "dr")
 def small_log() -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
     """Return the log that Open Bandit Pipeline evaluated, a policy, and predicted rewards.
 
-    The policy's probabilities and the predictions have a row per impression and a column per item.
+    The policy is an array of probabilities. This array and the predictions have a row per
+    impression and a column per item.
     """
     row = np.arange(60)
     action = (7 * row + row // 5) % 4
@@ -70,9 +71,9 @@ def candidates(probabilities: np.ndarray, predictions: np.ndarray) -> pl.DataFra
 
 
 def draw_log(n_users: int = 300, per_user: int = 3, seed: int = 0) -> pl.DataFrame:
-    """Return a log of four items with a better and a worse policy than the logging policy.
+    """Draw a log of four items, with a better and a worse policy than the logging policy.
 
-    Later items earn more. The policy "good" prefers the last items, and "bad" the first.
+    Items with higher numbers earn more. The policy "good" prefers them, and "bad" prefers item 0.
     """
     rng = np.random.default_rng(seed)
     item = rng.choice(4, n_users * per_user, p=LOGGING)
@@ -186,7 +187,7 @@ def test_unsupported_share_needs_all_logging_probabilities() -> None:
     assert math.isnan(log.evaluate({"good": table}).weights["good"].unsupported)
     with_all_probabilities = table.with_columns(logging_probability=np.tile(LOGGING, 900))
     assert log.evaluate({"good": with_all_probabilities}).weights["good"].unsupported == 0
-    # In this log, item 3 is never shown, but the policy shows it with a probability of 0.4.
+    # This log never shows item 3, but the policy shows it with a probability of 0.4.
     logging = np.array([0.4, 0.3, 0.3, 0.0])
     shown_items = frame.filter(pl.col("item") < 3).with_columns(
         shown=logging[frame["item"].filter(frame["item"] < 3)]
@@ -200,7 +201,7 @@ def test_unsupported_share_needs_all_logging_probabilities() -> None:
     assert "40.0%" in str(values)
 
 
-def test_comparison_and_gate_agree() -> None:
+def test_gates_agree_with_the_comparison_of_policies() -> None:
     log = rm.Impressions(draw_log(), **COLUMNS)
     values = log.evaluate({"good": "good", "bad": "bad"}, estimators="snips ips")
     pairs = values.compare()
@@ -361,7 +362,7 @@ def test_dr_with_exact_predictions_equals_the_direct_method(frame: pl.DataFrame)
 def test_sums_of_blocks_of_slates_equal_those_of_the_whole_log() -> None:
     frame, probabilities, _ = small_log()
     frame = frame.with_columns(new=probabilities[np.arange(60), frame["item"].to_numpy()])
-    # The last block lacks a position.
+    # In the last block, one position of a slate is missing.
     blocks = [frame[:30], frame[30:57], frame[57:59]]
     parts = [
         rm.Impressions(block, **SLATES).sums({"new": "new"}, slates="independent")
@@ -374,7 +375,7 @@ def test_sums_of_blocks_of_slates_equal_those_of_the_whole_log() -> None:
 
 
 def test_intervals_cover_the_true_value() -> None:
-    """Draw 200 logs with three impressions per user; the policy's true value is 0.3."""
+    """The test draws 200 logs with three impressions per user; the policy's true value is 0.3."""
     inside = dict.fromkeys(("snips", "ips"), 0)
     for seed in range(200):
         log = rm.Impressions(draw_log(seed=seed), **COLUMNS)

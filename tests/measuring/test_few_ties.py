@@ -1,4 +1,4 @@
-"""Users with ties have the same values alone as together with many users without ties."""
+"""Users with ties have the same values alone as among many users without ties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_values_of_users_with_ties_do_not_depend_on_users_without_ties(ties: Tie
     generator = np.random.default_rng(0)
     scores = generator.permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     gains = np.where(generator.random((40, 8)) < 0.4, generator.integers(1, 4, (40, 8)), 0)
-    # User 7 has a judged item tied with an unjudged item. User 8 has two tied judged items.
+    # A judged item of user 7 is tied with an unjudged item, and user 8 has two tied judged items.
     scores[7], gains[7] = [6, 6, 5, 4, 3, 2, 1, 0], [2, 0, 1, 0, 0, 3, 0, 0]
     scores[8], gains[8] = [6, 5, 4, 4, 3, 2, 1, 0], [1, 0, 3, 1, 0, 0, 0, 2]
     test = {
@@ -39,7 +39,7 @@ def test_values_of_users_with_ties_do_not_depend_on_users_without_ties(ties: Tie
             np.testing.assert_array_equal(together[metric][number], value[0], err_msg=metric)
 
 
-def test_ties_count_at_the_deepest_cutoff() -> None:
+def test_tie_at_the_deepest_cutoff_is_resolved_as_for_a_single_user() -> None:
     scores = np.random.default_rng(0).permuted(np.tile(np.arange(8.0), (40, 1)), axis=1)
     scores[7] = [5, 5, 6, 7, 3, 2, 1, 0]
     source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)

@@ -35,7 +35,7 @@ ONE_USER = ListCase(
 
 
 def value(metric, protocol=None, **changes):
-    """Return a metric's value for the first user, or for all users together."""
+    """Return the first user's value, or the single value of a metric over all users."""
     return values(metric, protocol, **changes)[0]
 
 
@@ -73,15 +73,15 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         ("user_coverage@2", 1),
         ("user_coverage@3", 0),
         ("user_coverage@3(least=any)", 1),
-        # The counts x of the six items are 0 0 0 1 1 2: (1 * 1 + 3 * 1 + 5 * 2) / (6 * 4)
+        # The six items occur 0, 0, 0, 1, 1 and 2 times: gini is (1 * 1 + 3 * 1 + 5 * 2) / (6 * 4).
         ("gini@2", 14 / 24),
         ("gini@2(complement)", 10 / 24),
-        # The counts x of the listed items are 1 1 2: (-2 + 0 + 4) / (3 * 4)
+        # The listed items occur 1, 1 and 2 times: gini is (-2 * 1 + 0 * 1 + 2 * 2) / (3 * 4).
         ("gini@2(support=listed)", 2 / 12),
-        # If all lists contain the same single item, gini is 1 - 1/n, or 1 with the divisor n - 1.
+        # All lists contain only item 0, so gini is 1 - 1/n, or 1 if it is divided by n - 1.
         ("gini@1", 5 / 6),
         ("gini@1(divisor=others)", 1),
-        ("entropy@2", 1.5),  # shares 1/2, 1/4, 1/4
+        ("entropy@2", 1.5),  # the listed items have the shares 1/2, 1/4 and 1/4
         ("entropy@1", 0),
         ("personalization@2", 1 / 2),
         ("personalization@1", 0),
@@ -92,7 +92,7 @@ def test_metrics_over_all_users_match_hand_computed_values(metric, expected):
 
 
 # In train, four users interacted with item 0, two with item 1, and one with item 2.
-KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
+TRAIN_OF_OTHERS = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
         ("popularity@4(unseen=dropped)", 7 / 3),
         ("popularity@1(scale=percentile)", 1),
         ("popularity@3(scale=percentile)", (1 + 2 / 3 + 1 / 3) / 3),
-        ("tail_share@4", 2 / 4),  # items 0 and 1 are the head: 6 of 7 interactions
+        ("tail_share@4", 2 / 4),  # items 0 and 1 are the head, with 6 of 7 interactions
         ("tail_share@3(head=0.5)", 2 / 3),
         ("epc@1", 1 - 4 / 5),
         ("epc@2", (1 - 4 / 5) / (1 + 1 / math.log2(3))),
@@ -111,10 +111,10 @@ KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
     ],
 )
 def test_popularity_metrics_match_hand_computed_values(metric, expected):
-    assert value(metric, **KNOWN) == pytest.approx(expected)
+    assert value(metric, **TRAIN_OF_OTHERS) == pytest.approx(expected)
 
 
-def test_discovery_counts_training_interactions():
+def test_epc_of_discovery_depends_on_shares_of_training_interactions():
     lists, train = rm.Lists({"ann": ["b"]}), {"ann": ["a"], "bob": ["a", "b"]}
     result = rm.evaluate(lists, {"ann": ["b"]}, train=train, metrics="epc@1(novelty=discovery)")
     assert result.mean() == {"epc@1(novelty=discovery)": pytest.approx(math.log2(3))}
@@ -125,7 +125,7 @@ def test_items_missing_from_train_are_as_novel_as_the_rarest_item():
     case = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
     assert value(discovery, **case) == pytest.approx(math.log2(5 / 2))
     assert value(discovery, lists=[[2]], others=[[0], [0]]) == 0
-    assert value(discovery, lists=[[3]], **KNOWN) == pytest.approx(math.log2(7))
+    assert value(discovery, lists=[[3]], **TRAIN_OF_OTHERS) == pytest.approx(math.log2(7))
 
 
 def test_items_of_the_only_training_user_are_not_novel():
@@ -159,8 +159,8 @@ def test_opposite_feature_vectors_have_distance_2():
 
 
 def test_category_metrics_match_hand_computed_values():
-    # Clarke et al. 2008: the ideal list has an item of each category, then a second item of the
-    # first category.
+    # Clarke et al. (2008) define the metric; the ideal list has an item of each category, and then
+    # a second item of the first category.
     changes = {"test": [{0: 1.0, 1: 1.0, 3: 1.0}], "lists": [[0, 3, 1]]}
     best = 1 + 1 / math.log2(3) + 0.5 / 2
     assert value("alpha_ndcg@3", **changes) == pytest.approx((1 + 0.5 / math.log2(3) + 0.5) / best)
@@ -182,7 +182,7 @@ def test_category_metrics_match_hand_computed_values():
     ],
 )  # fmt: skip
 def test_ideal_order_prefers_the_lowest_id_among_equal_gains(source):
-    """The ideal order is the same for all sources, even for those that do not know an item."""
+    """The ideal order is the same for all sources, even if a source does not know an item."""
     catalogue = rm.Catalogue(["a", "b", "c"], categories=[["w", "x"], ["x", "y"], ["y", "z"]])
     test = None if isinstance(source, rm.Pairs) else {"ann": ["a", "b", "c"]}
     result = rm.evaluate(source, test, metrics="alpha_ndcg@2", catalogue=catalogue)
@@ -218,8 +218,8 @@ def test_explicit_zero_is_not_a_feature():
 
 
 def test_miscalibration_matches_hand_computed_values():
-    # Steck 2018: equal shares have the value 0, and p = (1, 0) against q = (0, 1) has the value
-    # log2(1 / alpha), with alpha = 0.01.
+    # Steck (2018) defines the metric: equal shares have the value 0, and the shares p = (1, 0) and
+    # q = (0, 1) have the value log2(1 / alpha), with alpha = 0.01.
     assert value("miscalibration@3", train=[{3: 1.0, 4: 1.0, 5: 1.0}]) == pytest.approx(0)
     case = {"train": [{1: 1.0}], "lists": [[0, 3]]}
     assert value("miscalibration@2", **case) == pytest.approx(math.log2(100))
@@ -227,7 +227,7 @@ def test_miscalibration_matches_hand_computed_values():
 
 
 def test_rank_biased_overlap_matches_the_published_equation():
-    # Webber, Moffat & Zobel 2010, equation 32, for the lists a b c d and a c e d with p = 0.5.
+    # This is equation 32 of Webber, Moffat & Zobel (2010), for the lists a b c d and a c e d.
     lists, baseline = [[0, 1, 2, 3]], [[0, 2, 4, 3]]
     seen_overlap = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
     actual = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
@@ -243,7 +243,7 @@ def test_rank_biased_overlap_matches_the_published_equation():
 
 def test_unexpectedness_and_serendipity_match_hand_computed_values():
     changes = {"baseline": [[1, 0, 7, 6]], "test": [{0: 1.0, 2: 1.0, 3: 1.0}]}
-    assert value("unexpectedness@1", **changes) == 1  # the baseline has a different first item
+    assert value("unexpectedness@1", **changes) == 1  # the baseline begins with another item
     assert value("unexpectedness@4", **changes) == 1 / 2
     assert value("serendipity@1", **changes) == 1
     assert value("serendipity@4", **changes) == 2 / 4
@@ -312,7 +312,7 @@ def test_list_metrics_leave_out_unranked_users(flag, reason):
     values_of_metrics, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert values_of_metrics["novelty@1"].tolist()[1] == 1
-    # Metrics over all users leave out the same users.
+    # A metric over all users leaves out this user, too.
     assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
         "coverage@1": 0.5
     }
@@ -329,8 +329,8 @@ def test_unknown_users_lower_user_coverage_unless_left_out():
     assert (over_all_users, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
 
-def test_resampling_users_who_do_not_count_has_no_effect():
-    """The values do not depend on the weights of users who do not count."""
+def test_weights_of_users_who_do_not_count_have_no_effect():
+    """The weight of a user who does not count has no effect."""
     is_known = np.array([False, True, True])
     lists = TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
@@ -357,7 +357,7 @@ def test_users_count_as_often_as_they_are_resampled(name):
     assert compute_for_all(ListedUsers(data), parse(name), Protocol(), weights) == pytest.approx(
         expected
     )
-    # The value computed from sums, which several machines can add up, is the same.
+    # On several machines, the value is computed from sums, and must be the same.
     (metric,) = parse(name)
     assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
 
@@ -409,7 +409,7 @@ def test_items_outside_the_catalogue_have_no_features() -> None:
         metrics="category_entropy@2 ild@2",
         catalogue=rm.Catalogue(frame, features="vector"),
     )
-    entropy = 2 - 0.75 * math.log2(3)  # one item has category y, and the other has x and y
+    entropy = 2 - 0.75 * math.log2(3)  # one item is in category y, the other in x and y
     np.testing.assert_allclose(result["category_entropy@2"], [math.nan, entropy])
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
     assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
@@ -436,7 +436,7 @@ def test_columns_that_do_not_match_the_lists_are_rejected():
 def test_custom_metric_reads_propensities():
     @metric(formula="the propensity of the first item", record="lists", side=("propensity",))
     def likely(data, cutoffs):
-        """Return the propensity of the first item."""
+        """Return the propensity of each list's first item."""
         return np.repeat(data.propensity[data.lists.items[:, :1]], len(cutoffs), axis=1)
 
     frame = {"item_id": ["b", "a"], "propensity": [0.25, 0.5]}

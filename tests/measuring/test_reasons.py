@@ -4,7 +4,7 @@ from recometer.measuring.reasons import Reason
 
 
 def test_reason_codes_match_saved_evaluations():
-    """Saved files contain the codes of reasons, so the code of a reason must never change."""
+    """Saved evaluations contain the codes, so the code of a reason must never change."""
     of_rankings = [
         *("DEFINED", "UNKNOWN_USER", "NO_RELEVANT", "FEW_CANDIDATES", "FEW_RELEVANT"),
         *("COLD_START", "NAN_SCORE", "INFINITE_SCORE", "CONSTANT_SCORES", "CUTOFF_TOO_DEEP"),

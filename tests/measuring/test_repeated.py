@@ -1,4 +1,4 @@
-"""The rule `repeated_test` decides how test rows with the same user and item count."""
+"""The rule `repeated_test` decides how several test rows with the same user and item count."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
 @pytest.mark.parametrize(
     ("rule", "precision", "recall", "ndcg"),
     [
-        # The ranking is 4, 0, 2, 1. Test contains items 4, 4, 4 and 6, which are 2 or 4 relevant
-        # items, depending on the rule.
+        # The ranking is 4, 0, 2, 1. Test contains item 4 three times and item 6 once, so the rule
+        # decides whether there are 2 or 4 relevant items.
         ("once", 0.5, 1 / 2, 1 / (1 + 1 / np.log2(3))),
         ("counted", 0.5, 1 / 4, 1 / (1 + 1 / np.log2(3))),
         ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
@@ -62,8 +62,8 @@ def test_rules_agree_without_repeated_rows(rows: list[tuple[int, int]], rule: st
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
 def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """Recall matches its formula, even with unknown test items and excluded training items."""
-    rows = [*rows, (2, 4)]  # sources need at least one item
+    """The formula also covers unknown test items, and training items, which are left out."""
+    rows = [*rows, (2, 4)]  # a source must contain at least one item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
     source = {
@@ -109,7 +109,7 @@ def test_repeated_rows_have_their_mean_gain_unless_they_count_once() -> None:
 
 
 def test_ideal_order_of_a_list_contains_repeated_items_once() -> None:
-    """The list a, a, b has a DCG of 3 + 3/log2(3) + 1/2, and its ideal order a, b 3 + 1/log2(3)."""
+    """The DCG of a, a, b is 3 + 3/log2(3) + 1/2, and that of the ideal order a, b 3 + 1/log2(3)."""
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
         metrics="ndcg@3(ideal=list)", duplicates="counted",
@@ -119,7 +119,7 @@ def test_ideal_order_of_a_list_contains_repeated_items_once() -> None:
 
 
 def test_repeated_rows_of_unknown_items_count_and_training_items_do_not() -> None:
-    """Item 4 is a hit, item 9 is unknown and repeated, and item 0 is left out: it is in train."""
+    """Item 4 is a hit, item 9 is unknown and repeated, and item 0 is omitted as a training item."""
     test = frame([(0, 4), (0, 9), (0, 9), (0, 0)])
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
     actual = values(test, "recall@2", "counted", source=scores, train={0: [0]})
@@ -134,7 +134,7 @@ def scores_of_one_user(scores: list[float]) -> rm.Scores:
 
 
 def test_repeated_rows_of_tied_items_are_rejected() -> None:
-    """Repeated rows of item 1, which is tied, are rejected; those of item 3 are not."""
+    """Repeated rows of item 1 are rejected, since item 1 is tied; those of item 3 are accepted."""
     source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
     for ties in ("expected", "optimistic", "pessimistic", "random"):
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):
@@ -165,7 +165,7 @@ RATINGS = pl.DataFrame(
 
 
 def as_files(tmp_path: Path) -> Iterator[Any]:
-    """Yield the same rows in every form of data that can repeat a user-item pair."""
+    """Yield the rows in every form of data that can repeat a user-item pair."""
     yield RATINGS
     yield RATINGS.to_pandas()
     yield RATINGS.to_arrow()
@@ -222,7 +222,7 @@ def test_repeated_positions_with_a_threshold_need_a_rule() -> None:
             rm.evaluate(scores, test, metrics="rr", protocol=rm.Protocol(relevant_from=4.0))
         result = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
         assert result["rr"].tolist() == [1 / 3, 1]
-        # Play counts are summed, as in the conventions of some libraries.
+        # By default and under some conventions, the values of repeated rows are summed.
         for rules in ({}, {"protocol": "trec_eval"}, {"relevant_from": -np.inf}):
             options: dict[str, Any] = {"metrics": "rr", **rules}
             assert rm.evaluate(scores, test, **options)["rr"].tolist() == [1 / 2, 1]

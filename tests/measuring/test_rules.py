@@ -92,7 +92,7 @@ def test_nan_scores_are_undefined_even_if_items_are_left_out(rule: str, protocol
 
 
 def test_ties_are_ordered_within_each_cutoff() -> None:
-    """At each cut-off, the tied items within the cut-off are ordered by descending id."""
+    """Only the tied items that rank within a cut-off are reordered, by descending id."""
     scores, test = rm.Scores([[1.0, 1.0, 1.0]]), np.array([[1, 0, 0]])
     result = rm.evaluate(
         scores, test, metrics="rr@1,2,3", ties="item_desc_within", constant_scores="ties",
@@ -131,7 +131,7 @@ def test_undefined_metric_over_all_users_gets_the_replacement() -> None:
 
 
 def test_memory_is_freed_after_the_values_are_computed() -> None:
-    """Ranks must not contain circular references, which would delay the release of memory."""
+    """Circular references in the ranks would delay the release of their memory."""
     users = RankedUsers(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
     metrics = parse("ndcg@1..3 recall@2 roc_auc ap@2 pr_auc bpref ndcg(ideal=list)")
     gc.collect()
@@ -170,7 +170,7 @@ def test_evaluation_leaves_no_arrays_to_the_garbage_collector() -> None:
         gc.enable()
 
 
-def test_users_without_a_relevant_item_can_have_a_computed_value():
+def test_value_of_users_without_a_relevant_item_can_be_computed():
     result = rm.evaluate(
         rm.Scores(np.eye(2)), np.eye(2) * [[1], [0]], metrics="precision@1 coverage@1",
         no_relevant="computed", catalogue=2,

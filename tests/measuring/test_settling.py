@@ -19,7 +19,7 @@ LISTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=4), min_size=1
 )
 LONGER = st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 4), min_size=1, max_size=8))
-# Items 5 and 6 are in no list.
+# No list contains items 5 and 6.
 TESTS = st.dictionaries(
     st.integers(0, 5), st.lists(st.integers(0, 6), min_size=1, max_size=4), min_size=1
 )
@@ -102,7 +102,7 @@ def test_repeated_item_that_is_not_a_candidate_is_left_out_once(duplicates: str)
     options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
     result = make_evaluation({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
     assert result.n_relevant.tolist() == [1]
-    # Items that are not candidates take no places, so item 5 comes first.
+    # An item that is not a candidate takes no place, so item 5 comes first.
     assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
 
 

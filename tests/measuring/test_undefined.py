@@ -43,7 +43,7 @@ def flagged(flag, ranks=GOOD):
 
 
 def unknown_user():
-    """Return the ranks of a user whom the source does not know, so all items are misses."""
+    """Return the ranks of a user whom the source does not know: all relevant items are misses."""
     ranks = rank([0, 0, 0], [1, 1, NAN], unranked=[True, True, True])
     return dataclasses.replace(ranks, flags=np.zeros(1, np.uint32))
 
@@ -100,7 +100,7 @@ def test_constant_scores_can_count_as_ties():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_order_free_metrics_are_undefined_beyond_all_candidates(name):
+def test_order_free_metrics_are_undefined_if_the_cutoff_covers_all_candidates(name):
     takes_a_cutoff = METRICS[name].cutoff != "none"
     expected = Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else Reason.DEFINED
     if takes_a_cutoff:
@@ -119,8 +119,7 @@ def test_metrics_are_undefined_if_every_candidate_is_relevant(name):
 
 
 def test_unranked_relevant_items_do_not_count_as_candidates():
-    # The user has three relevant items and three candidates, but one relevant item is not a
-    # candidate.
+    # The user has three candidates, and three relevant items, one of which is not a candidate.
     ranks = rank([3, 2, 1, 0], [1, 1, NAN, 1], unranked=[False, False, False, True])
     assert why(ranks) is Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
@@ -128,7 +127,7 @@ def test_unranked_relevant_items_do_not_count_as_candidates():
 
 
 def test_recall_is_undefined_if_every_candidate_is_relevant():
-    """A further relevant item that is not a candidate makes no difference."""
+    """Relevant items outside the candidates do not count."""
     scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
     for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
         result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
@@ -159,7 +158,7 @@ def test_ndcg_is_undefined_without_a_finite_positive_gain(gains, reason):
     assert np.isnan(list(values.values())).all()
 
 
-def test_nan_gain_has_a_reason():
+def test_nan_gain_makes_ndcg_undefined():
     ranks = dataclasses.replace(GOOD, gain=np.array([NAN]))
     assert why(ranks, "ndcg") is Reason.GAIN_NOT_FINITE
     for ties in ("expected", "optimistic", "pessimistic"):
@@ -176,7 +175,7 @@ def test_unknown_users_have_only_misses():
         if metric.definition.needs_candidates:
             assert reasons[str(metric)].tolist() == [Reason.NO_CANDIDATES]
             continue
-        # The metric gets its worst possible value.
+        # Each metric has its worst possible value.
         worst = 1.0 if metric.name == "percentile_rank" else 0.0
         assert values[str(metric)].tolist() == [worst]
         assert reasons[str(metric)].tolist() == [Reason.DEFINED]
@@ -184,7 +183,7 @@ def test_unknown_users_have_only_misses():
 
 def test_mcc_is_undefined_if_the_number_of_candidates_is_unknown():
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
-    values, _ = compute(RankedUsers(ranks), EVERY, Protocol())  # must not warn
+    values, _ = compute(RankedUsers(ranks), EVERY, Protocol())  # a warning would fail this test
     assert np.isnan(values["mcc@2"]).all()
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([0]))
     assert why(ranks, "mcc@2", min_candidates=0) is Reason.NO_CANDIDATES
@@ -224,7 +223,7 @@ def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
 
 @pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
 def test_values_of_a_user_do_not_depend_on_other_users(rules):
-    """A user's values are the same alone as in a block with other users."""
+    """A user's values are the same whether the user is evaluated alone or in a block of users."""
     generator = np.random.default_rng(2)
     shape = (9, 6)
     gains = np.where(generator.random(shape) < 0.5, generator.integers(-1, 3, shape), NAN)
@@ -245,7 +244,7 @@ def test_values_of_a_user_do_not_depend_on_other_users(rules):
 
 @pytest.mark.parametrize("undefined", ["nan", 0.25])
 def test_formula_without_a_value_has_a_reason(undefined):
-    """The formula has no value for the first user, whose list contains only relevant items."""
+    """ROC-AUC has no value for the first user, whose list contains only relevant items."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
     values, reasons = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
@@ -300,7 +299,7 @@ def test_threads_compute_the_same_values_without_printing(monkeypatch, capfd):
 
 
 def test_gains_count_even_if_no_item_is_relevant():
-    """Metrics of gains are defined even if `relevant_from` makes no item relevant."""
+    """Metrics of gains are defined even if no gain reaches `relevant_from`."""
     result = rm.evaluate(
         rm.Scores([[2.0, 1.0]]), np.array([[1.0, 1.0]]), metrics="dcg@1 hits@1", relevant_from=2,
         no_relevant="computed",
@@ -308,7 +307,7 @@ def test_gains_count_even_if_no_item_is_relevant():
     assert (result["dcg@1"].tolist(), result["hits@1"].tolist()) == ([1.0], [0.0])
 
 
-def test_one_candidate_is_enough_if_the_rules_allow_it():
+def test_user_with_one_candidate_is_evaluated_if_min_candidates_is_1():
     result = rm.evaluate(
         rm.Scores([[1.0]]), np.array([[1.0]]), metrics="mean_rank", min_candidates=1,
         all_relevant="computed", deep_cutoffs="computed", constant_scores="ties",

@@ -18,7 +18,7 @@ import recometer as rm
 METRICS = ("recall@2", "popularity@2")
 K, N_ITEMS = 2, 5
 ITEMS = st.lists(st.integers(0, N_ITEMS - 1), min_size=1, max_size=3, unique=True)
-# A user: a list or None, the values of the test items, and whether train contains the user.
+# A strategy for users: a list or None, the values of test items, and whether the user is in train.
 USER = st.tuples(
     st.none() | ITEMS,
     st.dictionaries(st.integers(0, N_ITEMS - 1), st.sampled_from([0.0, 1.0]), max_size=3),
@@ -36,12 +36,12 @@ RULES: Mapping[str, st.SearchStrategy[Any]] = {
     "missing": st.sampled_from(["skip", "zero", "nan"]),
     "decimals": st.sampled_from([None, 0, 1]),
 }
-# These users are always included, so that test, train and the lists are never empty.
-KNOWN = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
+# Every case contains these users, so that test, train and the lists are never empty.
+ALWAYS = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
 
 
 def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, str, bool]:
-    """Return the user's value, why it is undefined, and whether it counts in the mean."""
+    """Return a user's value, the reason why it is undefined, and whether it counts in the mean."""
     user_list, judged, trained = user
     relevant = [item for item, value in judged.items() if value]
     of_test = metric == "recall@2"
@@ -66,7 +66,7 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
     value = float(value)
     if rules["decimals"] is not None:
         value = round(value, rules["decimals"])
-    # Means of metrics that only read the lists include users without test items.
+    # If a metric only reads the lists, its mean includes users without test items.
     in_test = bool(judged) or not of_test or rules["no_relevant"] == "undefined"
     counts = {
         "test": in_test,
@@ -86,7 +86,7 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
 def test_values_reasons_and_means_follow_the_rules(
     random_users: list[Any], rules: Mapping[str, Any]
 ) -> None:
-    people = dict(enumerate(random_users + KNOWN))
+    people = dict(enumerate(random_users + ALWAYS))
     users, items = range(len(people)), range(N_ITEMS + 2)
     as_given = {"n_users": len(users), "user_ids": users, "n_items": len(items), "item_ids": items}
     test = rm.Interactions.of({user: person[1] for user, person in people.items()}, **as_given)

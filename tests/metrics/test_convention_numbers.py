@@ -1,4 +1,4 @@
-"""Numbers that libraries print for small cases are reproduced under the libraries' metric names."""
+"""recometer reproduces the values that libraries print for small cases, under the same names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_printed_numbers_are_reproduced(
 @pytest.mark.parametrize("convention", rm.conventions(), ids=lambda item: item.name)
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 def test_every_advertised_name_can_be_requested(convention: rm.Convention) -> None:
-    """Every name in `recometer conventions` can be requested, with and without a cut-off."""
+    """Every name in `recometer conventions` can be requested with and without a cut-off."""
     names: dict[str, list[str]] = {}
     for entry in convention.entries:
         plain = entry.name.replace("{x}", entry.some_number).replace("{k}", "2")

@@ -43,7 +43,7 @@ def test_every_name_refers_to_one_metric(convention: rm.Convention) -> None:
             (metric,) = convention.parse(text, protocol)
             assert str(metric) == text.replace(" ", "") or str(metric) == text
             assert parse(metric.ours) == [Metric(metric.name, metric.cutoff, metric.parameters)]
-            # The name leads to this entry, not to an earlier entry.
+            # The name must not refer to an earlier entry of the convention.
             assert convention.entry(text)[0] is entry
     assert len({entry.name for entry in convention.entries}) == len(convention.entries)
 
@@ -71,7 +71,7 @@ def test_defects_are_described_next_to_the_documented_behaviour() -> None:
     text = convention("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
-    assert "repeat_last:" not in text  # the parameter needs no description
+    assert "repeat_last:" not in text  # repeat_last explains itself, so it has no description
 
 
 def test_rejections_under_defects_are_described() -> None:
@@ -127,10 +127,10 @@ def test_names_of_the_library_and_of_recometer_can_be_mixed() -> None:
     assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
     assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
     assert metrics[5].ours == "rbp@4(p=0.5)"
-    # Parameters in brackets replace those of the library, even if they are recometer's defaults.
+    # A parameter in brackets replaces that of the library, even if it is recometer's default.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
-    # Names that the library lacks are read as recometer's own names.
+    # LensKit has no metric called tprecision, so the name is read as recometer's.
     assert lenskit.parse("tprecision@5") == parse("tprecision@5")
 
 
@@ -205,7 +205,7 @@ def test_result_keeps_its_convention(tmp_path) -> None:
     assert result["Precision@2"].shape == (4,)
 
 
-@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # Precision also changes rules
+@pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # Precision@2 also sets rules
 def test_metrics_of_one_library_keep_their_meaning_under_another(name: str) -> None:
     metrics = convention("lenskit").parse(name)
     assert convention("elliot").parse([*metrics, *metrics]) == metrics
@@ -240,14 +240,14 @@ def test_defects_are_reproduced_only_on_request() -> None:
     computed = rm.evaluate(source, test, **arguments, defects=True)
     assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
     assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
-    # Under recometer's name, the metric is computed as documented, without the library's defect.
+    # Under recometer's own name, the metric is computed as documented, without the defect.
     with pytest.warns(rm.DataWarning, match="defects=True changes nothing here: these metrics are"):
         ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
 
 
-# Ann has a hit and two relevant items, Bob has no relevant items, and Dan has no list. Test lacks
-# Eve.
+# Ann has two relevant items and a hit, Bob has no relevant items, Dan has no list, and Eve has a
+# list but no test rows.
 @pytest.mark.parametrize(
     ("rules", "mean"),
     [
@@ -373,7 +373,7 @@ def test_rule_score_above_is_refused_without_scores() -> None:
         rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
     lists, name = rm.Lists({"a": [1, 2]}), "RetrievalPrecision@2"
     result = rm.evaluate(lists, {"a": [1]}, metrics=name, protocol="torchmetrics")
-    assert result.mean() == {name: 0.5}  # no scores are too low
+    assert result.mean() == {name: 0.5}  # all scores are high enough
 
 
 def test_training_items_can_be_kept_in_lists() -> None:
@@ -413,7 +413,7 @@ def test_defects_are_refused_if_the_cutoff_exceeds_the_catalogue() -> None:
     assert rm.evaluate(source, {"a": [0]}, **arguments).mean() == {"precision@5": 1}
     with pytest.raises(rm.InputError, match=r"precision@5: defects=True is refused for users"):
         rm.evaluate(source, {"a": [0]}, **arguments, defects=True)
-    # The first item is irrelevant, so counting it again changes nothing.
+    # implicit counts item 0 again; since item 0 is irrelevant, the value stays right.
     assert rm.evaluate(source, {"a": [1]}, **arguments, defects=True).mean() == {"precision@5": 1}
     lists = rm.Lists({"a": [0, 1, 2]})  # the number of items is unknown
     with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
@@ -449,7 +449,7 @@ def test_minus_infinity_makes_all_rows_relevant(tmp_path) -> None:
     ],
 )
 def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) -> None:
-    """For sources without an order of rows, only the rule ties="input" is replaced."""
+    """If a source has no order of rows, no rule except ties="input" is replaced."""
     source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
@@ -462,7 +462,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_repeated_items_outside_the_candidates_take_no_places(duplicates: str) -> None:
-    """Item 0 is repeated but not a candidate, so item 1 comes first."""
+    """Item 0 is repeated but is not a candidate, so item 1 is at the first place."""
     result = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
         {0: [0, 1, 2]},
@@ -484,7 +484,7 @@ def test_weighted_metrics_follow_the_rule_duplicates(metric: str) -> None:
     first_only = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
     assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == first_only[f"{metric}@4"][0]
     first = rm.evaluate(lists, test, duplicates="first", **options)
-    # The repeated item takes a place but is not a hit.
+    # The second occurrence of item 0 takes a place, but is not a hit.
     assert 0 < first[f"{metric}@4"][0] <= first_only[f"{metric}@4"][0]
     counted_twice = rm.evaluate(lists, test, duplicates="counted", **options)
     assert counted_twice[f"{metric}@4"][0] > first[f"{metric}@4"][0]
@@ -514,7 +514,7 @@ def test_coverage_does_not_depend_on_the_rule_duplicates(ties: str, duplicates: 
 def test_padding_counts_as_an_item_in_recbole(
     lists: dict[str, list[int]], catalogue: list[int], covered: float
 ) -> None:
-    """RecBole 1.2.1 numbers items from 1 on; item 0 is the padding of short lists."""
+    """RecBole 1.2.1 numbers items from 1, and pads short lists with item 0."""
     result = rm.evaluate(
         rm.Lists(lists),
         {"a": [1], "b": [2]},
@@ -526,12 +526,12 @@ def test_padding_counts_as_an_item_in_recbole(
 
 
 DEFECTS = [
-    # recpack 0.3.6 counts negative values in a way that can affect the result.
+    # In recpack 0.3.6, negative values can change the result.
     ("recpack", "RecallK@3", [-1, 2, 0, 3, -2], 1.0),
     ("recpack", "NDCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "DCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
     ("recpack", "ReciprocalRankK@3", [-1, 2, 0, 1, -2], 0.25),
-    # In rectools 0.19.0, the list has more places than there are items.
+    # In rectools 0.19.0, the cut-off may exceed the number of items.
     ("rectools", "Accuracy@8", [0, 1, 0, 1, 0], -0.2),
     ("rectools", "MCC@5", [0, 1, 0, 1, 0], 0.0),
 ]
@@ -542,7 +542,7 @@ DEFECTS = [
 def test_defects_are_reproduced_for_a_single_list(
     protocol: str, metric: str, labels: list[float], expected: float
 ) -> None:
-    """The list contains items 0 to 4, in this order."""
+    """The list contains the items 0 to 4 in ascending order."""
     result = rm.evaluate(
         rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
         np.array([labels], float),
@@ -554,7 +554,7 @@ def test_defects_are_reproduced_for_a_single_list(
 
 
 def test_undefined_logarithm_gives_nan() -> None:
-    """recpack 0.3.6 prints NaN for a user with a value of -1 at rank 2, and for the mean."""
+    """recpack 0.3.6 prints NaN for a user with the value -1 at rank 2, and for the mean."""
     scores, test = rm.Scores(np.array([[0.9, 0.8], [0.9, 0.8]])), np.array([[2.0, -1.0], [1.0, 0]])
     result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
     assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
@@ -585,7 +585,7 @@ def test_values_of_rectools_for_equal_ranks_are_reproduced(metric: str, expected
 
 
 @BEYOND
-def test_equal_scores_are_not_equal_ranks() -> None:
+def test_equal_scores_do_not_count_as_equal_ranks() -> None:
     rows = pl.DataFrame({"user": ["a"] * 3, "item": [7, 3, 5], "score": [2.0, 1.0, 1.0]})
     result = rm.evaluate(rm.Lists(rows), {"a": [5]}, metrics="MRR@5", protocol="rectools")
     assert result.mean() == {"MRR@5": pytest.approx(1 / 3)}
@@ -626,7 +626,7 @@ def test_torchmetrics_averages_equal_scores_in_areas(scores: list[float]) -> Non
     assert result["RetrievalAUROC"] == [0.5]
 
 
-def test_pyg_padding_is_rejected_only_if_it_is_a_hit() -> None:
+def test_pyg_lists_with_padding_are_rejected_only_if_padding_is_a_hit() -> None:
     arguments: dict[str, Any] = {"metrics": "LinkPredMRR@2", "protocol": "pyg", "defects": True}
     lists = rm.Lists({0: [0, 1], 1: [3]})
     assert rm.evaluate(lists, {0: [1], 1: [5]}, **arguments)["LinkPredMRR@2"].tolist() == [0.5, 0.0]
@@ -635,8 +635,8 @@ def test_pyg_padding_is_rejected_only_if_it_is_a_hit() -> None:
 
 
 REFUSED = [
-    # implicit counts item 0 again, PyTorch Geometric counts item 4 of user 0, and Recommenders
-    # counts item 1 twice.
+    # implicit counts item 0 again beyond the last item, PyTorch Geometric reads the padding of user
+    # 1 as item 4, and Recommenders counts item 1 twice.
     ("implicit", {0: [0, 1, 2]}, [(0, 0)], "precision@3", "ndcg@4", "users with more places"),
     ("pyg", {0: [0, 1, 2], 1: [0]}, [(0, 4), (1, 4)], "LinkPredMRR@1", "LinkPredHitRatio@3",
      "users with a list shorter than k"),
@@ -689,7 +689,10 @@ CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.2281
 
 
 def test_cumulative_columns_of_recometrics_are_reproduced() -> None:
-    """With cumulative=True, recometrics 0.1.6.post13 adds as many places as items are relevant."""
+    """With cumulative=True, NDCG of recometrics 0.1.6.post13 does not look beyond R places.
+
+    R is the number of relevant items.
+    """
     order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
     scores = np.empty((1, 12))
     scores[0, order] = -np.arange(12)
@@ -704,7 +707,7 @@ def test_cumulative_columns_of_recometrics_are_reproduced() -> None:
     ).mean() == {"NDCG@8": pytest.approx(0.282954, abs=1e-6)}
 
 
-def test_recometrics_ignores_min_pos_test() -> None:
+def test_defect_of_recometrics_that_ignores_min_pos_test_is_reproduced() -> None:
     """In recometrics 0.1.6.post13, min_pos_test=6 keeps users with 4 or 5 relevant items."""
     scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
     test[1, :6] = 1
@@ -724,14 +727,14 @@ def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) ->
     for own_name, entry in first.items():
         expected = entry.ours(3, entry.some_number, False)
         if expected.cutoff is not None and METRICS[own_name].cutoff == "none":
-            continue  # the name includes a cut-off
+            continue  # the library's name already contains a cut-off
         text = own_name if expected.cutoff is None else f"{own_name}@3"
         (metric,) = parse_under(text, convention.protocol)
         assert (metric.name, dict(metric.parameters)) == (own_name, dict(expected.parameters))
 
 
 def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
-    """Even under recometer's name, only an item's first occurrence counts, as in the library."""
+    """As in recmetrics, only an item's first occurrence counts, even under recometer's name."""
     recmetrics = find("recmetrics")
     assert recmetrics is not None
     (metric,) = parse_under("ap@3", recmetrics.protocol)
@@ -741,7 +744,8 @@ def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
     of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
     rules = [(("all_relevant", "undefined_beyond"),)] * 2
     assert [metric.rules for metric in of_cutoffs] == rules
-    # Users need as many candidates as the cut-off, or at least one without a cut-off.
+    # With a cut-off, users need as many candidates as the cut-off; without a cut-off, they need
+    # one.
     (area,) = parse_under("roc_auc", convention("recometrics").protocol)
     assert area.rules == (("min_candidates", 1),)
 
@@ -761,8 +765,8 @@ def test_error_quotes_an_invalid_cutoff_as_written(protocol, name, printed):
 def test_implicit_defects_reject_auc_of_incomplete_lists() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     complete_lists = rm.Lists({"a": [1, 2, 0, 3]})
-    # With K above the number of items, implicit counts the first item again; this cannot change the
-    # value, because the list contains every item.
+    # K exceeds the number of items, so implicit counts the first item again. This cannot change the
+    # AUC, because the list contains every item.
     assert rm.evaluate(complete_lists, {"a": [0]}, **arguments).mean() == {"auc@5": 1 / 3}
     for items in ([1, 2, 0], [1, 2, 3]):
         with pytest.raises(rm.InputError, match=r"auc@5: defects=True is refused for users"):
@@ -805,7 +809,7 @@ def test_call_wide_rules_are_rejected_for_single_metrics(
 
 
 def test_areas_with_a_single_class_are_undefined_under_sklearn() -> None:
-    """scikit-learn 1.9.1: roc_auc_score([1, 1], [0.25, 0.5]) is NaN, with a warning."""
+    """In scikit-learn 1.9.1, roc_auc_score([1, 1], [0.25, 0.5]) warns and returns NaN."""
     scores = rm.Scores(np.array([[0.25, 0.5], [0.25, 0.5], [0.5, 0.25]]))
     test = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, 1.0]])
     result = rm.evaluate(scores, test, metrics="roc_auc_score", protocol="sklearn")
@@ -813,7 +817,7 @@ def test_areas_with_a_single_class_are_undefined_under_sklearn() -> None:
 
 
 def test_areas_of_users_with_only_relevant_items_are_undefined() -> None:
-    """Cornac 3.0.1 prints NaN for these users, and RecBole 1.2.1 leaves them out."""
+    """Cornac 3.0.1 prints NaN for users with only relevant items; RecBole 1.2.1 leaves them out."""
     scores, test = rm.Scores(np.array([[1.0, 2.0], [1.0, 2.0]])), np.array([[1, 1], [0, 1]])
     for name, area in (("cornac", "AUC"), ("recbole", "gauc")):
         result = rm.evaluate(scores, test, metrics=area, protocol=name)

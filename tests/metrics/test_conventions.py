@@ -21,14 +21,14 @@ from recometer.metrics.conventions import find
 pytestmark = pytest.mark.shared
 DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
 
-# The kinds of list metrics, whose formulas tests/metrics/listed/test_conventions.py tests.
+# The kinds of list metrics; tests/metrics/listed/test_conventions.py tests their formulas.
 OF_LISTS = (
     "coverage", "novelty", "ild", "serendipity", "arp", "gini", "entropy", "tail", "diversity",
     "personalization", "unexpectedness", "ils",
 )  # fmt: skip
 NO_METRIC = ("all", "env")
-# The user with constant scores, whose items these libraries order arbitrarily: torch.topk may
-# return a different order in each call.
+# These libraries order the items of user u6 arbitrarily: this user has constant scores, for which
+# torch.topk may return a different order in each call.
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
 UNSTABLE = "unstable: a sort puts equal scores in an order of no rule"
@@ -38,7 +38,8 @@ ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it 
 MINUS = "-inf in a matrix means no candidate here, and is a score there"
 NO_CASE = "the case is not described"
 REPLAY = ("Precision", "Recall", "HitRate", "MRR", "MAP", "NDCG", "RocAuc")
-# Records that cannot be reproduced: the library, how the call and the source begin, and the reason.
+# Records that cannot be reproduced: the library, the beginning of the call, the beginning of the
+# source, and the reason.
 EXCEPTIONS = (
     ("pytrec_eval", "map", "mini:empty", "a dict without a value was printed"),
     ("pytrec_eval", "recip_rank", "mini:nan_", ACCIDENT),
@@ -81,8 +82,8 @@ EXCEPTIONS = (
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
-# Records that result from defects, so defects=True rejects their input. The keys are the library,
-# the call, the source and k, and the values say what the library counts.
+# Records that result from defects, so that defects=True rejects their input. A key consists of the
+# library, the call, the source and k; the value says what the library counts by mistake.
 AGAIN = "item 0 once more at each place beyond the last item"
 IRREPRODUCIBLE = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -130,7 +131,7 @@ def kind(record: Record) -> str:
     if record["metric"] in NO_METRIC or not has_value(record):
         return "error"
     if not record["executed"]:
-        return "read"  # derived from the library's source code
+        return "read"  # this value was derived from the library's source code
     if record["metric"] in OF_LISTS:
         return "list"
     return "probe" if record["source"].startswith("mini:") else "accuracy"
@@ -155,13 +156,13 @@ def exception(record: Record) -> str | None:
 
 @dataclasses.dataclass
 class Outcome:
-    """Counts of reproduced records by kind and library, and the problems with other records."""
+    """The number of reproduced records by kind and library, and what is wrong with the others."""
 
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]
     failures: list[str]
     refused: list[str]  # the error messages for records with defects
-    # The convention and name of each metric for which a library printed a number.
+    # The convention and the metric's name of each comparison with a number that a library printed.
     compared: set[tuple[str, str]]
 
     @classmethod
@@ -191,7 +192,7 @@ class Outcome:
     def check(
         self, cases: Cases, evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
     ) -> str | None:
-        """Compare one record with recometer's value, and return the difference or None."""
+        """Compare a record with recometer's value; return the difference, or None if they agree."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rm.errors.DataWarning)
             try:
@@ -220,7 +221,10 @@ class Outcome:
 def evaluation_of(
     evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
 ) -> tuple[Any, ...] | None:
-    """Return a record's evaluation, its metric, and the evaluation of its users one by one."""
+    """Return a record's evaluation, its metric, and the evaluation with the rules for single users.
+
+    The second evaluation has the values of separate calls of the library for each user.
+    """
     ask = ask_for(record)
     if ask is None or not has_metric(ask):
         return None
@@ -241,13 +245,13 @@ def has_metric(ask: Ask) -> bool:
 
 
 def user_by_user(ask: Ask) -> Ask:
-    """Return the call to use if the library was called separately for each user."""
+    """Return the call that corresponds to a separate call of the library for each user."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
 
 
 def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
-    """Evaluate all records, and share evaluations between metrics of the same call."""
+    """Evaluate all records; metrics with the same arguments share an evaluation."""
     calls: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
     for record in records:
         if kind(record) in ("accuracy", "read") and blocking_defect(record) is None:
@@ -267,9 +271,9 @@ def difference(record: Record, result: Any, metric: str, by_user: Any = None) ->
     tolerance = 1e-6 if convention.float32 else 1e-9
     by_user = result if by_user is None else by_user
     if record["impl"] == "ExposureGini":
-        tolerance = 1e-7  # these records have fewer digits
+        tolerance = 1e-7  # the records of this metric have fewer digits
     users = by_user.user_ids.tolist()
-    # A metric over all users has no value per user.
+    # A metric over all users has no values per user.
     ours = dict(zip(users, by_user.values.get(metric, np.full(len(users), np.nan)), strict=True))
     arbitrary = ARBITRARY.get((record["library"], record["source"]))
     for user, value in (record["per_user"] or {}).items():
@@ -287,8 +291,8 @@ def difference(record: Record, result: Any, metric: str, by_user: Any = None) ->
     if np.isclose(mean, theirs, rtol=0, atol=tolerance, equal_nan=True):
         return None
     if arbitrary is not None:
-        # The mean implies a value for the user with arbitrary order. Check that this value is
-        # possible.
+        # Together with the other users' values, the mean implies a value for the user whose items
+        # are ordered arbitrarily, and this value must be between 0 and 1.
         n_users = next(row.counted for row in result.summary() if row.metric == metric)
         own_value = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[
             arbitrary
@@ -330,7 +334,7 @@ def test_exceptions_are_few_and_documented(outcome: Outcome, records: list[Recor
 
 
 def test_no_exception_is_outdated(records: list[Record]) -> None:
-    """Each exception is still needed for some record."""
+    """Each exception must still apply to a record."""
     outdated = [
         exception
         for exception in EXCEPTIONS
@@ -345,7 +349,7 @@ def test_no_exception_is_outdated(records: list[Record]) -> None:
 
 
 def print_table(outcome: Outcome) -> None:
-    """Print how many records of each library are reproduced. Run ``pytest -s`` to see the table."""
+    """Print the number of reproduced records of each library; ``pytest -s`` shows the table."""
     for sort, library in sorted(outcome.known):
         counts = outcome.covered[sort, library], outcome.known[sort, library]
         print(f"{sort:9} {library:14} {counts[0]:5} of {counts[1]:5}")
@@ -358,7 +362,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """Each name was compared with a number that the library printed, or a note says why not."""
+    """For each name, there is a number that the library printed, or a note says why not."""
     compared = outcome.compared | {
         (convention, metric) for convention, _, numbers in printed_values() for metric in numbers
     }
@@ -369,7 +373,7 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
             names[convention].add(entry.name)
     by_name = {item.name: convention_of(item.name) for item in rm.conventions()}
     for convention in by_name.values():
-        # A convention that inherits everything has its records under the name of its parent.
+        # If a convention inherits everything, its records are those of its parent.
         for other_convention in by_name.values():
             if other_convention.entries == convention.entries and not convention.protocol.differing(
                 other_convention.protocol

@@ -23,17 +23,17 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.ties import LONG, PART, resolve, sum_by_user
 
 MANY = 1_000_000
-# A naive sum of these numbers has an error of 1e-11, which grows with the number of terms.
+# A naive sum of these numbers has an error of about 1e-11, which grows with their number.
 TENTHS = np.full(MANY, 0.1)
 
 
 def relative_error(actual: float, terms: Any) -> float:
-    """Return the relative error of a sum."""
+    """Return the relative error of a sum of these terms."""
     exact = math.fsum(terms)
     return abs(actual - exact) / abs(exact)
 
 
-# Rounding errors grow fastest for equal terms, and for small terms after large ones.
+# Rounding errors grow fastest if terms are equal, or if small terms follow large terms.
 AWKWARD = {
     "equal": TENTHS,
     "falling": np.geomspace(1e8, 1e-8, MANY),
@@ -84,7 +84,7 @@ def test_column_sums_of_integers_are_exact() -> None:
 
 @given(data=st.data(), part=st.integers(2, 5))
 def test_sums_of_users_match_their_rows(data: st.DataObject, part: int) -> None:
-    """Sums of integers are exact for any size of the parts."""
+    """Sums of integers are exact, whatever the size of the parts."""
     lengths = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=8))
     user = np.repeat(np.arange(len(lengths)), lengths)
     values = np.random.default_rng(sum(lengths)).integers(-9, 9, len(user)).astype(float)
@@ -158,8 +158,8 @@ def correctly_rounded(number: int) -> float:
 
 def test_logarithms_are_correct_to_the_last_bit() -> None:
     size = 2**20
-    # Some libraries round the logarithms of these numbers, or of those near powers of two,
-    # incorrectly.
+    # Some mathematical libraries round the logarithms of these numbers incorrectly, or those of
+    # numbers near powers of two.
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
     awkward += [3393, 7957]  # their logarithms are nearly halfway between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]
@@ -182,7 +182,7 @@ def test_small_tables_of_logarithms_are_prefixes_of_large_ones() -> None:
 
 
 def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
-    """Return the ranks of a single user. All of the user's judged items are relevant."""
+    """Return the ranks of a single user, whose judged items are all relevant."""
     n = len(above)
     ones = np.ones(1, np.int64)
     return Ranks(
@@ -209,7 +209,7 @@ N = 10_000_000
 
 
 def test_roc_auc_of_ten_million_items_is_exact_up_to_rounding() -> None:
-    """Values match exact fractions, without cancellation even close to 0, 1/2 and 1."""
+    """Values agree with exact fractions, even if they are close to 0, 1/2 or 1."""
     spread = np.arange(0, N, 9_973)
     behind, first = np.arange(N - 1000, N), np.arange(1000)
     nearly = np.append(np.arange(999), N - 1)
@@ -226,7 +226,7 @@ def test_areas_with_millions_of_ties_are_accurate() -> None:
     ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
     assert value("roc_auc", ranks) == 0.5
     assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
-    # The expected value is the mean over all orders of the n hits and the other items.
+    # The expected value is the mean over all orders of the n tied hits and the other items.
     for cutoff in (1, 1000, N // 3):
         n_others = N - n
         pairs = Fraction(cutoff * (cutoff + 1), 2 * (n_others + 1))
@@ -243,7 +243,7 @@ def test_ideal_order_of_thousands_of_items_scores_exactly_1() -> None:
 
 @pytest.mark.parametrize("power", [12, 13])
 def test_discounts_near_a_power_of_two_are_correct(power: int) -> None:
-    """The tables of logarithms end near these powers of two."""
+    """The tables of logarithms end near powers of two."""
     for above in range(2**power - 4, 2**power + 3):
         ranks = ranks_of(np.array([above]), np.array([0]), above + 9)
         assert value("dcg", ranks, above + 5) == 1 / correctly_rounded(above + 2)

@@ -24,7 +24,7 @@ SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 
 
 def test_every_module_of_metrics_is_imported():
-    """A metric in a module that nothing imports would be missing from the registry."""
+    """If no module imported a metric's module, the registry would not contain the metric."""
     script = (
         "import pkgutil, recometer.metrics as metrics; before = set(metrics.METRICS)\n"
         "for each in pkgutil.walk_packages(metrics.__path__, 'recometer.metrics.'):\n"
@@ -77,7 +77,7 @@ def test_every_kind_of_side_data_is_described():
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_definitions_are_complete(name):
+def test_every_metric_has_a_complete_definition(name):
     definition = METRICS[name]
     assert definition.name == name
     assert definition.title
@@ -91,7 +91,7 @@ def test_definitions_are_complete(name):
     for parameters in variants(name):
         definition_with_parameters = definition.with_parameters(parameters.items())
         assert definition_with_parameters.lower < definition_with_parameters.upper
-    # Metrics that ignore the order within the cut-off are meaningless without a cut-off.
+    # A metric that ignores the order within the cut-off would be meaningless without a cut-off.
     assert not (definition.order_free and definition.cutoff == "none")
 
 
@@ -142,7 +142,7 @@ def test_parse_reads_names_cutoffs_and_parameters(text, names):
     assert [str(metric) for metric in parse(text)] == names
 
 
-def test_metrics_are_compared_by_value():
+def test_metrics_with_equal_parameters_are_equal():
     assert parse("ndcg@10") == [Metric("ndcg", 10)]
     assert {Metric("ndcg", np.int64(10))} == {Metric("ndcg", 10)}
     assert type(Metric("ndcg", np.int64(10)).cutoff) is int

@@ -1,4 +1,4 @@
-"""Create mutants of a module, each with one small mistake."""
+"""Create mutants of a module, each of which contains one small mistake."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAIRS = (
     *((ast.LShift, ast.RShift), ("minimum", "maximum"), ("any", "all"), ("min", "max")),
     *(("argmin", "argmax"), ("zeros", "ones"), ("left", "right")),
 )
-# The replacement for each operator, function, or side of a search.
+# The replacement for each operator, function or argument.
 OTHER: dict[Any, Any] = {
     **dict(PAIRS),
     **{second: first for first, second in PAIRS},
@@ -25,18 +25,18 @@ OTHER: dict[Any, Any] = {
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A module with one mistake.
+    """A module that contains one mistake.
 
     Attributes
     ----------
     line
         The line of the mistake.
     before, after
-        The original expression or statement and the mistaken one, on one line each.
+        The original and the mistaken expression or statement, each on one line.
     right
         The source code of the original module.
     span
-        The range of bytes in the source code that is replaced.
+        The range of bytes of the source code that the mistake replaces.
     wrong
         The replacement for these bytes.
     """
@@ -50,7 +50,7 @@ class Mutant:
 
     @property
     def source(self) -> str:
-        """The source code of the whole module, with the mistake."""
+        """The source code of the whole module, including the mistake."""
         parts = (self.right[: self.span.start], self.wrong.encode(), self.right[self.span.stop :])
         return b"".join(parts).decode()
 
@@ -74,7 +74,7 @@ def mutants_of(source: str) -> list[Mutant]:
     for node in _code(tree):
         for changed in _changes(node, conditions):
             before, after = ast.unparse(node), ast.unparse(changed)
-            # Keep the number of lines, because tests find functions by their first line.
+            # Keep the number of lines, because some tests find functions by their first line.
             lines = "\n" * (_end(node.end_lineno) - node.lineno)
             replacement = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
@@ -126,7 +126,7 @@ def _left_alone(node: ast.AST) -> bool:
 def _changes(node: Node, conditions: set[int]) -> Iterator[Node]:
     for change in CHANGES:
         yield from change(node)
-    # Only negate simple conditions. The parts of compound conditions are mutated instead.
+    # Negate only simple conditions, since the parts of compound conditions are mutated separately.
     plain = not isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Constant)
     if id(node) in conditions and plain and isinstance(node, ast.expr):
         yield ast.UnaryOp(ast.Not(), node)
@@ -182,7 +182,7 @@ def _name(node: Node) -> Iterator[Node]:
         return
     changed = copy.deepcopy(node)
     if ast.unparse(node).startswith(("np.zeros(0, ", "np.ones(0, ")):
-        pass  # empty arrays of zeros and of ones are equal
+        pass  # such a mutant would be equivalent, since the arrays are empty
     elif isinstance(changed.func, ast.Attribute) and changed.func.attr in OTHER:
         changed.func.attr = OTHER[changed.func.attr]
         yield changed

@@ -1,4 +1,4 @@
-"""Run tests in a process in which an import hook replaces a recometer module by a mutant."""
+"""Run tests in a process whose import hook replaces a recometer module by a mutant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parents[1]
-_found = importlib.util.find_spec("recometer")  # the package that is installed or on PYTHONPATH
+# The package on PYTHONPATH is found first, and otherwise the installed package.
+_found = importlib.util.find_spec("recometer")
 assert _found is not None, "recometer is not installed"
 assert _found.origin is not None
 PACKAGE = Path(_found.origin).parent
@@ -32,7 +33,7 @@ OPTIONS = (
 
 
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
-    """Run tests on a mutant, given by its module's path in the package and its source.
+    """Run tests on a mutant: `path` is its module's path in the package, `source` its code.
 
     Return the outcome ("killed", "survived", "endless", or "unloaded" if no test imports the
     module) and the test that failed. Without a path, the tests run without a mutant.
@@ -41,7 +42,7 @@ def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, st
         mutant = Path(folder) / "mutant.py"
         mutant.write_text(source, encoding="utf-8")
         command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
-        # Use a new process group, so that processes started by tests can be ended with it.
+        # In a new process group, the processes that tests start can be ended, too.
         with subprocess.Popen(
             command,
             cwd=TESTS.parent,
@@ -69,7 +70,7 @@ UNLOADED, NO_TESTS = 10, 11
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """An import hook that loads one module from a different source."""
+    """An import hook that loads the code of one module from a string."""
 
     def __init__(self, path: str, source: str) -> None:
         self.file, self.source = PACKAGE / path, source
@@ -80,7 +81,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: object, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of the mutant, and leave all other modules to the usual finders."""
+        """Return the spec of the mutated module, or None for all other modules."""
         if fullname != self.name:
             return None
         inside = [str(self.file.parent)] if self.file.name == "__init__.py" else None
@@ -89,7 +90,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the source of the mutant."""
+        """Execute the code of the mutant as the module."""
         self.loaded = True
         exec(compile(self.source, str(self.file), "exec"), vars(module))
 
@@ -107,7 +108,7 @@ class Notice:
 
 def main(path: str, mutant: str, cpu: int, tests: Sequence[str]) -> int:
     """Run the tests in the child process."""
-    import resource  # not available on Windows
+    import resource  # Windows does not have this module
 
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 10))
     finder = Mutated(path, Path(mutant).read_text("utf-8")) if path else None

@@ -2,9 +2,9 @@
 
     python tests/mutation/run.py --area ties --share 0.1 --seed 0
 
-Draws mutants from the modules of each area in `nearest.toml`, runs the nearest tests of each mutant
-in a separate process, and prints the survivors. Files are not changed. README.md says how many
-mutants may survive.
+This command draws mutants of the modules in each area of `nearest.toml`, runs the nearest tests of
+each mutant in a separate process, and prints the survivors. It changes no files. README.md says how
+many mutants may survive.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ else:
 
 HERE = Path(__file__).parent
 WIDER = "wider"  # the key of the wider tests in nearest.toml; all other keys are paths
-NEEDED = 0.78  # share of mutants that must be killed; README.md explains the number
+NEEDED = 0.78  # the share of mutants that tests must kill; README.md gives the reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,11 +39,11 @@ class SelectedMutant:
     """A mutant that was drawn at random, and its tests."""
 
     area: str
-    path: str  # of the module, within the package
+    path: str  # the path of the module within the package
     tests: tuple[str, ...]  # the nearest tests
     wider: tuple[str, ...]  # the tests to run if the nearest tests pass
     mutant: mutants.Mutant
-    number: int  # distinguishes mutants of a module that look the same
+    number: int  # distinguishes mutants of a module that print the same text
 
     def __str__(self) -> str:
         return f"{self.path}:{self.mutant.line}: {self.mutant}"
@@ -86,7 +86,7 @@ def main() -> int:
             noticed.add(test)
             killed.setdefault(mutant.area, []).append(verdict in ("killed", "endless"))
             print(f"{verdict:9} {mutant}" + (f"  [{test}]" if test else ""), flush=True)
-    # A test that fails without a mistake proves nothing.
+    # If a test also fails on the original module, its failure says nothing about the mutant.
     if noticed - {""}:
         verdict, test = processes.run("", "", sorted(noticed - {""}), options.cpu)
         if verdict != "survived":
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def report(killed: dict[str, list[bool]], needed: float) -> int:
-    """Print the share of killed mutants per area, and compare the total with the requirement."""
+    """Print the share of killed mutants per area; return 1 if the total share is too small."""
     all_outcomes = [outcome for outcomes in killed.values() for outcome in outcomes]
     for area, outcomes in (*sorted(killed.items()), ("all", all_outcomes)):
         print(
@@ -114,7 +114,8 @@ def draw(
 ) -> list[SelectedMutant]:
     """Draw mutants of each area in a random order.
 
-    The draw depends on hashes of the mutants, so changes elsewhere in the code do not affect it.
+    Hashes of the mutants decide which mutants are drawn, so changes elsewhere in the code have no
+    influence.
     """
     selected = []
     for area, nearest in areas.items():

@@ -1,4 +1,4 @@
-"""A weak test, whose surviving mutants are used to test the mutation testing tool."""
+"""A weak test, which mutants survive, for tests of the mutation testing tool."""
 
 from recometer.metrics.cutoffs import misplaced_cutoff
 

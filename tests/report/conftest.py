@@ -1,4 +1,4 @@
-"""Fixtures with evaluations whose names would run as code if they were not escaped."""
+"""Fixtures with evaluations whose names would run as code if reports did not escape them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METRICS = "ndcg@5 recall@1..5 hit@5 roc_auc coverage@5 novelty@5"
 
 
 def sources_and_data(n_users: int = 60, n_items: int = 30) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the sources of three models, and test, train and catalogue as options."""
+    """Return the sources of three models, and the options test, train and catalogue."""
     rng = np.random.default_rng(0)
     items = [ITEM, *(f"item {number:02}" for number in range(1, n_items))]
     users = [USER, *(f"user {number:02}" for number in range(1, n_users))]

@@ -1,4 +1,4 @@
-"""Tests that reports work in Chromium, opened from disk without a network."""
+"""Tests that reports work in Chromium if they are opened from disk, without a network."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def chromium() -> Iterator[Any]:
 
 
 class Opened:
-    """An opened page, with the errors that occurred on it."""
+    """An open page, and the errors that have occurred on it."""
 
     def __init__(self, chromium: Any, path: Path, width: int, scheme: str) -> None:
         self.wrong: list[str] = []
@@ -63,7 +63,7 @@ class Opened:
         dialog.dismiss()
 
     def draw_all(self) -> Any:
-        """Scroll to every chart so that it is drawn; return the charts."""
+        """Scroll to each chart, since only visible charts are drawn; return all charts."""
         figures = self.page.locator("[data-chart]")
         for number in range(figures.count()):
             figures.nth(number).scroll_into_view_if_needed()
@@ -79,7 +79,7 @@ def opened(request: pytest.FixtureRequest, chromium: Any, report: Path) -> Itera
 
 
 @pytest.fixture
-def desk(chromium: Any, report: Path) -> Iterator[Opened]:
+def wide_page(chromium: Any, report: Path) -> Iterator[Opened]:
     page = Opened(chromium, report, DESK, "light")
     yield page
     assert page.wrong == []
@@ -98,8 +98,8 @@ def test_all_charts_are_drawn_without_errors(opened: Opened) -> None:
     assert opened.wrong == []
 
 
-def test_names_from_data_are_shown_as_text(desk: Opened) -> None:
-    page = desk.page
+def test_names_from_data_are_shown_as_text(wide_page: Opened) -> None:
+    page = wide_page.page
     page.fill("#search", "<img")
     assert page.inner_text("#user") == f"user {USER}"
     assert page.locator("#models label").first.inner_text() == MODEL
@@ -112,8 +112,8 @@ def test_names_from_data_are_shown_as_text(desk: Opened) -> None:
     assert MODEL in page.inner_text("#vg-tooltip-element")
 
 
-def test_headings_sort_the_table(desk: Opened) -> None:
-    board = desk.page.locator("table.sortable").first
+def test_headings_sort_the_table(wide_page: Opened) -> None:
+    board = wide_page.page.locator("table.sortable").first
     names = board.locator("tbody th")
     assert names.first.inner_text().startswith(MODEL)
     board.get_by_role("button", name="Mean").press("Enter")
@@ -123,8 +123,8 @@ def test_headings_sort_the_table(desk: Opened) -> None:
     assert names.first.inner_text().strip() == "random"
 
 
-def test_users_can_be_searched_and_models_switched(desk: Opened) -> None:
-    page = desk.page
+def test_users_can_be_searched_and_models_switched(wide_page: Opened) -> None:
+    page = wide_page.page
     harmed = page.locator("#verdict [data-user]")
     name = harmed.inner_text()
     page.fill("#search", "none")
@@ -139,8 +139,8 @@ def test_users_can_be_searched_and_models_switched(desk: Opened) -> None:
     assert page.locator("#userlist button").count() == 3
 
 
-def test_charts_follow_the_selected_options(desk: Opened) -> None:
-    figure = desk.page.locator("[data-chart=leaderboard]")
+def test_charts_follow_the_selected_options(wide_page: Opened) -> None:
+    figure = wide_page.page.locator("[data-chart=leaderboard]")
     figure.locator("summary").click()
     before = figure.locator("table").inner_text()
     figure.locator("select").select_option(label="hit@5")
@@ -148,13 +148,13 @@ def test_charts_follow_the_selected_options(desk: Opened) -> None:
     assert figure.locator("tbody tr").count() == 3
 
 
-def test_button_switches_between_dark_and_light(desk: Opened) -> None:
-    page = desk.page
+def test_button_switches_between_dark_and_light(wide_page: Opened) -> None:
+    page = wide_page.page
 
     def background_colour() -> str:
         return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
-    desk.draw_all()
+    wide_page.draw_all()
     light = background_colour()
     page.locator("#theme").click()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -165,7 +165,7 @@ def test_button_switches_between_dark_and_light(desk: Opened) -> None:
 def report_of_one_model(
     results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Return the report of a single model, which has no comparison."""
+    """Write the report of a single model, which contains no comparison; return its path."""
     path = tmp_path_factory.mktemp("alone") / "report.html"
     changes = {"chance": {}, "inputs_kept": None, "lists": None}
     dataclasses.replace(results["bpr"], **changes).report(path, name="bpr")  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def report_of_one_model(
 
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the report of a policy with its gate, estimated from a log of impressions."""
+    """Write a report that estimates a policy from a log and contains a gate; return its path."""
     user = np.arange(256) // 2
     frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": [0.5] * 256}
     log = rm.Impressions(frame, user="user", item="item", reward="click", propensity="shown")
@@ -195,7 +195,7 @@ def test_axe_finds_nothing_serious(
 
     opened = Opened(chromium, request.getfixturevalue(name), DESK, scheme)
     opened.draw_all()
-    # Axe runs by evaluating its script, since the page's policy would block a script tag.
+    # The test evaluates Axe's script, since the page's content policy would block a script tag.
     violations = Axe().run(opened.page).response["violations"]
     serious = [
         (violation["id"], [node["html"] for node in violation["nodes"]][:3])

@@ -311,7 +311,7 @@ def test_seeds_of_a_model_are_drawn_as_dots(results: dict[str, rm.Evaluation]) -
 def test_headline_mentions_baseline_and_chance(
     results: dict[str, rm.Evaluation],
 ) -> None:
-    # Names are swapped so that "bpr" has a lower mean than the baseline, which is "random".
+    # The test swaps two names, so that "bpr" has a lower mean than the baseline, which is "random".
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)
@@ -383,7 +383,7 @@ def test_invalid_options_of_reports_are_refused(comparison: rm.Comparison) -> No
 
 @pytest.mark.shared
 def test_knowledge_recall_example_shows_its_published_values() -> None:
-    """Compare the lists of one object and its recall@3 with the published values."""
+    """The report shows the published lists and the published recall@3 of one object."""
     frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
     columns = ["Random scores", "KNN scores"]
     pairs = {name: rm.Pairs(frame, user="object", score=name) for name in columns}

@@ -22,7 +22,7 @@ MODEL = "<b>als</b> & co"
 
 
 class Tags(html.parser.HTMLParser):
-    """A parser that collects a page's tags, and the contents of its scripts and styles."""
+    """A parser that collects a page's tags and the contents of its scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -46,11 +46,11 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
     )
 
 
-# Reading a result
+# Tests of reading a result
 
 
 class Packed(Sorting):
-    """A source whose arrays are columns of a packed table, so that numbers are not aligned."""
+    """A source whose arrays are columns of a packed table, in which numbers are not aligned."""
 
     def rank(self, request: Request) -> Ranks:
         ranks = super().rank(request)
@@ -125,7 +125,7 @@ def test_metric_can_be_accessed_without_the_parameter_taken_from_test() -> None:
         result["err@1"]
 
 
-def test_cutoffs_may_be_given_in_a_dict() -> None:
+def test_cutoffs_may_be_passed_in_a_dict() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics={"ndcg": [2, 3], "mrr": None})
     from_range = evaluate(source, test, metrics="ndcg@2,3 rr")
@@ -155,7 +155,7 @@ def test_train_items_are_not_ranked() -> None:
 
 
 @pytest.mark.parametrize("name", ["ndcg@11", "recall@1..3", "roc_auc", "foo", "ndgc@10"])
-def test_error_about_an_unknown_metric_lists_the_known_ones(name: str) -> None:
+def test_error_about_an_unknown_metric_lists_the_metrics(name: str) -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="ndcg@2 recall@1,2")
     for method in (result.__getitem__, result.interval, result.skipped):
@@ -263,7 +263,7 @@ def test_html_shows_the_same_table_escaped() -> None:
     assert "<'" not in html
 
 
-def test_default_protocol_is_not_mentioned() -> None:
+def test_text_does_not_mention_the_default_protocol() -> None:
     assert "protocol" not in str(evaluation({"rr": [1.0]}))
     with_name = evaluation({"rr": [1.0]}, protocol=Protocol(name="mine"))
     assert str(with_name).endswith("protocol: mine")
@@ -295,7 +295,7 @@ def test_arrays_of_the_result_are_read_only() -> None:
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
-        # Some rules allow values outside a bound of the metric. That bound then does not limit
+        # Under some rules, values can lie beyond a bound of the metric, which then does not limit
         # the interval.
         ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
         ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
@@ -321,7 +321,7 @@ def test_dcg_is_bounded_if_gains_are_binary(discount: str) -> None:
     binary, linear = f"dcg@3(gain=binary,discount={discount})", f"dcg@3(discount={discount})"
     names = [binary, linear, f"dcg(discount={discount})", "hits@3"]
     result = rm.evaluate(rm.Scores(scores), test, metrics=names)
-    # The upper bound is the DCG of a list with relevant items at all three places.
+    # The upper bound is the DCG of a list whose three items are all relevant.
     best_first = np.arange(12.0)[::-1].reshape(1, 12)
     best = rm.evaluate(rm.Scores(best_first), best_first > 8, metrics=linear)[linear][0]
     assert result.bounds(linear) == pytest.approx((0, best))
@@ -333,7 +333,7 @@ def test_dcg_is_bounded_if_gains_are_binary(discount: str) -> None:
     assert grades.bounds(linear) == (
         0,
         math.inf,
-    )  # graded gains have no known maximum
+    )  # the largest gain is unknown, so DCG has no upper bound
     assert grades.bounds(binary) == result.bounds(binary)
 
 
@@ -366,7 +366,7 @@ def test_default_interval_depends_on_the_bounds_of_the_metric() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # The population mean is uncertain even if all three values are equal.
+    # The mean of the population is uncertain, even if all three values are equal.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1
@@ -390,7 +390,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
     assert result.interval("rr").method == kind
 
 
-# Requests to the source, and contents of the result
+# Tests of requests to the source, and of the contents of a result
 
 
 @pytest.mark.parametrize(
@@ -404,7 +404,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
         (["hit@7", Metric("ap", 2)], 7),
     ],
 )
-def test_source_is_asked_for_the_deepest_cutoff(metrics: object, depth: int | None) -> None:
+def test_request_to_the_source_has_the_deepest_cutoff(metrics: object, depth: int | None) -> None:
     source, test = random_case()
     evaluate(source, test, metrics=metrics, threads=3, progress=False)  # type: ignore[arg-type]
     (request,) = source.requests
@@ -562,7 +562,7 @@ def test_error_is_raised_if_no_test_user_is_known() -> None:
         evaluate(source, np.ones((5, 4)))
 
 
-# Fingerprints of the inputs
+# Tests of the fingerprints of inputs
 
 
 def test_fingerprint_depends_on_the_values() -> None:
@@ -583,7 +583,7 @@ def test_fingerprint_depends_on_the_values() -> None:
 
 
 def test_fingerprint_matches_its_documentation(monkeypatch) -> None:
-    array = np.arange(400_000)  # slightly more than 3 pieces
+    array = np.arange(400_000)  # these bytes fill slightly more than 3 pieces
     hashes = np.zeros(4, np.uint64)
     _kernel.hash_pieces(array.view(np.uint8), 2**20, hashes)
     expected = hashlib.sha256(b"<i8 (400000,) " + hashes.astype("<u8").tobytes()).hexdigest()
@@ -696,7 +696,7 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 
 def test_every_method_accepts_other_spellings_of_metrics() -> None:
-    """Write out default parameters, and change the order of the parameters."""
+    """The test writes out default parameters, and changes the order of the parameters."""
     lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
     metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
     result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)

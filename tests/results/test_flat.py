@@ -19,7 +19,8 @@ from recometer.metrics import METRICS, Metric, conventions
 from recometer.results.flat import STATISTICS, FlatName
 from recometer.results.folds import pool
 
-# W&B can sort and filter only by such names. MLflow, TensorBoard and DVC accept more characters.
+# W&B can only sort and filter by names of this form; MLflow, TensorBoard and DVC accept more
+# characters.
 SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
 LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
@@ -70,7 +71,7 @@ def test_names_of_other_libraries_can_be_parsed():
         assert FlatName.read(name) == FlatName(label, "low")
 
 
-# Strings made of characters and words that occur in flat names.
+# A strategy that draws strings of characters and words that occur in flat names.
 LIKE_NAMES = st.lists(
     st.sampled_from([*"_@()=,-+. 5aÉx", "_at_", "_of_", "_low", "_x5f_", "_versus_", "with"])
 ).map("".join)

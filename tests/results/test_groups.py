@@ -244,7 +244,8 @@ def test_intervals_of_weighted_means_cover_the_true_mean() -> None:
     covered = {"t": 0, "percentile": 0}
     for _ in range(200):
         weights = generator.integers(1, 6, 80).astype(float)
-        # With uniform factors u, the weighted mean is E[w²] E[u] / E[w] = (11 / 2) / 3.
+        # Values are u * w with a uniform u, so the weighted mean is E[w²] E[u] / E[w] = (11 / 2) /
+        # 3.
         values = generator.random(80) * weights
         for kind in covered:
             low, high = interval_of(values, kind, confidence=0.9, weights=weights)
@@ -253,7 +254,7 @@ def test_intervals_of_weighted_means_cover_the_true_mean() -> None:
     assert max(covered.values()) < 195
 
 
-def test_saved_result_reports_what_it_cannot_recompute(tmp_path) -> None:
+def test_loaded_result_reports_metrics_that_it_cannot_recompute(tmp_path) -> None:
     lists, test = {"ann": ["x", "y"], "bob": ["y", "z"]}, {"ann": ["x"], "bob": ["y"]}
     result = rm.evaluate(rm.Lists(lists), test, metrics="recall@1 coverage@2", catalogue=4)
     groups = {"ann": "new", "bob": "old"}
@@ -278,7 +279,7 @@ CLUSTERS = np.arange(60) // 6
 
 
 def evaluate_clustered_users(**options: Any) -> Evaluation:
-    """Return an evaluation in which users in the same cluster have similar values."""
+    """Return an evaluation in which the users of a cluster have similar values."""
     generator = np.random.default_rng(3)
     test = generator.random((60, 20)) < 0.2
     strength = generator.random(10)[CLUSTERS, None]
@@ -297,17 +298,17 @@ def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
     assert row.high - row.low > plain.high - plain.low
     assert (coverage_row.low, coverage_row.high) != (coverage.low, coverage.high)
     assert coverage_row.mean == coverage.mean
-    for given_as in (
+    for cluster_form in (
         dict(enumerate(CLUSTERS.tolist())),
         pl.DataFrame({"user_id": range(60), "person": CLUSTERS}),
     ):
-        assert result.summary(cluster=given_as) == [row, coverage_row]
+        assert result.summary(cluster=cluster_form) == [row, coverage_row]
     for kind in ("t", "percentile", "bca"):
         other = dataclasses.replace(result, protocol=result.protocol.replace(interval=kind))
         requested_row = other.summary(cluster=CLUSTERS)[0]
         assert requested_row.high - requested_row.low > plain.high - plain.low
-    # A loaded file contains no lists, so clusters cannot be resampled. The saved interval is based
-    # on resampled users, so it must not be shown.
+    # A loaded evaluation contains no lists, so clusters cannot be resampled. The saved interval
+    # comes from resampled users, so it must not be shown instead.
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet").summary(cluster=CLUSTERS)
     assert loaded[0] == row

@@ -77,7 +77,7 @@ def test_metrics_beyond_the_width_are_shown_in_another_table() -> None:
     assert wide_board.to_markdown().count("| model |") == 1
 
 
-def test_skipped_users_are_reported_per_model() -> None:
+def test_skipped_users_of_each_model_are_reported() -> None:
     text = " ".join(str(board()).split())
     assert "Skipped 2 of 2 users: no relevant item to find (none: rr)." in text
 

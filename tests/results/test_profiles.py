@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def data() -> dict[str, Matrix]:
-    """Return scores with many ties, training data with items of falling popularity, and test."""
+    """Draw scores with many ties, training items of descending popularity, and test data."""
     rng = np.random.default_rng(3)
     popular = np.linspace(0.8, 0.02, N_ITEMS)
     train = rng.random((N_USERS, N_ITEMS)) < popular
@@ -28,7 +28,7 @@ def data() -> dict[str, Matrix]:
 
 
 def _band_of(train: Matrix) -> npt.NDArray[np.int64]:
-    """Return the band of each item, computed by comparing each item with all others."""
+    """Compute the band of each item by comparing the item with all other items."""
     users = train.sum(axis=0)
     above = np.array([users[users > own_count].sum() for own_count in users])
     return np.minimum((N_BANDS * above / users.sum()).astype(int), N_BANDS - 1)
@@ -49,7 +49,7 @@ def test_each_band_matches_a_test_with_only_its_items(data: dict[str, Matrix], t
         test_of_band = data["test"] * (bands == band)
         result = _evaluate(data, test_of_band, ties=ties, undefined=0.0)
         np.testing.assert_array_equal(profile.relevant[:, band], test_of_band.sum(axis=1))
-        # The number of hits is recall times the number of relevant items.
+        # A user's number of hits is the recall times the number of the user's relevant items.
         expected = result["recall@4"] * result.n_relevant
         np.testing.assert_allclose(profile.found[:, band], expected, rtol=1e-6)
         assert profile.ranges[band] == (users[bands == band].min(), users[bands == band].max())
@@ -70,7 +70,7 @@ def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
 def test_items_just_beyond_the_cutoff_do_not_count_as_hits(ties: str) -> None:
     scores, train = rm.Scores([[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]), np.array([[0, 0, 0, 0, 0, 1.0]])
     test = np.array([[0, 0, 0, 1, 1, 0]])
-    metrics = "recall@4 roc_auc"  # roc_auc reads the whole ranking
+    metrics = "recall@4 roc_auc"  # roc_auc requests the whole ranking, beyond the cut-off 4
     result = rm.evaluate(scores, test, train=train, metrics=metrics, ties=ties).by_popularity
     assert result is not None
     assert result.cutoff == 4
@@ -84,8 +84,7 @@ def test_items_missing_from_the_source_or_train_are_counted() -> None:
     with pytest.warns(rm.DataWarning, match="repeat an item"):
         result = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
     assert result is not None
-    # Item a accounts for the first half of the training rows, b for the next third, and c for the
-    # last sixth.
+    # Half of the training rows contain item a, a third contain item b, and a sixth contain item c.
     assert result.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
     np.testing.assert_array_equal(
         result.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]

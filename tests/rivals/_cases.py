@@ -1,4 +1,4 @@
-"""Random cases for comparisons with other libraries: lists with labels, and score matrices."""
+"""Random lists and score matrices, with relevant items, for comparisons with other libraries."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Recommendations and relevant items, in a form that can be converted for each library.
+    """Recommendations and relevant items, in a form that every library's test can convert.
 
     Attributes
     ----------
     lists : dict of user to {item: score}
-            Items are ordered best first, and the scores of a user are distinct.
+            The items of each user, best first, with distinct scores.
     truth : dict of user to {item: grade}
-        Grades from 1 to 3.
+        The relevant items of each user, with grades from 1 to 3.
     """
 
     number: int
@@ -34,15 +34,15 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Dense:
-    """Scores of all items for all users.
+    """A model that scores all items for all users, with training and test data.
 
     Attributes
     ----------
     users, items : float64 [n_users, 4] and [n_items, 4]
-            Factors whose products are the scores; the scores of a user are distinct.
+            The factors, whose products are the scores; a user's scores are distinct.
     train : bool [n_users, n_items]
     truth : float64 [n_users, n_items]
-        Grades, with 0 for items in train.
+        The grades of the items, which are 0 for irrelevant items and for items in train.
     """
 
     number: int
@@ -92,7 +92,7 @@ def dense_cases() -> list[Dense]:
 
 def _dense(number: int) -> Dense:
     generator = np.random.default_rng([2027, number])
-    # Factors are integers, so products are exact even in float32.
+    # The factors are integers, so their products are exact even in float32.
     users, items = (generator.integers(-40, 40, (n, 4)).astype(float) for n in (12, N_ITEMS))
     scores = users @ items.T
     while any(len(np.unique(row)) < N_ITEMS for row in scores):

@@ -10,16 +10,16 @@ import pytest
 
 import recometer as rm
 
-# For each metric of a library: the values of users (None if the library only gives a mean) and the
-# mean (None if the library gives no mean).
-Found = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
+# For each metric of a library, the values of users (None if the library returns only a mean), and
+# the mean (None if the library returns no mean).
+LibraryValues = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
 
 
 def check(
     convention: str,
     source: Any,
     test: Any,
-    library_values: Found,
+    library_values: LibraryValues,
     *,
     train: Any = None,
     catalogue: Any = None,

@@ -15,7 +15,7 @@ in_parts = pytest.mark.parametrize("part", range(N_PARTS))
 
 
 def numbers(part: int) -> Iterator[tuple[int, np.random.Generator]]:
-    """Yield the number of each case in a part, with a separate random generator."""
+    """Yield the number of each case in a part, and a random generator for the case."""
     size = N_CASES // N_PARTS
     for number in range(part * size, (part + 1) * size):
         yield number, np.random.default_rng([2028, number])

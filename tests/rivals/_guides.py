@@ -18,10 +18,10 @@ def page(library: str) -> str:
 
 
 def run(text: str) -> dict[str, Any]:
-    """Run all Python code in a guide, even the other library's, and return the names it defines.
+    """Run all Python code in a guide, including calls to the other library.
 
-    This includes blocks without a prompt that define a function or class, because readers copy such
-    blocks.
+    Return the names that the code defines. Blocks without a prompt also run, because readers copy
+    the functions and classes that they define.
     """
     names: dict[str, Any] = {"__name__": "guide"}
     runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
@@ -36,7 +36,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
-    """Return the convention of each table row, and the text of its three cells."""
+    """Return the convention and the text of the three cells for each row of the guide's tables."""
     rows = []
     convention = ""
     for line in text.splitlines():

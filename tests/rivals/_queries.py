@@ -12,16 +12,18 @@ CUTOFFS = (1, 3, 5, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """Rows with labels and scores, grouped by query.
+    """Documents with labels and scores, grouped by query.
 
     Attributes
     ----------
     sizes : int [n_queries]
-            At least one query is as large as the largest cut-off.
+            The number of documents of each query, at least one of which has 12 documents.
     query, label : int [n_rows]
-            Labels from 0 to 3; some queries only have the label 0, and some never have it.
+            The query and the label of each document. Labels range from 0 to 3; in some queries, all
+            labels are 0, and in some, none are.
     score : float64 [n_rows]
-            Every second case has ties; in half of these cases, scores are only equal in float32.
+            The score of each document. Every second case has ties, half of which exist only in
+            float32.
     """
 
     number: int

@@ -2,9 +2,9 @@
 
 The test first runs the guide, including the code of the other library. The library then computes
 the metric in the first column. recometer computes the metric in the second column under the
-convention for this library, and the metric in the third column under its own rules. The values per
-user for the second and third columns must match. Means under recometer's own rules are not
-compared, because they may be over different users.
+library's convention, and the metric in the third column under recometer's own rules. The values per
+user in the second and third columns must match. The test does not compare means under recometer's
+own rules, because they may include other users.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # other pages are called from_LIBRARY.md
+# Most guides are called from_LIBRARY.md; these two have another name in place of LIBRARY.
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -104,7 +105,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark's workers find recometer, and use few partitions, because guides have few rows."""
+    """Let Spark use few partitions, since guides have few rows, and use this Python for workers."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     arguments = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
@@ -119,8 +120,8 @@ def _recometrics(names: Names, convention: str, metric: str) -> float:
     return float(names["values"][metric].mean())
 
 
-# For each library in noxfile.py: the function that computes the metric in the first column, and the
-# names of the variables in the guide that hold the source and the test data.
+# For each library in noxfile.py, the function that computes the metric in the first column, and the
+# names of the variables in the guide that contain the source and the test data.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),
@@ -145,7 +146,7 @@ def test_predictions_are_converted_to_pairs(library: str) -> None:
 
 @pytest.mark.parametrize("library", ["r"])
 def test_r_prints_the_output_in_the_guide(library: str) -> None:
-    """R prints the output shown in the guide. This needs Rscript with Matrix and reticulate."""
+    """The test runs the guide's code with Rscript, which needs Matrix and reticulate."""
     blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
     code = "".join(block for kind, block in blocks if kind == "r")
     printed = "".join(block for kind, block in blocks if kind == "text")

@@ -14,14 +14,14 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_values_match_implicit(case: Dense, signed: bool) -> None:
-    """Compare means; all items with a stored value are relevant, even with a negative one."""
+    """To implicit, every item with a stored value is relevant, even if the value is negative."""
     truth = case.truth * np.where(np.arange(case.truth.shape[1]) % 2 == 1, -1, 1)
     _compare(case.users, case.items, case.train, truth if signed else case.truth)
 
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_values_match_implicit_with_ties(case: Dense) -> None:
-    """Compare rankings with ties, except for ties between the last listed and an unlisted item."""
+    """The test skips a cut-off if it splits a tie, since implicit may then list any tied item."""
     items = case.items.copy()
     items[0] = items[22]
     _compare(case.users, items, case.train, case.truth)

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
 def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    """Draw train and test; in every fifth case, users have some items in both."""
+    """Draw train and test, which overlap only in every fifth case."""
     shape = int(generator.integers(1, 8)), int(generator.integers(3, 25))
     share = generator.random(shape)
     train = share < generator.choice([0, 0.1, 0.4, 0.8], (shape[0], 1))
@@ -29,7 +29,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
 
 
 def model_of(number: int, generator: np.random.Generator, train: Any) -> Any:
-    """Make a factor model, often with ties, or a neighbour model, which returns short lists."""
+    """Make a factor model, which often has ties, or a neighbour model, whose lists are short."""
     from implicit.als import AlternatingLeastSquares
     from implicit.nearest_neighbours import ItemItemRecommender
 

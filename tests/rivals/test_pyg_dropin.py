@@ -16,7 +16,7 @@ N_ITEMS = 20
 
 
 def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw lists and edges for every source node; some lists are short, and some edges repeated."""
+    """Draw lists and edges for every source node; some lists are short, and some edges repeat."""
     import torch
 
     n, length = int(generator.integers(1, 6)), int(generator.integers(1, 9))
@@ -32,7 +32,7 @@ def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
         weights = weights - 0.5
     first = np.unique(pairs_of_nodes[0], return_index=True)[1]
     weights[first] = 1.0
-    if generator.random() < 0.3:  # repeated edges
+    if generator.random() < 0.3:  # repeat three edges
         repeated = generator.integers(0, pairs_of_nodes.shape[1], 3)
         order = generator.permutation(pairs_of_nodes.shape[1] + 3)
         pairs_of_nodes = np.append(pairs_of_nodes, pairs_of_nodes[:, repeated], axis=1)[:, order]

@@ -29,7 +29,7 @@ def test_values_match_pytrec_eval(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_values_match_pytrec_eval_with_ties(case: Case) -> None:
-    """Compare runs with ties, including scores that are only equal in single precision."""
+    """The runs have ties, including scores that are equal only in single precision."""
     import pytrec_eval
 
     lists = {

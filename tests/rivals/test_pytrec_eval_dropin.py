@@ -13,7 +13,7 @@ DOCUMENTS = [f"d{number}" for number in range(24)]
 
 
 def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
-    """Draw options, qrels and a run with ties. Both qrels and the run may lack some queries."""
+    """Draw options, qrels and a run with ties; some queries occur only in the qrels or the run."""
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q1", "q2", "q3", "q4"):

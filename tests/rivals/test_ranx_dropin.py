@@ -18,7 +18,7 @@ COLUMNS = ["q_id", "doc_id", "score"]
 
 
 def case(generator: np.random.Generator) -> tuple[dict, dict]:
-    """Draw qrels and a run. Only lists of up to 15 documents have ties."""
+    """Draw qrels and a run, in which only lists of up to 15 documents have ties."""
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q3", "q1", "q2"):

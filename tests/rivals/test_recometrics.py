@@ -16,7 +16,7 @@ pytestmark = pytest.mark.rivals
 @pytest.mark.parametrize("values", [None, (-2, 1, 3)])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_values_match_recometrics(case: Dense, values: tuple[int, ...] | None) -> None:
-    """Compare values per user; items with negative values are relevant, too."""
+    """recometrics counts items with negative values as relevant, too."""
     import recometrics
 
     train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)
@@ -35,8 +35,7 @@ def test_values_match_recometrics(case: Dense, values: tuple[int, ...] | None) -
             nthreads=1,
         )
         for name, column in frame.items():
-            # Even areas depend on k, because recometrics leaves out users with fewer than k
-            # candidates.
+            # recometrics leaves out users with fewer than k candidates, so even areas depend on k.
             label = name if "@" in name else f"{name}@{k}"
             library_values[label] = (column.to_dict(), None)
     assert len(library_values) == 10 * len(CUTOFFS)

@@ -17,7 +17,7 @@ NAMES = ["precision_at_k", "recall_at_k", "r_precision_at_k", "map", "map_at_k",
 
 
 def case(generator: np.random.Generator) -> tuple[Any, Any]:
-    """Draw true ratings, and predictions with distinct scores. Both may lack some users."""
+    """Draw true ratings and distinct predictions; some users may occur in only one frame."""
     truth, predictions = [], []
     for user in range(N_USERS):
         relevant = generator.permutation(N_ITEMS)[: generator.choice([0, 1, 3, 8])]

@@ -39,7 +39,7 @@ def test_values_match_scikit_learn(case: Dense, ties: bool) -> None:
 
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_values_match_scikit_learn_with_negative_labels(case: Dense) -> None:
-    """Compare DCG with negative gains, and other metrics with labels of -1 and 1."""
+    """The test uses negative gains for DCG, and labels of -1 and 1 for the other metrics."""
     from sklearn import metrics
 
     scores, odd = np.round(case.scores / 500), np.arange(case.truth.shape[1]) % 2 == 1

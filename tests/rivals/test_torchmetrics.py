@@ -41,7 +41,7 @@ def test_values_match_torchmetrics(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
 def test_values_match_torchmetrics_with_ties(case: Case) -> None:
-    """Compare the metrics that do not depend on the order of ties, or that define it."""
+    """The test covers the metrics that average over ties or define their order."""
     import torch
     from torchmetrics import retrieval
 

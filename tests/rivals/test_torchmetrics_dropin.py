@@ -29,7 +29,7 @@ CLASSES += ["RPrecision"]
 def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) -> tuple[Any, ...]:
     """Draw scores (with ties only for NDCG), targets and queries, in random order."""
     n = int(generator.integers(n_queries, 25 * n_queries))
-    # The scores are small, so that they stay distinct after TorchMetrics applies a sigmoid.
+    # Small scores stay distinct after TorchMetrics has applied a sigmoid to them.
     preds = (generator.permutation(4 * n)[:n] - n / 2) / (8 * n_queries)
     target = (generator.random(n) < generator.choice([0, 0.2, 0.6, 1])).astype(int)
     if graded:
@@ -62,7 +62,7 @@ def test_values_of_one_query_match_torchmetrics(part: int) -> None:
 
 @in_parts
 def test_areas_match_torchmetrics_with_ties(part: int) -> None:
-    """Compare areas for scores, or sigmoids of scores, that are equal in single precision."""
+    """Some scores, or their sigmoids, are equal in single precision."""
     import torch
     from torchmetrics.functional import retrieval as theirs
 
@@ -87,7 +87,7 @@ def in_halves(metric: Any, tensors: list[Any]) -> float:
 
 @in_parts
 def test_values_of_classes_match_torchmetrics(part: int) -> None:
-    """Run only a tenth of the cases, because they have many queries and TorchMetrics is slow."""
+    """The test runs only a tenth of the cases, since TorchMetrics is slow for so many queries."""
     import torch
     from torchmetrics import retrieval as theirs
 

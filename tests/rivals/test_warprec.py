@@ -20,7 +20,7 @@ WEIGHTED = ["IPSRecall", "IPSDCG", "SNIPSRecall", "SNIPSDCG", "EPC", "EFD"]
 OF_LISTS = ["ARP", "SRecall", "ItemCoverage", "Gini", "ShannonEntropy"]
 WHOLE = ["AUC", "GAUC"]
 ERRORS = ["MAE", "MSE", "RMSE"]
-# WarpRec computes everything in single precision, even the sums for AUC.
+# WarpRec computes everything in single precision, including the sums for AUC.
 TOLERANCE = 2e-6
 
 
@@ -42,7 +42,7 @@ def test_values_match_warprec(case: Dense) -> None:
     }
     options: dict[str, Any] = {"train": train, "catalogue": catalogue, "tolerance": TOLERANCE}
     check("warprec", rm.Scores(case.scores), truth, library_values, **options)
-    # WarpRec only makes lists for users with test rows.
+    # WarpRec creates lists only for users with test rows.
     scores = np.full_like(case.scores, -np.inf)
     scores[evaluated_users] = case.scores[evaluated_users]
     means = {name: (None, mean) for name, (_, mean) in of_lists.items()}
@@ -52,7 +52,7 @@ def test_values_match_warprec(case: Dense) -> None:
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
 def test_rating_errors_match_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
-    scores = case.scores / 1024  # similar to ratings, exact in float32
+    scores = case.scores / 1024  # scores of the size of ratings, which are exact in float32
     user, item = np.nonzero(truth)
     frame = pl.DataFrame(
         {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}
@@ -64,13 +64,13 @@ def test_rating_errors_match_warprec(case: Dense) -> None:
 
 
 def without_cutoff(name: str) -> str:
-    """Remove the cut-off from the name of a metric that ignores it."""
+    """Remove the cut-off from the name of a metric that takes none."""
     metric = name.partition("@")[0]
     return metric if metric in (*WHOLE, *ERRORS) else name
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give every user and item a training row, because WarpRec does not know any others."""
+    """Give each user and item a training row, because WarpRec only knows those in train."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)
@@ -83,7 +83,7 @@ def values(
     metrics: list[str],
     features: np.ndarray | None = None,
 ) -> dict[str, tuple[Mapping[Any, float] | None, float | None]]:
-    """Return the metrics that WarpRec's evaluator reports for the given scores."""
+    """Return the metrics that WarpRec's evaluator computes from these scores."""
     import torch
     from scipy.sparse import csr_matrix
     from torch.utils.data import DataLoader
@@ -102,7 +102,7 @@ def values(
     dataset: Any = types.SimpleNamespace(
         train_set=types.SimpleNamespace(get_sparse=lambda: history), train_transactions=None
     )
-    # WarpRec's table of features has an additional row for padding.
+    # WarpRec expects an additional row for padding in the table of features.
     lookup = None if features is None else torch.tensor(np.pad(features, ((0, 1), (0, 0))))
     evaluator = Evaluator(
         metrics, list(CUTOFFS), history,

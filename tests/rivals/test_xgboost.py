@@ -26,7 +26,7 @@ def test_values_match_xgboost(case: Queries) -> None:
 
 @pytest.mark.parametrize("case", queries(), ids=str)
 def test_values_match_xgboost_with_negative_labels(case: Queries) -> None:
-    """Negative labels are small, because XGBoost only accepts queries with a positive ideal DCG."""
+    """The negative labels are small, since XGBoost only accepts a positive ideal DCG."""
     unseen = (case.label == 0) & np.isin(case.query, case.query[case.label > 0])
     label = np.where(unseen & (np.arange(len(unseen)) % 2 == 0), -1 / 16, case.label)
     linear = values(case, label, "rank:ndcg", ["ndcg", "ndcg@5"], ndcg_exp_gain=False)
@@ -45,7 +45,7 @@ def names(metric: str) -> list[str]:
 def values(
     case: Queries, label: np.ndarray, objective: str, measures: list[str], **parameters: object
 ) -> dict[str, float]:
-    """Let XGBoost evaluate scores, passed as initial scores to a model without trees."""
+    """Let XGBoost evaluate the scores, as the initial scores of a model without trees."""
     import xgboost
 
     data = xgboost.DMatrix(np.zeros((len(label), 1)), label=label, base_margin=case.score)

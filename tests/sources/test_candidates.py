@@ -1,4 +1,4 @@
-"""Tests of candidates (whitelists, sets per user, samples) and of excluded items."""
+"""Tests of candidates, which may be a whitelist, sets per user or a sample, and of `exclude`."""
 
 import warnings
 import zlib
@@ -47,7 +47,7 @@ def assert_same(left, right, users=slice(None)):
 
 @st.composite
 def problems(draw):
-    """Draw tied scores, test labels with zeros and grades, train data, and candidate sets."""
+    """Draw tied scores, graded test labels with zeros, training data, and candidate sets."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(3, 14))
     scores = rng.integers(-2, draw(st.sampled_from([1, 30])), (n_users, n_items)) * 1.0
@@ -67,7 +67,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
-    """Compare whitelists, sets and exclusion with scores of -inf, which use other code."""
+    """The test compares `candidates` and `exclude` with scores of -inf, which use other code."""
     scores, test, train, is_candidate = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     whitelist = np.flatnonzero(is_candidate[0])
@@ -87,7 +87,7 @@ def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, probl
 
 @given(kind=st.sampled_from(KINDS), problem=problems())
 @examples(0.5)
-def test_passing_all_items_as_candidates_changes_nothing(kind, problem):
+def test_all_items_as_candidates_give_the_values_without_candidates(kind, problem):
     scores, test, train, _ = problem
     n_users, n_items = scores.shape
     options = {"train": train, "metrics": METRICS}
@@ -126,7 +126,7 @@ def test_lists_of_all_items_agree_with_scores(ties, problem, as_ids):
         lists = rm.Lists(order)
         if ties != "item":
             return
-    # Turn the rule for constant scores off, since ordered lists have no scores.
+    # Lists that are only ordered have no scores, so turn off the rule for constant scores.
     options = {"train": train, "metrics": METRICS, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": listed},
@@ -149,7 +149,7 @@ def test_lists_of_all_items_agree_with_scores(ties, problem, as_ids):
 @given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
 @examples(0.5)
 def test_pairs_of_all_users_and_items_agree_with_scores(ties, problem):
-    """Take relevance from a column of the pairs, and from `test`."""
+    """The labels come from a column of the pairs, or from `test`."""
     scores, test, train, is_candidate = problem
     n_users, n_items = scores.shape
     ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
@@ -162,7 +162,7 @@ def test_pairs_of_all_users_and_items_agree_with_scores(ties, problem):
     rows = {"user": users, "item": items + 100, "score": scores.ravel()}
     labelled = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
     metrics = "ap rr roc_auc pr_auc ndcg"
-    # Turn this rule off, since `Scores` detects constant scores only if an item is judged.
+    # `Scores` detects constant scores only if an item is judged, so turn off the rule for them.
     options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": np.flatnonzero(is_candidate[0]) + 100},
@@ -190,18 +190,18 @@ def test_pairs_with_excluded_items_are_left_out():
     pairs = rm.Pairs(pl.DataFrame(frame))
     with pytest.raises(InputError, match="names items, but these Pairs have none"):
         rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
-    # Without item 3, one pair is left, with a prediction of 2 and a true rating of 4.
+    # Without item 3, only the pair with a prediction of 2 and a true rating of 4 remains.
     assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}
 
 
-def test_candidates_narrow_short_lists():
+def test_items_outside_the_candidates_are_removed_from_short_lists():
     lists = rm.Lists({"ann": ["a", "x", "b", "c"], "bob": ["x", "y"], "cat": ["c"]})
     test = {"ann": ["b"], "bob": ["b"], "cat": ["a"]}
     result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
     assert result.n_candidates.tolist() == [-1, -1, -1]
-    # With `candidates`, the number of candidates is known. Bob's list contains none of them, but he
-    # still counts.
+    # With `candidates`, the number of candidates is known. Bob counts, although his list contains
+    # no candidate.
     with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
         result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
@@ -219,7 +219,7 @@ def test_candidates_narrow_short_lists():
 
 @pytest.fixture(scope="module")
 def case():
-    """Return the user factors, item factors, test and train of a larger problem."""
+    """Draw the user factors, item factors, test and train of a larger problem."""
     rng = np.random.default_rng(3)
     users, items = rng.normal(size=(60, 4)), rng.normal(size=(300, 4))
     kind = rng.random((60, 300))
@@ -256,7 +256,7 @@ def test_order_and_repeats_in_a_whitelist_change_nothing(case):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
-    """Use candidate sets whose sizes differ widely between users."""
+    """The sizes of the candidate sets differ widely between users."""
     users, items, test, train = case
     factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
     rng = np.random.default_rng(2)
@@ -290,7 +290,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return how many candidates are left if candidates, exclude or catalogue is `items()`."""
+    """Return the number of candidates with `items()` as candidates, exclude or catalogue."""
     model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -307,7 +307,7 @@ def test_columns_of_any_library_are_read_as_items(column):
 
 
 def test_only_frames_with_one_column_are_read_as_items(frame):
-    """Read a frame with a single column as a list of items, and refuse two columns."""
+    """A frame with a single column is read as a list of items; two columns raise an error."""
     assert narrowed(lambda: frame({"item": ["a", "b"]})) == [2, 1, 2]
     rows = frame({"item": ["a", "b"], "title": ["A", "B"]})
     with pytest.raises(rm.ColumnError, match="exclude is a data frame of 2 columns: item, title"):
@@ -372,7 +372,7 @@ def test_order_of_ids_changes_nothing(case, kind):
 
 
 def test_rows_labelled_zero_are_candidates(frame):
-    """Read candidates from labelled rows, as published with some papers."""
+    """Some papers publish their candidates as labelled rows."""
     rows = frame(
         {
             "user": ["ann"] * 4 + ["bob"] * 3,
@@ -422,7 +422,7 @@ def test_train_items_are_removed_from_test_even_if_they_are_not_candidates(kind)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("candidates", ["whitelist", "sets"])
 def test_nan_and_infinite_scores_matter_only_among_candidates(kind, candidates):
-    """Give NaN and infinite scores to candidates and to other items."""
+    """The items with NaN or infinite scores are candidates in some cases, but not in others."""
     scores = np.array([[np.nan, 2.0, 1.0, 0.0], [5.0, np.inf, 1.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
     test = np.array([[0, 0, 1, 0]] * 3)
 
@@ -431,7 +431,7 @@ def test_nan_and_infinite_scores_matter_only_among_candidates(kind, candidates):
             items if candidates == "whitelist" else np.isin(np.arange(4), items) * np.ones((3, 1))
         )
         factors = rm.Factors(np.eye(3), scores.T)
-        # With factors, a NaN or infinite score affects every user, since 0 x NaN is NaN.
+        # With factors, a single NaN or infinity affects every user, since 0 x NaN is NaN.
         model = rm.Scores(scores) if kind == "scores" else factors
         return rm.evaluate(model, test, candidates=whitelist, metrics="rr", **rules)["rr"]
 
@@ -465,7 +465,7 @@ def test_users_unknown_to_the_source_count_as_misses():
 
 
 def draw_table(n, seed=0, *, test, train, **options):
-    """Return the items drawn for each user, for a model that can rank every item."""
+    """Return a table of the items drawn for each user, for a model that can rank every item."""
     n_users, n_items = test.shape
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),
@@ -522,7 +522,7 @@ def test_draws_do_not_depend_on_other_users(case):
 
 
 def test_draws_are_the_same_in_every_version():
-    """Draw the same items on every machine, in every version, for any order of the data."""
+    """On every machine and in every version, the same items must be drawn."""
 
     def items(n, seed, train):
         table, _ = draw_table(n, seed, test=test, train=train)
@@ -531,15 +531,15 @@ def test_draws_are_the_same_in_every_version():
     test, train = np.eye(3, 40), np.fliplr(np.eye(3, 40)) + np.eye(3, 40, 20)
     expected = [[0, 16, 18, 19, 38], [1, 7, 27, 30, 34], [2, 12, 14, 23, 24]]
     assert items(4, 0, train) == expected
-    # 33 of 40 items are too many to draw one by one, so the last ones are those with the smallest
-    # hashes. The expected lists contain the items that are not drawn.
-    left_out = [sorted({*range(40)} - {*row}) for row in items(33, 0, train)]
-    assert left_out == [
+    # 33 of 40 items are too many to draw one by one, so the last of them are the items with the
+    # smallest hashes. The expected lists contain the items that are not drawn.
+    items_not_drawn = [sorted({*range(40)} - {*row}) for row in items(33, 0, train)]
+    assert items_not_drawn == [
         [6, 9, 20, 22, 28, 39],
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # With this many users, some hashes are nearly equal.
+    # Among this many users, some hashes are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
     table, _ = draw_table(20, 1, test=test, train=train)
@@ -548,7 +548,7 @@ def test_draws_are_the_same_in_every_version():
 
 @pytest.mark.parametrize("n", [5, 28])
 def test_draws_are_uniform(n):
-    """Draw few items (one by one) and nearly all of them (the last ones by their hashes)."""
+    """5 items are drawn one by one; the last of 28 items are chosen by their hashes."""
     n_users, n_items = 20_000, 30
     test = np.zeros((n_users, n_items))
     test[:, 0] = 1
@@ -556,7 +556,7 @@ def test_draws_are_uniform(n):
     share = table[:, 1:].mean(axis=0)
     expected = n / 29
     assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
-    # Items are drawn without replacement, so all pairs are equally likely too.
+    # Items are drawn without replacement, so all pairs of items must be equally likely, too.
     drawn_together = (table[:, 1:-1] & table[:, 2:]).mean(axis=0)
     expected = n * (n - 1) / (29 * 28)
     assert np.abs(drawn_together - expected).max() < 4.5 * np.sqrt(
@@ -673,11 +673,11 @@ def test_invalid_candidates_are_refused(case):
         rm.evaluate(factors_with_ids, with_ids, exclude=[1], metrics="rr")
 
 
-# Candidates that list only the negatives
+# Tests of candidates that contain only negatives
 
 
 def case_of_negatives(n_users=40, n_items=60, n=20):
-    """Return scores of a good model, a test set with one item per user, and sampled negatives."""
+    """Draw a good model's scores, a test set with one item per user, and sampled negatives."""
     rng = np.random.default_rng(2)
     scores = rng.normal(size=(n_users, n_items))
     test = np.zeros((n_users, n_items))
@@ -706,12 +706,12 @@ def test_candidates_without_test_items_cause_a_warning_unless_they_are_negatives
         assert_same(result, expected)
 
 
-def test_negatives_may_be_given_by_id():
+def test_negatives_may_be_a_dict_or_frame_of_ids():
     scores, test, negatives = case_of_negatives()
     users, items = [f"u{n:02}" for n in range(40)], [f"i{n:02}" for n in range(60)]
     source_ = rm.Scores(scores, user_ids=users, item_ids=items)
     truth = {user: [items[row.argmax()]] for user, row in zip(users, test, strict=True)}
-    # One test user has no negatives, and some negatives belong to a user outside test.
+    # The first test user has no negatives, and a user outside test has some.
     sets = {u: [items[i] for i in row] for u, row in zip(users[1:], negatives[1:], strict=True)}
     sets["nobody"] = ["i01"]
     frame = pl.DataFrame([{"user": u, "item": i} for u, row in sets.items() for i in row])
@@ -739,7 +739,7 @@ def test_integer_arrays_are_read_as_positions_of_candidates():
     first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
     assert (first.n_candidates == 20).all()
     assert_same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
-    # Repeated items count once, as in a frame.
+    # Repeated items count once, like the repeated rows of a frame.
     repeated = np.concatenate([negatives, negatives[:, :2]], axis=1)
     rows = np.repeat(np.arange(40), repeated.shape[1])
     frame = rm.Interactions.of(
@@ -827,7 +827,7 @@ def test_other_columns_of_candidates_are_ignored_without_a_warning():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
-    """Include users with as many relevant items as candidates, where the items differ."""
+    """Some users have as many relevant items as candidates, but not the same items."""
     scores = np.random.default_rng(3).random((30, 9))
     test = np.random.default_rng(4).random((30, 9)) < 0.6
     candidates = np.random.default_rng(5).random((30, 9)) < 0.4
@@ -850,7 +850,7 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_users_with_only_relevant_candidates_are_undefined_at_cutoffs(kind):
-    """Rank users whose candidates are all relevant, with and without an AUC."""
+    """The values are the same whether an AUC is computed as well or not."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
     for candidates in (None, [0, 1], [0]):

@@ -49,7 +49,7 @@ def test_narrow_accepts_only_integers():
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40))
-def test_runs_start_where_values_change(seed, n):
+def test_each_change_of_value_starts_a_run(seed, n):
     values = np.random.default_rng(seed).integers(0, 2, n)
     expected = np.flatnonzero(np.diff(values, prepend=-1))
     np.testing.assert_array_equal(_list_reading.runs(values), expected)

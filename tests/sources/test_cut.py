@@ -1,4 +1,4 @@
-"""Tests that lists cut at a depth behave as if they had never been longer."""
+"""Tests that lists that are cut at a depth behave as if they had never been longer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORDERED = ("item", "item_desc", "input")
 
 @st.composite
 def lists(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw the lists of three users as shuffled rows, some with equal scores."""
+    """Draw the lists of three users as shuffled rows, some of which have equal scores."""
     rows = [
         (user, item, float(score))
         for user in range(3)
@@ -34,7 +34,7 @@ def lists(draw: st.DrawFn) -> pl.DataFrame:
 
 
 def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
-    """Return each user's `depth` first rows, computed by sorting the whole frame."""
+    """Sort the whole frame, and return the first `depth` rows of each user."""
     order = {"item_desc": ("item", True), "input": ("row", False)}.get(ties, ("item", False))
     ranked = frame.with_row_index("row").sort(
         ["score", order[0]], descending=[True, order[1]], maintain_order=True
@@ -75,7 +75,7 @@ def test_repeated_item_counts_at_its_first_place(ties: str) -> None:
                 source, {0: [0]}, metrics="recall@1 ndcg@1", ties=ties, duplicates=duplicates
             )
             assert result.mean() == {"recall@1": 1.0, "ndcg@1": 1.0}
-    # The order of the rows does not matter.
+    # The item's first place is that of its best score, wherever this row is in the frame.
     later = pl.DataFrame({"user": [0] * 3, "item": [0, 1, 0], "score": [1.0, 2.0, 3.0]})
     result = rm.evaluate(rm.Lists(later), {0: [0]}, metrics="rr", ties=ties, duplicates="first")
     assert result.mean() == {"rr": 1.0}

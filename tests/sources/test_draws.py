@@ -1,4 +1,4 @@
-"""Tests that compare drawn candidates with a reference implementation in Python integers."""
+"""Tests that drawn candidates agree with a reference implementation that uses Python integers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ def splitmix64(value: int) -> int:
 
 
 def draw_successively(n: int, seed: int, user: int, refused: set[int]) -> list[int]:
-    """Draw items one by one without refused and repeated ones; fill up by the smallest hashes."""
+    """Draw items one by one, and skip refused and repeated items.
+
+    If too few items have been drawn after a fixed number of steps, add the remaining items with the
+    smallest hashes.
+    """
     key = splitmix64(splitmix64(seed ^ int(STREAM)) ^ user)
     drawn: list[int] = []
     for counter in range(n + n // 2 + 16):

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 
 def draw_factors(rng, kind, shape, dtype):
-    """Draw factors with ties, with very different norms, or with NaN and infinite entries."""
+    """Draw factors with ties, very different norms, equal entries, or NaN and infinite entries."""
     rows = rng.standard_normal(shape)
     if kind == "whole" or np.dtype(dtype).kind == "i":
         rows = rng.integers(-1, 2, shape)
@@ -139,7 +139,7 @@ def test_factors_in_files_are_ranked_like_arrays(
 
 @pytest.fixture(scope="module")
 def model(folder):
-    """Return factors of two dtypes, the same factors in files, and a test set."""
+    """Return user and item factors of different dtypes, the files that contain them, and test."""
     rng = np.random.default_rng(1)
     users, items = rng.standard_normal((40, 8)), rng.standard_normal((900, 8))
     users, items = users.astype(np.float32), items.astype(np.float16)
@@ -196,7 +196,7 @@ def test_factors_in_files_are_memory_mapped_or_converted(folder, users, items, c
 @pytest.mark.filterwarnings("ignore:items of Factors were converted:UserWarning")
 def test_users_who_finish_early_do_not_stop_others(folder):
     items = np.zeros((900, 8), np.float16)
-    items[:10, 0] = items[-3:, 1] = 2  # a tie between the first and the last block
+    items[:10, 0] = items[-3:, 1] = 2  # these items tie, but are in the first and the last block
     items[400] = 1
     judged = np.zeros((2, len(items)))
     judged[:, 400] = 1
@@ -272,7 +272,7 @@ def overwrite(path):
 
 
 def overwrite_at_another_time(path):
-    """Overwrite a file with as many zero bytes, and give it a later modification time."""
+    """Overwrite a file with zeros, keep its size, and give it a later modification time."""
     stat = path.stat()
     path.write_bytes(bytes(stat.st_size))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))

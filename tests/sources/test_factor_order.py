@@ -20,14 +20,14 @@ KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant",
 
 
 def draw_factors(rng, kind, n, n_factors, dtype):
-    """Draw factors whose lengths and ties are of the given kind."""
+    """Draw factors; `kind` decides their lengths and ties."""
     rows = rng.standard_normal((n, n_factors))
     limits = np.finfo(dtype)
     if kind == "whole":
         rows = rng.integers(-1, 2, rows.shape)
     elif kind == "skewed":
         rows *= np.exp(2 * rng.standard_normal((n, 1)))
-    elif kind == "parallel":  # scores nearly equal their bounds
+    elif kind == "parallel":  # the scores are nearly equal to their bounds
         rows = np.ones((n, 1)) * rows[:1] * (1 + rng.integers(-2, 3, (n, 1)) * float(limits.eps))
     elif kind == "repeated":
         rows = rows[rng.integers(0, max(n // 3, 1), n)]
@@ -64,7 +64,7 @@ def interactions(rng, n_users, n_items, share):
 
 
 def outcome(source, request, k, *, longest_first):
-    """Return all ranks and lists, scoring the longest items first if requested."""
+    """Return all ranks and lists; on request, score the longest items first."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0 if longest_first else 2**62)
@@ -127,7 +127,7 @@ def test_no_score_exceeds_its_bound(seed, kinds, bias, dtype, n_factors, aligned
     rng = np.random.default_rng(seed)
     users = draw_factors(rng, kinds[0], 6, n_factors, dtype)
     items = draw_factors(rng, kinds[1], 50, n_factors, dtype)
-    if aligned and n_factors:  # scores nearly equal their bounds
+    if aligned and n_factors:  # make the scores nearly equal to their bounds
         items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
     biases = draw_bias(rng, bias, 50, dtype)
     largest_bias = 0.0 if biases is None else np.maximum(biases, 0).astype(np.float64)
@@ -150,7 +150,7 @@ def test_no_score_exceeds_its_bound(seed, kinds, bias, dtype, n_factors, aligned
 
 
 def test_users_finish_early_if_lengths_fall(monkeypatch):
-    """Finish all users in one call to the kernel, for ranks and for lists."""
+    """A single call to the kernel finishes all users, for ranks as well as for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)
@@ -202,7 +202,7 @@ def test_items_of_similar_length_are_not_reordered(spread):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_users_who_finish_early_do_not_stop_others(dtype):
-    """Items are scored 2,048 at a time, and only half of the users need the scores of all items."""
+    """The kernel scores 2,048 items at a time; only half of the users need all scores."""
     rng = np.random.default_rng(2)
     items = rng.integers(1, 8, (9000, 2)).astype(dtype)
     items[:30] *= 1000
@@ -225,6 +225,6 @@ def test_item_with_short_factors_and_a_large_bias_is_found():
     bias = np.ones(2000)
     bias[-1] = 50
     test = np.zeros((20, 2000))
-    test[:, 0] = 1  # the longest item has the second-highest score
+    test[:, 0] = 1  # the item with the longest factors has the second-highest score
     source = rm.Factors(np.full((20, 1), 0.001), items, item_bias=bias)
     assert rm.evaluate(source, test, metrics="hit@1 hit@2").mean() == {"hit@1": 0, "hit@2": 1}

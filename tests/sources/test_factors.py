@@ -25,7 +25,7 @@ ALL = "precision@5 tprecision@5 recall@5 ap@5 tap@5 ndcg@5 hit@5 rr@5 roc_auc pr
 
 
 class Data:
-    """Random factors with train and test that do not overlap."""
+    """Random factors, and train and test data that do not overlap."""
 
     def __init__(
         self, seed=0, n_users=60, n_items=300, n_factors=8, dtype=np.float32, integers=False
@@ -164,7 +164,7 @@ def test_threads_and_blocks_change_nothing(integers, monkeypatch):
 def test_instruction_sets_change_nothing(integers, monkeypatch):
     data = Data(n_users=50, n_items=3000, n_factors=33, integers=integers)
     sets = _kernel.instruction_sets()
-    # Instruction sets without fused multiply-add need to agree only if scores are exact.
+    # Without fused multiply-add, an instruction set needs to agree only on exact scores.
     results = []
     for name in sets if integers else [s for s in sets if s != "plain"]:
         monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
@@ -189,7 +189,7 @@ def test_item_biases_act_like_an_additional_factor(data):
 
 
 def relabelled(data, users, items):
-    """Return test and train as shuffled frames that contain ids instead of positions."""
+    """Return test and train as shuffled frames with ids instead of positions."""
     import polars as pl
 
     def frame(matrix, seed):
@@ -270,7 +270,7 @@ def test_unknown_users_and_items_are_counted_as_misses():
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_ranks_of_tied_integer_scores_agree_with_sorting(seed, ties):
-    """Use integer factors, which give many ties, and sort by score and item."""
+    """Integer factors cause many ties; the test sorts the items by score and by item."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, integers=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
@@ -308,7 +308,7 @@ def test_unknown_item_is_tied_with_no_other_item():
     ranks = source.rank(Request(test))
     assert ranks.above.tolist() == [1, -1]
     assert ranks.tied.tolist() == ranks.before.tolist() == [0, 0]
-    # The rule for constant scores does not apply, since the scores of the two candidates differ.
+    # The scores of the two candidates differ, so the rule for constant scores does not apply.
     assert rm.evaluate(source, test, metrics="rr").mean() == {"rr": 0.5}
 
 
@@ -320,7 +320,7 @@ def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
     assert first["precision@2"].tolist() == together["precision@2"].tolist() == [1]
 
 
-def test_messages_name_unmatched_ids_in_test_and_train():
+def test_messages_quote_unmatched_ids_of_test_and_train():
     source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **FOUR_ITEMS)
     with pytest.warns(DataWarning, match="train has none of the 1 test users.*'U'.*'u'"):
         rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")
@@ -343,7 +343,7 @@ def test_factors_without_users_are_refused():
         rm.evaluate(source, {"bob": [1]}, metrics="rr")
 
 
-# ------------------------------------------------------------------ numbers that are not finite
+# Tests of NaN and infinity
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -429,7 +429,7 @@ def test_judged_item_with_a_nan_score_has_no_rank():
 
 
 def test_error_is_raised_if_scores_of_judged_items_are_rounded_differently(data, monkeypatch):
-    """Simulate a compiler that rounds the scores of judged items differently."""
+    """The test simulates a compiler that rounds the scores of judged items differently."""
     native = _kernel.score_items
 
     def score_items(*, scores, **options):
@@ -454,7 +454,7 @@ def test_error_is_raised_if_all_users_are_undefined(data):
 
 
 def test_only_users_whose_scores_overflow_are_undefined(data):
-    """Give one user scores of 1e39, which overflow float32."""
+    """One user has scores of 1e39, which overflow float32."""
     users = data.users.copy()
     users[4] = 3e38
     result = data.evaluate(rm.Factors(users, data.items * 10))
@@ -465,7 +465,7 @@ def test_only_users_whose_scores_overflow_are_undefined(data):
 @pytest.mark.parametrize(
     ("users", "items", "options"),
     [
-        ([[1e19, 1e19], [1, 1]], [[3e19, 3e19], [1, 1]], {}),  # 3e38 + 3e38
+        ([[1e19, 1e19], [1, 1]], [[3e19, 3e19], [1, 1]], {}),  # the score is 3e38 + 3e38
         ([[1e19], [1]], [[1e18], [1]], {"item_bias": [3.4e38, 0], "user_bias": [3.4e38] * 2}),
     ],
 )
@@ -483,7 +483,7 @@ def test_users_with_constant_scores_are_undefined_by_default(data):
     assert tied["roc_auc"][2] == 0.5
 
 
-# ------------------------------------------------------------------ wrong input
+# Tests of invalid input
 
 
 def test_factors_may_be_passed_by_keyword(data):
@@ -514,7 +514,7 @@ def test_constructor_refuses_invalid_factors(data):
         with pytest.raises(error, match=message):
             rm.Factors(*arguments, **options)
     with pytest.raises(InputError, match=r"\(shapes \(60, 8\) and \(300, 7\)\)\.$"):
-        rm.Factors(users, items[:, :7])  # neither is transposed
+        rm.Factors(users, items[:, :7])  # no transposition would make the shapes match
 
 
 def test_other_dtypes_are_converted_with_a_warning(data):
@@ -568,7 +568,7 @@ def test_mismatched_shapes_and_ids_are_refused(data):
             rm.evaluate(model, test, train=train, metrics="ndcg@5")
 
 
-# ------------------------------------------------------------------ long work
+# Tests of long evaluations
 
 
 INTERRUPTED = """
@@ -587,7 +587,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_ctrl_c_stops_an_evaluation_and_its_threads():
     import signal
     import time
@@ -599,7 +599,7 @@ def test_ctrl_c_stops_an_evaluation_and_its_threads():
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
         assert process.stdout.readline() == "interrupted 1\n"
-        # The documentation promises 0.5 s, but busy machines need more.
+        # The documentation promises 0.5 seconds, but a busy machine may need more.
         assert time.monotonic() - sent < 5
 
 

@@ -10,9 +10,9 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# Scores of users 0 to 3. No source knows user 4, who is in test.
+# The scores of users 0 to 3. User 4 is in test, but no source knows this user.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
-# User 1 has one item in train, user 2 has two. User 3 has three, so one candidate is left.
+# User 1 has one item in train, and user 2 has two. User 3 has three, so only one candidate remains.
 TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}
 TEST = {0: [1], 1: [1], 2: [1], 3: [0], 4: [2]}
 EXPECTED = [KNOWN | CONSTANT, KNOWN | TRAINED, KNOWN | TRAINED | CONSTANT, KNOWN | TRAINED, 0]
@@ -37,7 +37,7 @@ def test_ranks_flag_known_trained_and_constant_users(name):
 
 @pytest.mark.parametrize("name", ["scores", "factors"])
 def test_top_lists_carry_the_flags_of_their_users(name):
-    """Compute flags from all scores, although `top` looks at no judged item."""
+    """`top` looks at no judged item, but must set the flags from all scores."""
     source, _ = SOURCES[name]()
     test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
     assert source.top(Request(test, train, Protocol()), 3).flags.tolist() == EXPECTED

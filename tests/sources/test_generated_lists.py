@@ -33,7 +33,7 @@ METRICS = "valid@1,2,5 unknown_items@5 repeated_items@5 rr precision@5 coverage@
 
 
 def items_of_answer(answer, catalogue=CATALOGUE, **options):
-    """Return the items of a single answer, with None where a title matches no item."""
+    """Return the items of a single answer; None stands for a title that matches no item."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         lists = rm.Lists.from_text({"ann": answer}, catalogue, **options)
@@ -94,7 +94,7 @@ def test_answers_are_read_in_many_forms(answer):
         ("HEAT   1995", "h"),
         ("“Heat” \u2013 (1995)", "h"),
         ("Ｈｅａｔ (1995)", "h"),  # noqa: RUF001  # fullwidth letters
-        ("Heat", None),  # without the year
+        ("Heat", None),  # the title lacks the year, so it does not match
         ("Heat (1996)", None),
         ("Ame\u0301lie (2001)", "m"),
         ("AMÉLIE (2001)", "m"),
@@ -246,7 +246,7 @@ def test_frame_may_contain_lists_of_titles():
 
 
 def test_invented_items_are_identified_by_title_across_calls():
-    """Invented items never get an id of the catalogue, even if its ids start with "?"."""
+    """An invented item never gets an id of the catalogue, even if ids there start with "?"."""
     for item_ids in ([1, 2], [-5, 7], ["a", "b"], ["? up", "a"]):
         catalogue = rm.Catalogue({"item": item_ids, "title": ["Heat", "Alien"]})
         arrays_of_ann, arrays_of_bob = (
@@ -254,7 +254,7 @@ def test_invented_items_are_identified_by_title_across_calls():
             for user, title, other_title in (("ann", "Heat", "Away"), ("bob", "Alien", "Home"))
         )
         shared = set(arrays_of_ann["item_ids"].tolist()) & set(arrays_of_bob["item_ids"].tolist())
-        assert len(shared - set(item_ids)) == 1  # the id of Up, which is in both answers
+        assert len(shared - set(item_ids)) == 1  # both answers contain Up
         assert len(set(arrays_of_ann["item_ids"].tolist()) - shared) == 1
 
 
@@ -301,7 +301,7 @@ def test_spelling_and_form_change_nothing(rows):
         first = {item for item in items if item}
         assert result["valid@5"][place] == len(first) / 5
         if titles:
-            # Every place is valid, unknown or a repeat.
+            # Each place is valid, or contains an unknown item or a repeated item.
             shares = result["unknown_items@5"][place] + result["repeated_items@5"][place]
             assert result["valid@5"][place] * 5 == pytest.approx(len(items) * (1 - shares))
             hits = [n for n, item in enumerate(items, 1) if item == "h"]

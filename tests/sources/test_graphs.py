@@ -1,4 +1,4 @@
-"""Tests that evaluate a bipartite graph in three lines and from its dense adjacency matrix."""
+"""Tests that the metrics of a bipartite graph agree with those of its dense adjacency matrix."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import recometer as rm
 
 
 def graph(seed, n_users=30, n_items=25):
-    """Return a random graph's user and item embeddings, its edges, and a mask of training edges."""
+    """Draw a graph: embeddings of users and items, edges, and a mask of the training edges."""
     rng = np.random.default_rng(seed)
     emb = rng.normal(size=(n_users + n_items, 4)).astype(np.float32)
     user, item = np.nonzero(rng.random((n_users, n_items)) < 0.25)

@@ -21,9 +21,9 @@ METRICS = "rr roc_auc ndcg@2 novelty@2"
 
 
 def source(kind: str, scores: np.ndarray[Any, Any]) -> Any:
-    """Return the scores of three users and five items as a source of the given kind."""
+    """Return a source of the given kind with these scores of three users and five items."""
     if kind == "Scores":
-        # In Scores, -inf means that an item is not a candidate.
+        # In Scores, a score of -inf means that the item is not a candidate.
         table = np.where(np.isneginf(scores), -5.0, scores)
         return rm.Scores(table, user_ids=range(3), item_ids=range(5))
     if kind == "Lists":
@@ -65,7 +65,7 @@ def test_infinite_scores_are_undefined_by_default() -> None:
     ("protocol", "place"), [("recpack", 1), ("torchmetrics", 1), ("ranx", 3), ("recommenders", 3)]
 )
 def test_conventions_rank_nan_like_the_original_library(protocol: str, place: int) -> None:
-    """Expect the places of recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21, recommenders 1.2.1."""
+    """recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1 return these places."""
     lists = rm.Lists({0: {1: math.nan, 2: 3.0, 3: 1.0}, 1: {1: 3.0, 2: 2.0, 3: 1.0}})
     test = {0: {1: 1.0}, 1: {1: 1.0}}
     result = rm.evaluate(lists, test, metrics="hits@1 hits@3", protocol=protocol)

@@ -62,9 +62,9 @@ def test_repeated_ranks_cause_a_warning_even_without_a_column_of_runs():
 def test_unmixed_runs_cause_no_warning():
     frame = pl.DataFrame(ROWS)
     rm.Lists(frame.filter(algorithm="als"))
-    # Two models each provide the lists of some users.
+    # Each of the two models provides the lists of some users, so no user's lists are mixed.
     rm.Lists(frame.filter((pl.col("user") == "ann") == (pl.col("algorithm") == "als")))
-    # Two items share rank 2, and rank 3 is skipped.
+    # Two items share rank 2, and there is no rank 3.
     ties = {"user": [1] * 4 + [2] * 4, "item": [1, 2, 3, 4] * 2, "rank": [1, 2, 2, 4] * 2}
     assert rm.Lists(pl.DataFrame(ties)).describe() == "Lists: 2 lists, 8 entries, up to 4 each"
 
@@ -77,7 +77,7 @@ def test_runs_may_be_named_by_numbers(n_runs, printed):
     columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
     with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {printed}"):
         rm.Lists(pl.DataFrame(columns), score=False)
-    by_run = rm.Lists.each(pl.DataFrame(columns), by="run")  # no warning
+    by_run = rm.Lists.each(pl.DataFrame(columns), by="run")  # numbers cause no warning
     assert list(by_run) == list(range(n_runs))
     assert all("2 entries" in lists.describe() for lists in by_run.values())
 

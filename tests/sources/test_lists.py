@@ -25,8 +25,8 @@ USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
 SCORES = [0.9, 0.5, 0.8, 0.7, 0.1]
 TEST = {"ann": ["y"], "bob": ["w", "z"], "cat": ["x"]}
-# Ann's relevant item y is second in her list. Bob's, z and w, are first and third in his. Cat has
-# no list.
+# Ann's relevant item y is second in her list. Bob's relevant items z and w are first and third in
+# his list. Cat has no list.
 EXPECTED = [1 / 2, 1.0, 0.0]
 
 
@@ -35,7 +35,7 @@ def rr(source, test=TEST, **options):
 
 
 def columns(order=range(5), *, ids=str, third="score"):
-    """Return the columns of a frame with its rows in the given order."""
+    """Return the columns of a frame, with the rows in this order."""
     names = {"user_id": USERS, "item_id": ITEMS}
     rows = {name: [values[row] for row in order] for name, values in names.items()}
     if ids is not str:
@@ -61,7 +61,7 @@ def test_frames_are_ranked_by_score_or_rank(frame):
 
 
 def with_score_column(name):
-    """Return rows in no particular order, with a score column called `name`."""
+    """Return shuffled rows with a score column called `name`."""
     plain = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
     return {**plain, name: [SCORES[row] for row in (4, 1, 2, 0, 3)]}
 
@@ -179,7 +179,7 @@ def test_dict_of_other_values_is_refused():
         rm.InputTypeError, match=r"pairs .* as \('b', 0\.5\)\. Hint: write \{user: \{"
     ):
         rm.Lists({"ann": [("b", 0.5)]})
-    # Tuples can also be ids with two parts.
+    # The tuples here are ids with two parts.
     assert "2 entries" in repr(rm.Lists({"ann": [("b", 1), ("b", 2)]}))
 
 
@@ -237,9 +237,10 @@ def test_later_changes_to_an_array_have_no_effect(dtype):
 
 def test_array_may_have_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
-    # Bob's list is z, y. Ann's list is x, z, w.
+    # Bob's list contains z and y, and Ann's list contains x, z and w.
     assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
-    # No list contains item a. Because it sorts first, all other items are renumbered.
+    # No list contains item a. Since a comes first in the order of ids, all other items get new
+    # numbers.
     assert rr(lists, {"bob": ["a", "w", "x"]}) == [0]
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["w", "z", "x", "y"])
     assert rr(lists, {"ann": ["y"], "bob": ["z"]}) == [1 / 3, 1 / 2]
@@ -248,7 +249,7 @@ def test_array_may_have_ids():
 def test_array_may_have_only_user_ids():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
-    # Lists of users who are not in test are ignored. The result counts those that contain items.
+    # The lists of users outside test are ignored; the result counts the nonempty lists among them.
     result = rm.evaluate(rm.Lists(ARRAY, user_ids=["a", "x", "y"]), test, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 0, 0]
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
@@ -261,7 +262,7 @@ def test_positions_beyond_the_items_are_refused():
         rr(lists, ARRAY_TEST)
     with pytest.raises(rm.InputError, match="list in row 1 holds the item position 9"):
         rr(rm.Lists(np.array([[0, 1], [9, 2], [3, 8]])), ARRAY_TEST)
-    # The catalogue may have items that are not in test.
+    # The catalogue may contain items that are not in test.
     assert rr(lists, ARRAY_TEST, catalogue=10) == [1 / 2, 1, 0]
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
     with pytest.raises(rm.InputError, match="positions 0 to 8"):
@@ -272,7 +273,7 @@ def test_positions_beyond_the_items_are_refused():
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
 def test_node_numbers_of_a_graph_are_read_with_an_offset(dtype):
-    """Number the item nodes after the nodes of the 3 users."""
+    """In the graph, the numbers of items follow those of the 3 users."""
     nodes = np.where(ARRAY >= 0, ARRAY + 3, -1).astype(dtype)
     assert rr(rm.Lists(nodes, item_offset=3), ARRAY_TEST) == EXPECTED
     with_ids = rm.Lists(nodes, item_offset=3, user_ids=["bob", "ann", "zoe"], item_ids=list("zyxw"))
@@ -292,7 +293,7 @@ def test_lists_that_share_no_item_with_test_cause_a_warning():
         assert rr(lists, test) == [0, 0]
     with pytest.warns(rm.DataWarning, match=message):
         rr(lists, test, train={"b": [5]})
-    # There is no warning if train or the catalogue contains the items of the lists.
+    # If train or the catalogue contains the items of the lists, there is no warning.
     assert rr(lists, test, train={"b": [104]}) == [0, 0]
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
 
@@ -412,7 +413,7 @@ def test_dates_and_uuids_can_be_ids():
 
 
 def test_cells_of_a_frame_may_contain_lists():
-    """Store each user's items in one cell, best first or with a cell of ranks or scores."""
+    """A cell contains a user's items, best first unless another cell contains ranks or scores."""
     frame = pl.DataFrame({"user": [3, 9, 5], "item": [["x", "y"], ["w", "z"], ["z", "x", "w"]]})
     test = {3: ["y"], 9: ["z"], 5: ["x"]}
     assert rr(rm.Lists(frame), test) == [1 / 2, 1 / 2, 1 / 2]
@@ -428,7 +429,7 @@ def test_cells_of_a_frame_may_contain_lists():
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_score_above_removes_items_with_low_scores(order):
-    """Apply `score_above` even if the rows are already sorted by score."""
+    """`score_above` applies to sorted and to unsorted rows."""
     lists = rm.Lists(pl.DataFrame(columns(ORDERS[order])))
     assert rr(lists, score_above=0.3) == [1 / 2, 1, 0]
     assert rr(lists, {"ann": ["y"], "bob": ["w"]}, score_above=0.3) == [1 / 2, 0]
@@ -504,7 +505,7 @@ def test_repeated_item_keeps_its_highest_score():
             assert rr(lists, {"u": [item]}, score_above=above) == [expected]
 
 
-def test_input_order_needs_lists():
+def test_rule_ties_input_is_refused_for_scores():
     with pytest.raises(rm.InputError, match=r"ties='input'.*Scores has none"):
         rr(rm.Scores(np.eye(3)), sp.csr_array(np.eye(3)), ties="input")
 
@@ -528,7 +529,7 @@ def test_infinite_scores_are_undefined_and_minus_infinity_is_masked():
     lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
     result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
     assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
-    # Items with a score of -inf are masked: they are not recommended and take no place in the list.
+    # A score of -inf masks an item: it is not recommended, and takes no place in the list.
     assert result["rr"][1] == 1 / 2
     assert result["recall@2"][1] == 1 / 2
 
@@ -563,7 +564,7 @@ def test_repeated_item_counts_once_at_its_first_place(lists):
 
 
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
-def test_ids_on_one_side_are_rejected_under_any_duplicates_rule(duplicates):
+def test_ids_in_only_lists_or_test_are_rejected_under_any_duplicates_rule(duplicates):
     with_user_ids = rm.Interactions.of(np.eye(2), user_ids=["ann", "bob"])
     with_item_ids = rm.Interactions.of(np.eye(2), item_ids=["a", "b"])
     array = np.array([[0, 0], [1, 0]])
@@ -608,7 +609,7 @@ def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
 def test_excluding_an_item_removes_its_repeats(duplicates, options):
-    """Compare with lists from which every occurrence of the item has been removed."""
+    """The results are those of lists from which every occurrence of the item is removed."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
@@ -687,8 +688,8 @@ def test_train_items_are_removed_from_test_even_if_unlisted():
 def test_number_of_candidates_is_unknown_without_a_catalogue():
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["a", "b"]}
     result = rm.evaluate(lists, test, metrics="precision@2 precision recall ap", min_candidates=9)
-    # All items in the list are relevant, and the list is not longer than the cut-off. Values are
-    # still defined, since other items may be candidates too.
+    # All items in the list are relevant, and the list is not longer than the cut-off. The values
+    # are defined anyway, since there may be other candidates.
     assert result.mean() == dict.fromkeys(["precision@2", "precision", "recall", "ap"], 1.0)
     assert result.n_candidates.tolist() == [-1]
     constant = rm.Lists({"ann": {"a": 1.0, "b": 1.0}})
@@ -747,7 +748,7 @@ def test_items_outside_the_catalogue_are_counted():
         metrics="rr recall",
         catalogue=["a", "b", "c", "d"],
     )
-    assert result.n_candidates.tolist() == [4]  # the candidates are a, b, d and ?
+    assert result.n_candidates.tolist() == [4]  # a, b, d and ? are candidates
     assert result.n_excluded.tolist() == [1]
     assert result["rr"].tolist() == [1 / 3]
     assert result["recall"].tolist() == [1 / 2]
@@ -798,7 +799,7 @@ def test_test_item_outside_the_catalogue_is_found_in_lists():
     lists, test = {"ann": ["?", "a"], "bob": ["a"]}, {"ann": ["?"], "bob": ["?"]}
     result = rm.evaluate(rm.Lists(lists), test, metrics="rr", catalogue=["a", "b"])
     assert result["rr"].tolist() == [1.0, 0.0]
-    assert result.counts["relevant_unranked"] == 1  # Bob's relevant item
+    assert result.counts["relevant_unranked"] == 1  # Bob's relevant item is in no list of his
 
 
 def test_catalogue_may_contain_positions():
@@ -838,7 +839,7 @@ def test_metrics_of_the_whole_ranking_need_complete_lists(metric):
         rm.evaluate(lists, test, metrics=metric)
     with pytest.raises(rm.InputError, match="user 'ann' ends after 2 of 3 items"):
         rm.evaluate(lists, test, metrics=metric, catalogue=3)
-    # Ann has no list, so all of her relevant items are misses. Bob's list ranks every item.
+    # Ann has no list, so her relevant item is a miss. Bob's list ranks every item.
     complete = rm.Lists({"bob": ["b", "a", "c"]})
     result = rm.evaluate(complete, test, metrics=metric, catalogue=3)
     worst = {"mean_rank": 4.0, "percentile_rank": 1.0}.get(metric, 0.0)
@@ -857,7 +858,7 @@ def test_cutoff_beyond_every_list_causes_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(lists, test, metrics="recall@2 ap")
-        # Complete lists contain every item.
+        # There is no warning for complete lists, which contain every item.
         rm.evaluate(rm.Lists({"ann": ["a", "b"]}), {"ann": ["b"]}, metrics="ap@5", catalogue=2)
 
 
@@ -880,7 +881,7 @@ def test_tie_rule_decides_which_tied_items_are_within_the_depth(ties, expected):
         rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
     ]
     assert actual == expected
-    # The places are the same as those in a list that was not cut.
+    # The cut does not change the places of the tied items.
     places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
     assert sorted(places) == [0.0, 1 / 2, 1.0]
 
@@ -911,7 +912,7 @@ def test_integers_of_128_bits_can_be_ids():
     assert rr(rm.Lists(frame.cast({"item": pl.Int128})), {"u": [3]}) == [1 / 2]
 
 
-def test_fingerprints_depend_on_entries_not_on_strides():
+def test_fingerprints_do_not_depend_on_strides():
     result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr")
     assert result.inputs["source"]["description"] == "Lists: 3 lists, 9 entries, up to 3 each"
     reversed_twice = rm.evaluate(rm.Lists(ARRAY[:, ::-1].copy()[:, ::-1]), ARRAY_TEST, metrics="rr")
@@ -943,10 +944,10 @@ def test_error_about_a_dict_suggests_lists():
         rm.evaluate({"ann": ["x"]}, TEST)
 
 
-# Lists of all items give the same values as Scores
+# Lists of all items give the same values as Scores.
 
 
-METRICS_ASKED = [
+METRIC_NAMES = [
     name if definition.cutoff == "none" else f"{name}@1..4" for name, definition in METRICS.items()
 ] + ["ndcg", "ap", "rr", "rprecision"]
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -955,7 +956,7 @@ RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 @given(
     ties=st.sampled_from(RULES),
     case=cases(max_users=6, max_items=6),
-    metrics=st.lists(st.sampled_from(METRICS_ASKED), min_size=10, max_size=20, unique=True),
+    metrics=st.lists(st.sampled_from(METRIC_NAMES), min_size=10, max_size=20, unique=True),
     shuffle=st.randoms(use_true_random=False),
 )
 @examples(2)
@@ -1016,8 +1017,8 @@ def test_listed_items_outside_the_catalogue_are_counted():
 
 @pytest.mark.parametrize("n_again", [0, 1])
 def test_rows_of_a_user_need_not_be_adjacent(n_again):
-    """Group many rows by user, and perhaps append a last row of the first user."""
-    n_users = PROBE // 2 + 1  # each user has three rows
+    """The first user may have a further row at the end, far from the user's other rows."""
+    n_users = PROBE // 2 + 1  # each of these users has three rows
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
     items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))
     lists = rm.Lists(pl.DataFrame({"user": users, "item": items}))
@@ -1025,7 +1026,7 @@ def test_rows_of_a_user_need_not_be_adjacent(n_again):
     assert result["rr"].tolist() == [1 / 4 if n_again else 0, 1 / 3]
 
 
-def test_listed_returns_the_users_with_a_nonempty_list():
+def test_users_with_a_nonempty_list_count_as_listed():
     for lists in (rm.Lists({"ann": [], "bob": ["a"]}), rm.Lists({"bob": ["a"]})):
         assert lists.facts.listed().tolist() == ["bob"]
     assert rm.Lists(np.array([[0, -1], [-1, -1], [-1, 1]])).facts.listed().tolist() == [0, 2]

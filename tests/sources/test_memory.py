@@ -1,4 +1,4 @@
-"""Tests that the cache of sources reuses results for equal inputs, and only for those."""
+"""Tests that the cache of sources reuses a result only if the inputs are equal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.sources.base import Memory
 
 
 def numbered() -> tuple[list[int], Callable[[], int]]:
-    """Return a function that creates the next number, and the list of numbers created so far."""
+    """Return a function that creates the next number, and a list of all numbers it has created."""
     numbers: list[int] = []
 
     def make() -> int:
@@ -38,7 +38,7 @@ def test_two_most_recently_used_results_are_kept() -> None:
     assert memory.find("kind", "a", make) == 3
 
 
-def test_different_inputs_are_computed_again() -> None:
+def test_different_inputs_cause_a_new_computation() -> None:
     identity, array = object(), np.arange(3)
     for kind, key, identical, equal in (
         ("other", 1, [identity], [array, None]),
@@ -56,7 +56,7 @@ def test_different_inputs_are_computed_again() -> None:
         assert memory.find(kind, key, make, same=identical, equal=equal) == 1
 
 
-def test_array_changed_in_place_is_computed_again() -> None:
+def test_change_of_an_array_in_place_causes_a_new_computation() -> None:
     memory, (_, make) = Memory(), numbered()
     array = np.arange(3)
     memory.find("kind", 1, make, equal=[array])

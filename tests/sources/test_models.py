@@ -1,7 +1,7 @@
 """Tests of `rm.from_model` with stand-ins for models of other libraries.
 
-A stand-in has only the module name and the attributes by which a model is recognised. The real
-libraries are tested in tests/live.
+A stand-in has only the module name and the attributes by which recometer recognises a model. The
+tests in tests/live use the real libraries.
 """
 
 import sys
@@ -21,7 +21,7 @@ TEST = np.random.default_rng(7).random((N_USERS, N_ITEMS)) < 0.15
 
 
 def of(module, name, *bases, **attributes):
-    """Return an instance of a class that pretends to come from the named module."""
+    """Return an instance of a new class, which pretends to be defined in the module."""
     return type(name, bases, {"__module__": module, **attributes})()
 
 
@@ -39,7 +39,7 @@ def assert_same(source, expected, test=TEST):
 
 
 class GpuMatrix:
-    """A stand-in for the class in which implicit keeps factors on a GPU."""
+    """A stand-in for the class that contains implicit's factors on a GPU."""
 
     def __init__(self, array):
         self.array = array
@@ -136,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """A stand-in for a model of Surprise that estimates a number, returns a tuple or raises."""
+    """A stand-in for a model of Surprise, which estimates a number, returns a tuple or raises."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(
@@ -190,11 +190,11 @@ def test_unfitted_and_failing_surprise_models_are_reported():
         rm.evaluate(rm.from_model(model), test)
 
 
-# torch and PyTorch Geometric
+# Tests of models of torch and PyTorch Geometric
 
 
 class Module:
-    """A stand-in for torch.nn.Module, with the parts of torch that recometer uses."""
+    """A stand-in for torch.nn.Module, with the methods that recometer uses."""
 
     def __init__(self):
         self.training = True
@@ -254,7 +254,7 @@ def test_torch_modules_are_scored_in_evaluation_mode():
     assert source.describe() == "Scores: TwoTowers.score_users, 12 users x 30 items"
     assert_same(source, rm.Scores(model.scores))
     assert set(model.states) == {(False, True)}
-    assert model.training  # unchanged
+    assert model.training  # recometer has restored the mode
     assert not model.frozen.training
     assert not NoGrad.active
     with pytest.raises(InputError, match=r"needs n_users=\.\.\."):
@@ -280,23 +280,23 @@ def test_unknown_models_are_refused():
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
         rm.from_model(type(of("lightfm.lightfm", "LightFM")))
-    # The name of this module begins with the name of a supported library.
+    # The name of this class's module begins with the name of a supported library.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Models recognised by their method `recommend`
+# Tests of models that recometer recognises by their method `recommend`
 
 KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
 
-# The items that the stand-in recommends to each user, as positions, best first.
+# The positions of the items that the stand-in recommends to each user, best first.
 LISTS = np.argsort(np.random.default_rng(3).random((N_USERS, N_ITEMS)), axis=1)
 SCORES = np.linspace(1, 0, N_ITEMS)
 
 
 def takes_all_users(form):
-    """Return a method that takes all users; `form` converts its items [n_users, k]."""
+    """Return a method `recommend` for all users, whose items [n_users, k] `form` converts."""
 
     def recommend(self, user_ids, k=10):
         rows = np.asarray(user_ids) % 100
@@ -329,7 +329,7 @@ FORMS = {
 @pytest.mark.parametrize(
     ("form", "kind"),
     [(form, "ids") for form in FORMS]
-    # A dict or a frame contains ids, not positions.
+    # A dict or a frame contains ids instead of positions.
     + [(form, "positions") for form in FORMS if form not in ("dict", "frame")],
 )
 def test_recommend_may_return_lists_in_many_forms(form, kind):
@@ -366,7 +366,7 @@ def test_model_receives_text_ids_as_a_list_and_numbers_as_an_array(ids):
     [
         [[1, 2], [0]],
         ([1, 2], [0]),
-        ([[1, 2], [0]], [[0.5, 0.1], [0.9]]),  # with scores
+        ([[1, 2], [0]], [[0.5, 0.1], [0.9]]),  # the second list contains scores
         ([1, 2], [0, -1]),
         np.array([[1, 2], [0, -1]]),
     ],
@@ -393,9 +393,10 @@ def test_minus_one_is_padding_in_arrays_but_an_id_in_lists():
             assert result["hit@2"].tolist() == hits
 
 
-def test_model_that_recommends_train_items_is_asked_for_longer_lists():
+def test_longer_lists_are_requested_from_a_model_that_recommends_train_items():
     train = np.zeros_like(TEST)
-    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # the first four recommendations
+    # Train contains the first four items that the model recommends to each user.
+    np.put_along_axis(train, LISTS[:, :4], True, axis=1)
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}
     result = rm.evaluate(model, TEST & ~train, **options)

@@ -1,4 +1,4 @@
-"""Tests of `rm.Pairs`: scored pairs of user and item with labels or true ratings."""
+"""Tests of `rm.Pairs`, which contain scored user-item pairs with labels or true ratings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
-Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")  # as in Surprise
+# Surprise returns predictions as a class with these fields.
+Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")
 PREDICTED = "rated_precision@1..4 rated_recall@1..4 rmse mae mse r2 explained_variance fcp"
 
-# The documentation's example of rating predictions.
+# The example of rating predictions in the documentation.
 EXAMPLE = {
     "user": ["u"] * 6,
     "item": ["7", "5", "10", "2", "2b", "1"],
@@ -37,7 +38,7 @@ def means(source, metrics, **rules):
     return rm.evaluate(source, metrics=metrics, **rules).mean()
 
 
-# Examples from the documentation
+# Tests of examples in the documentation
 
 
 def test_example_of_rating_predictions_has_documented_values():
@@ -46,9 +47,9 @@ def test_example_of_rating_predictions_has_documented_values():
     for undefined in ("nan", math.nan, 0, 1):
         assert means(pairs, metrics, undefined=undefined) == {
             "rated_precision@3": pytest.approx(2 / 3),
-            "rated_precision@5": 1 / 2,  # only four items are recommended
+            "rated_precision@5": 1 / 2,  # the model recommends only four items
             "rated_recall@3": pytest.approx(2 / 3),
-            "rated_recall@6": pytest.approx(2 / 3),  # one relevant item is not recommended
+            "rated_recall@6": pytest.approx(2 / 3),  # the model misses a relevant item
         }
 
 
@@ -81,7 +82,7 @@ def test_users_without_recommended_or_relevant_items_follow_the_rule(undefined, 
 
 
 def test_cutoffs_beyond_the_number_of_rows_cause_a_warning():
-    """Cut at the number of rows, where recall is always 1, and beyond it."""
+    """A cut-off equal to the number of rows causes no warning, although recall is then always 1."""
     pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
     assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
         "recall@3": 1.0,
@@ -139,7 +140,7 @@ def test_order_of_rows_changes_nothing():
     frame = pl.DataFrame(
         {
             "user": rng.integers(0, 4, n),
-            "item": rng.integers(0, 12, n),  # some pairs repeat
+            "item": rng.integers(0, 12, n),  # some user-item pairs occur several times
             "rating": rng.integers(1, 6, n),
             "est": rng.integers(2, 10, n) / 2,
         }
@@ -159,7 +160,7 @@ def test_order_of_rows_changes_nothing():
 
 
 def test_order_of_repeated_rows_changes_nothing():
-    """Order rows with the same item and the same prediction by their ratings."""
+    """Rows with the same item and the same prediction are ordered by their ratings."""
     for rows in itertools.permutations([(5.0, 3.0), (1.0, 3.0), (5.0, 3.0), (1.0, 2.0)]):
         frame = pl.DataFrame(
             {"user": 1, "item": 7, "rating": [row[0] for row in rows]}
@@ -195,7 +196,7 @@ def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
         lists = rm.Lists(frame.select("user", "item", "score"))
         options = {"candidates": {u: range(5) for u in range(3)}, "deep_cutoffs": "computed"}
         rules |= {"no_relevant": 0, "min_candidates": 0}
-        # With lists, all five items are candidates, but unlisted ones rank after the listed items.
+        # With lists, all five items are candidates, but unlisted items rank below listed items.
         expected = rm.evaluate(
             lists, frame.select("user", "item", "label"), catalogue=5, **options, **rules
         )
@@ -329,7 +330,7 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
     assert (first["rr"][0], last["rr"][0]) == (1, 1)
     np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
     assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
-    # Error metrics are undefined if a prediction is missing, whatever the rule.
+    # Under any rule, error metrics are undefined if a prediction is missing.
     assert first.reasons["mae"][0] == last.reasons["mae"][0] == Reason.NAN_SCORE
 
 
@@ -415,7 +416,7 @@ def test_threshold_determines_recommended_and_relevant_items():
 
 
 def test_values_match_the_code_in_the_faq_of_surprise():
-    """Use the FAQ's threshold of 3.5, and 0 where a value is undefined."""
+    """Like the FAQ, the test uses a threshold of 3.5, and 0 for undefined values."""
     rng = np.random.default_rng(5)
     predictions = [
         Prediction(str(user), str(item), float(rng.integers(1, 6)), float(est), {})
@@ -445,8 +446,8 @@ def test_values_match_the_code_in_the_faq_of_surprise():
 
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
-def test_tied_predictions_average_over_all_orders(ties):
-    """Compare with the mean, maximum or minimum over all orders of the tied rows."""
+def test_rules_for_ties_combine_all_orders_of_tied_predictions(ties):
+    """Each rule for ties returns the mean, maximum or minimum over all orders of the tied rows."""
     est, true = np.array([4, 4, 4, 4, 3, 3]), np.array([5, 1, 4, 1, 5, 1])
     precision, recall = [], []
     for order in itertools.permutations(range(6)):
@@ -560,7 +561,7 @@ def test_mismatched_arguments_are_refused(make, error, message):
         make()
 
 
-# With test and train
+# Tests of pairs with test and train
 
 
 def test_labels_come_from_either_the_pairs_or_test():
@@ -596,10 +597,11 @@ def test_train_items_are_not_candidates():
 def test_relevant_items_outside_the_candidates_count_as_misses():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
     result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
-    assert result.counts["relevant_not_candidates"] == 1  # the item of user 2
+    assert result.counts["relevant_not_candidates"] == 1  # this item belongs to user 2
     assert result.counts["relevant_unranked"] == 1  # item 7
     assert result.counts["users_unknown"] == 1
-    np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # user 2 has too few candidates
+    # User 2 has too few candidates for a value.
+    np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])
     assert result["recall@2"][0] == 1 / 2
     repeated = pl.concat([frame, frame])
     with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
@@ -607,7 +609,7 @@ def test_relevant_items_outside_the_candidates_count_as_misses():
 
 
 def test_rating_metrics_read_only_candidates():
-    """Items that are not candidates have no error and are never recommended, but stay relevant."""
+    """An item that is not a candidate has no error and is not recommended, but can be relevant."""
     frame = pl.DataFrame(EXAMPLE)
     metrics = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
@@ -667,7 +669,7 @@ def test_rating_metrics_need_a_source_with_ratings(metric):
 
 
 def test_of_some_users_reads_only_named_columns():
-    """Ignore columns that the caller does not name, even if their names are common."""
+    """Columns that the caller does not name are ignored, even if their names are common."""
     frame = pl.DataFrame(EXAMPLE).with_columns(relevance=pl.lit(7.0), weight=pl.lit(1.0))
     columns = {"user": "user", "item": "item", "score": "prediction", "rating": "rating"}
     result = rm.Pairs.of_some_users(frame, **columns, threshold=3.5)
@@ -684,7 +686,7 @@ def test_nan_scores_are_ranked_by_their_rule(nan_scores, expected):
 
 
 def test_train_applies_to_the_right_rows_if_a_row_is_left_out():
-    """Put Ann's item d in train, and leave out a row; Bob's row of item d must remain."""
+    """Ann's item d is in train, and item b is excluded; Bob's row of item d must remain."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}
@@ -708,8 +710,8 @@ def test_repeated_rows_of_pairs_without_labels_follow_the_rule_for_test():
         rm.evaluate(labelled, metrics="rr", repeated_test="joined")
 
 
-def test_thresholds_per_user_can_be_subtracted_first():
-    """Subtract each user's mean rating: 3.5 for user a, and 3.75 for user b."""
+def test_ratings_and_predictions_relative_to_a_users_mean_are_evaluated():
+    """The test subtracts each user's mean rating: 3.5 for user a, and 3.75 for user b."""
     mean_of_user = pl.col("rating").mean().over("user")
     frame = pl.DataFrame(
         {
@@ -730,7 +732,7 @@ def test_description_states_the_threshold():
 
 
 def test_low_scores_count_as_misses():
-    """Turn hits with low scores into misses through `score_above`, for rows in any order."""
+    """`score_above` turns hits with low scores into misses, for rows in any order."""
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [0.5, 3.0, 2.0]}
     frame = pl.DataFrame(columns)
     for above, expected in ((0, 2 / 2), (1, 1 / 2), (2.5, 0)):

@@ -23,12 +23,12 @@ def problems(draw):
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4, shape), 0)
     test[0, 0] = 1
     train = rng.random(shape) > draw(st.sampled_from([0.7, 1.0]))
-    train[:, -1] = False  # leave at least one candidate
+    train[:, -1] = False  # the last item stays a candidate of every user
     return scores, test, train
 
 
 def narrowed(draw_from, shape):
-    """Return options of `evaluate` that leave out items for all users or for each user, or none."""
+    """Return options of `evaluate` that leave out items for all users, for each user, or never."""
     items = list(range(shape[1]))
     kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
     if kind == "whitelist":
@@ -45,13 +45,13 @@ def narrowed(draw_from, shape):
 def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape
-    train[0, 0] = False  # this item is never left out
+    train[0, 0] = False  # item 0 always stays a candidate of user 0
     options = narrowed(random, scores.shape)
     if "candidates" in options and isinstance(options["candidates"], list):
         options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    if options:  # sources differ in detecting constant scores
+    if options:  # sources detect constant scores in different cases
         options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
@@ -61,7 +61,7 @@ def test_all_sources_agree(ties, problem, random):
             source, test, train=train, metrics=metrics, ties=ties, **options, **further_options
         )
 
-    # Cut-offs beyond the rows of every user in `Pairs` cause a warning.
+    # `Pairs` would warn about a cut-off beyond the rows of every user.
     deepest = evaluate(rm.Scores(scores, **ids), "rr").n_candidates.max()
     metrics = []
     ranking_metrics = reading("ranks", side=False)
@@ -74,17 +74,18 @@ def test_all_sources_agree(ties, problem, random):
     assert_same(evaluate(rm.Factors(scores, np.eye(n_items), **ids), metrics), expected)
     assert_same(evaluate(rm.Lists(rows), metrics, catalogue=n_items), expected)
     assert_same(evaluate(rm.Pairs(rows), metrics), expected, rule_5_off=True)
-    if ties != "random":  # random ties depend on which items are judged
+    if ties != "random":  # the random order depends on which items are judged
         truth = test.to_csr().toarray()[users, items]
         labelled = rm.Pairs(rows.with_columns(relevance=truth))
         assert_same(evaluate(labelled, metrics, None), expected, rule_5_off=True, more_judged=True)
 
 
 def assert_same(result, expected, rule_5_off=False, more_judged=False):
-    """Assert equal values, apart from rule 5 and bpref if the options say so.
+    """Assert that values are equal, with up to two exceptions.
 
-    Rule 5 makes values undefined if all candidates are within the cut-off. It does not apply to
-    `Pairs`. bpref counts judged irrelevant items, so it differs if more items are judged.
+    `rule_5_off` skips values that rule 5 makes undefined because all candidates are within the
+    cut-off; the rule does not apply to `Pairs`. `more_judged` skips bpref, which counts judged
+    irrelevant items and therefore changes if more items are judged.
     """
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)

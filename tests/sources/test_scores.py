@@ -93,7 +93,7 @@ def test_nan_scores_follow_their_rule(nan_scores, expected):
     np.testing.assert_array_equal(result["rr"], [expected, 1.0])
 
 
-def test_plus_infinity_makes_its_user_undefined():
+def test_score_of_plus_infinity_makes_its_user_undefined():
     scores = np.array([[np.inf, 2.0, 1.0], [3.0, 2.0, 1.0]])
     result = rm.evaluate(rm.Scores(scores), np.eye(2, 3), metrics="rr")
     np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
@@ -199,7 +199,7 @@ def test_function_may_use_one_buffer_for_all_batches(case, monkeypatch, threads)
 
     def function(rows):
         buffer[: len(rows)] = scores[rows]
-        rows[:] = 0  # its own copy
+        rows[:] = 0  # this must change only the function's own copy
         return buffer[: len(rows)]
 
     source = rm.Scores(function, n_users=50, n_items=400)
@@ -351,7 +351,7 @@ def test_skipping_ranks_beyond_the_last_cutoff_changes_no_value(dtype, ties):
         np.testing.assert_array_equal(shallow.reasons[name], deep.reasons[name])
 
 
-def test_many_users_are_sorted_in_tasks(monkeypatch):
+def test_lists_of_many_users_are_sorted_in_several_tasks(monkeypatch):
     rng = np.random.default_rng(5)
     source, test = rm.Scores(rng.random((11, 20))), rng.random((11, 20)) < 0.3
     single_thread = rm.evaluate(source, test, metrics="ndcg@5 ap")

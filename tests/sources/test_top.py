@@ -18,9 +18,9 @@ RULES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
 
 
 class Case:
-    """Scores with few distinct values, and test and train with ids in random order.
+    """Scores with few distinct values, and test and training data with ids in random order.
 
-    `special` mixes NaN and infinite scores into the matrix; `constant` makes all scores equal.
+    If `special`, some scores are NaN or infinite; if `constant`, all scores are equal.
     """
 
     def __init__(self, seed, *, special=False, constant=False):
@@ -39,7 +39,7 @@ class Case:
         self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
         users = [f"user {i}" for i in range(self.n_users + 1)]
         items = [f"item {i}" for i in range(self.n_items + 1)]
-        # The sources must know at least one test item and one training item.
+        # The sources must know at least one test item and at least one training item.
         self.test = {user: self.sample(items) for user in users}
         self.test[self.user_ids[0]] = [self.item_ids[0]]
         self.train = {user: self.sample(items, 0.2) for user in users}
@@ -141,7 +141,7 @@ def test_judged_items_are_listed_at_their_ranks(ties, seed, k, data):
     }
     for name, source in case.sources().items():
         if candidates == "sampled" and name.startswith("lists"):
-            continue  # lists sample from a different pool
+            continue  # candidates of lists are sampled from other items
         check_law(source, case.request(ties, **options), k)
 
 
@@ -248,7 +248,7 @@ def test_threads_and_other_test_users_change_nothing(ties):
 
 
 def test_random_orders_of_ties_are_equally_likely():
-    """Tie all items of each user, and judge two of them."""
+    """All items of each user are tied, and two of them are judged."""
     n_users, n_items = 6000, 6
     source = rm.Scores(np.zeros((n_users, n_items)))
     test = rm.Interactions.of(np.tile([1, 0, 0, 0, 1, 0], (n_users, 1)))

@@ -1,4 +1,4 @@
-"""Start the Spark sessions that tests share: one of classic Spark and one of Spark Connect."""
+"""Start the Spark sessions that tests share: a classic session and a Spark Connect session."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-# Tests need little memory and few partitions. Spark tries each task 4 times.
+# Tests need little memory and few partitions; Spark tries each task up to 4 times.
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "4",
@@ -22,7 +22,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
 def make(kind):
-    """Start a session. If PySpark or Java is missing, tests fail and are not skipped."""
+    """Start a session; if PySpark or Java is missing, tests fail instead of being skipped."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ def make(kind):
             builder = builder.config(name, value)
         if kind == "classic":
             return builder.master(MASTER).getOrCreate()
-        # Let the Spark Connect server use any free port, so that several test runs can coexist.
+        # With this variable, the Spark Connect server uses any free port, so test runs can overlap.
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("SPARK_TESTING", "1")
             return builder.remote(MASTER).getOrCreate()
@@ -46,7 +46,7 @@ def stop(session):
 
 @pytest.fixture(scope="session", params=["classic", "connect"])
 def spark(request):
-    """Return a session of classic Spark, or of a local Spark Connect server."""
+    """Return a classic Spark session, or a session on a local Spark Connect server."""
     session = make(request.param)
     yield session
     stop(session)
@@ -54,7 +54,7 @@ def spark(request):
 
 @pytest.fixture
 def table(spark):
-    """Return a function that makes a DataFrame with several partitions from columns."""
+    """Return a function that converts columns to a DataFrame with several partitions."""
 
     def frame(columns, schema, n=3):
         rows = list(zip(*(map(plain, column) for column in columns.values()), strict=True))

@@ -44,7 +44,7 @@ def equals(result, expected):
 
 
 def evaluate_lists(spark, *, n=3, **options):
-    """Evaluate lists on the cluster and on one machine."""
+    """Evaluate lists on the cluster; return whether one machine returns the same values."""
     users, items, test, train, rng = data(ids=int)
     rows = columns_of_lists(users, items, rng)
     frames = [
@@ -59,7 +59,7 @@ def evaluate_lists(spark, *, n=3, **options):
 
 
 def factors_in_a_file(spark, _):
-    block.IN_CALL = 0  # so that even small jobs are sent as files
+    block.IN_CALL = 0  # send even small jobs as files
     users, items, test, train, rng = data(ids=int)
     factors = [rng.normal(size=(len(ids), 8)).astype(np.float32) for ids in (users, items)]
     schema = "id long, features array<float>"
@@ -79,7 +79,7 @@ def factors_in_a_file(spark, _):
 
 def executor_killed(spark, folder):
     class Killing(evaluation.Job):
-        """A job whose first task kills its executor (a Java process) after its first rows."""
+        """A job whose first task kills its executor, a Java process, after the first rows."""
 
         def __call__(self, batches):
             for batch in super().__call__(batches):
@@ -114,12 +114,13 @@ def many_rows_of_a_user(spark, _):
 
 
 def many_partitions(spark, _):
-    is_equal = evaluate_lists(spark, n=64)  # 64 partitions for 58 users, so some are empty
+    is_equal = evaluate_lists(spark, n=64)  # with 58 users, some of the 64 partitions are empty
     before = spark.sparkContext.statusTracker()
     assert before is not None
     rows = frame_of(spark, {"user": [1], "item": [1], "rank": [1]}, f"{PAIR}, rank int")
     result = rs.evaluate(rs.Lists(rows), rows.select("user", "item"), metrics="rr")
-    assert result.rows.rdd.getNumPartitions() < 50  # although spark.sql.shuffle.partitions is 2000
+    # Spark must use fewer partitions for few rows, although spark.sql.shuffle.partitions is 2000.
+    assert result.rows.rdd.getNumPartitions() < 50
     return is_equal
 
 

@@ -17,7 +17,7 @@ METRICS = "precisionAt@10 meanAveragePrecision meanAveragePrecisionAt@10 ndcgAt@
 
 @pytest.fixture(scope="module")
 def trained(spark):
-    """Return train, test, and a model trained on train, all on Spark."""
+    """Return training data, test data and a fitted ALS model, all on Spark."""
     from pyspark.ml.recommendation import ALS
 
     parts = [spark.read.parquet(str(FOLDER / f"{name}.parquet")) for name in ("train", "test")]
@@ -54,7 +54,7 @@ def test_metrics_of_mllib_lists_match_mllib(trained, spark, request):
     options = {"protocol": "pyspark", "metrics": METRICS}
     means = rs.evaluate(rs.Lists(lists, score=False), test, **options).mean()
     if "connect" in request.node.name:
-        return  # RankingMetrics needs an RDD, which Spark Connect does not have
+        return  # RankingMetrics needs an RDD, which Spark Connect does not support
     from pyspark.mllib.evaluation import RankingMetrics
 
     user, item = test.columns[:2]

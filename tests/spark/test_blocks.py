@@ -1,4 +1,4 @@
-"""Batches of rows become blocks that never split a user. These tests do not need Spark."""
+"""Batches of rows become blocks that never split a user; these tests do not need Spark."""
 
 import itertools
 

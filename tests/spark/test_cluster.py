@@ -18,7 +18,7 @@ HELPERS = pathlib.Path(__file__).parents[1] / "helpers"
 
 
 def run(address, folder, *cases):
-    """Run cases of `on_cluster` in a new process, with one session."""
+    """Run cases of `on_cluster` in a new process, in a single session."""
     path = os.pathsep.join([str(HELPERS), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, str(SCRIPT), address, str(folder), *cases]

@@ -19,7 +19,7 @@ GIVEN = {"metrics": "ndcg@5 rr@20 novelty@5 err@5", "chance": True}
 
 @pytest.fixture(scope="module")
 def models(spark):
-    """Return the results of three models on Spark and on one machine, and the users."""
+    """Evaluate three models on Spark and on one machine; also return the users."""
     users, items, test, train, rng = data(seed=6)
     schema = schema_of(str)
     tables = [frame_of(spark, columns, schema) for columns in (test, train)]
@@ -126,7 +126,7 @@ def test_results_from_one_machine_are_refused(models):
     results, expected, _ = models
     with pytest.raises(rm.InputTypeError, match="'b' is of type int"):
         rs.compare({"a": results["first"], "b": 3})
-    mixed = {"a": results["first"], "b": expected["second"]}  # "b" was evaluated on one machine
+    mixed = {"a": results["first"], "b": expected["second"]}  # "b" comes from one machine
     comparison = rs.compare(mixed, metrics="ndcg@5", allow="test train")
     assert comparison.rows[0].difference == rs.compare(results, metrics="ndcg@5").rows[0].difference
     with pytest.raises(InputError, match="Two models are called '1'"):

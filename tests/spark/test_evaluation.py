@@ -39,7 +39,7 @@ def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
 
 
 def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypatch, tmp_path):
-    monkeypatch.setattr(block, "IN_CALL", 0)  # so that even small jobs are sent as files
+    monkeypatch.setattr(block, "IN_CALL", 0)  # send even small jobs as files
     users, items, test, _, rng = data(seed=2)
     source, local = both_factors(table, rng, "float32", users, items)
     expected = rm.evaluate(local, pl.DataFrame(test), metrics="ndcg@5 roc_auc")
@@ -90,7 +90,7 @@ def test_arrays_of_structs_are_read_as_lists(table):
     result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
     local = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
     assert_same(result, rm.evaluate(local, pl.DataFrame(test), metrics=metrics))
-    # These arrays have no scores; the convention uses the order of their items.
+    # These arrays contain no scores, so the convention ranks items by their order in the array.
     plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
     options = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
     result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **options)
@@ -159,7 +159,7 @@ def test_conventions_and_rules_match_a_single_machine(table, options):
 
 
 def test_rating_errors_are_computed_over_the_rows_of_all_users(table, monkeypatch):
-    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # few resamples, for speed
+    monkeypatch.setattr(means, "RESAMPLES", (8, 8))  # fewer resamples save time
     users, items, _, _, rng = data(ids=int)
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
     rows = {
@@ -168,7 +168,7 @@ def test_rating_errors_are_computed_over_the_rows_of_all_users(table, monkeypatc
         "rating": rng.integers(1, 6, len(user)).astype(float),
         "prediction": rng.normal(3, 1, len(user)),
     }
-    rows["prediction"][::3] = rows["rating"][::3]  # some predictions of different users are equal
+    rows["prediction"][::3] = rows["rating"][::3]  # different users get equal predictions
     frame = table(rows, "user bigint, item bigint, rating double, prediction double")
     of_rows = "rmse mae mse r2 explained_variance fcp fcp(averaged=true) rated_roc_auc"
     options = {"metrics": f"{of_rows} ndcg@5 rated_precision@5"}
@@ -182,7 +182,7 @@ def test_rating_errors_are_computed_over_the_rows_of_all_users(table, monkeypatc
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
-    # Sums over rows are equal to the last bit, because they are added up in the same order.
+    # Spark adds the rows in the same order, so the sums are equal to the last bit.
     assert dict(result.over_rows) == dict(expected.over_rows)
     with pytest.raises(InputError, match=r"'rmse' has one value for all users.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")
@@ -206,7 +206,8 @@ def test_means_are_computed_from_moments_if_the_driver_cannot_hold_all_values(ta
             expected_row.metric, expected_row.counted, expected_row.skipped,
         )  # fmt: skip
         if row.metric != "coverage@5":
-            width = expected_row.high - expected_row.low  # Student's interval is wider for 58 users
+            # For 58 users, Student's interval is a little wider.
+            width = expected_row.high - expected_row.low
             assert [row.low, row.high] == pytest.approx(
                 [expected_row.low, expected_row.high], abs=0.05 * width
             )

@@ -1,4 +1,4 @@
-"""Results do not change if Spark's workers die. Invalid arguments and data are refused."""
+"""Results do not change if Spark's workers die, and invalid arguments and data are refused."""
 
 import os
 
@@ -21,7 +21,7 @@ pytestmark = MARKS
 
 
 def columns_of_lists(users, items, rng):
-    """Return the columns of lists of eight items."""
+    """Draw the columns of lists of eight items."""
     places = [rng.permutation(len(items))[:8] for _ in users]
     return {
         "user": [user for user in users for _ in range(8)],
@@ -36,7 +36,7 @@ def test_results_do_not_change_if_a_worker_dies(table, monkeypatch, tmp_path):
     marks = str(tmp_path)
 
     class Dying(evaluation.Job):
-        """A job in which each task ends its process after its first rows, but only once."""
+        """A job in which each task ends its process after the first rows, at its first attempt."""
 
         def __call__(self, batches):
             import pyspark

@@ -87,7 +87,7 @@ def test_folds_are_pooled_and_compared_as_on_one_machine(spark, rows):
 
 
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
-def test_a_split_provides_train_and_the_columns_for_the_evaluation(spark, rows):
+def test_split_provides_train_and_column_names_for_the_evaluation(spark, rows):
     names = {"user": "who", "item": "what", "rating": "stars"}
     renamed = {names[name]: column for name, column in rows.items()}
     columns = {"user": "who", "item": "what", "value": "stars"}

@@ -19,7 +19,7 @@ WORDS = "positions seem to stand for ids"
 
 
 def ranked(table, users, items):
-    """Return lists of all users."""
+    """Return lists of all users, which contain the best items first."""
     columns = {
         "user": np.repeat(users, 5),
         "item": items[BEST].ravel(),
@@ -41,7 +41,7 @@ def test_positions_are_not_mistaken_for_ids(table):
     result = rs.evaluate(ranked(table, zero, from_one), test, metrics="rr", shifted_ids="kept")
     assert result.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, from_one, from_one), test, metrics="rr").mean() == {"rr": 0.5}
-    # The ids of the data begin at 0, and the ids of the model at 1.
+    # The user ids of the data begin at 0, and those of the model at 1.
     test_from_zero = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, from_one, zero), test_from_zero, metrics="rr")
@@ -104,7 +104,7 @@ def test_integer_scores_are_refused_if_double_cannot_represent_them(table):
 @pytest.mark.parametrize("spark", ["classic"], indirect=True)
 def test_date_means_midnight_in_the_time_zone_of_the_spark_session(spark, table):
     noon = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
-    hours = [0, 9, 10, 12]  # it is midnight in Berlin 10 hours after noon UTC
+    hours = [0, 9, 10, 12]  # midnight in Berlin is 10 hours after noon UTC
     seconds = [int(noon.timestamp()) + 3600 * hour for hour in hours]
     columns = {"user": [1, 1, 2, 2], "item": [1, 2, 3, 4], "s": seconds}
     frame = table(columns, "user bigint, item bigint, s bigint")
@@ -132,7 +132,7 @@ def test_ambiguous_times_are_refused(table):
             rs.split(frame, After(1_700_000_001))
         with pytest.raises(rm.InputError, match=message):
             rs.audit(frame, frame)
-    # Nanoseconds since 1970 are compared as integers.
+    # Times in nanoseconds since 1970 are compared as integers.
     first_time = 1_700_000_000_000_000_000
     train = table(
         {**rows, "time": [first_time, first_time + 1, first_time]}, schema.format("bigint")

@@ -16,7 +16,7 @@ SCHEMA = "user string, session bigint, item string, value double"
 
 
 def with_sessions(columns, rng, max_sessions=3):
-    """Add a column that assigns the rows of each user to one, two or three sessions."""
+    """Add a column that divides the rows of each user into up to `max_sessions` sessions."""
     several = [1 + hash_of(user) % max_sessions for user in columns["user"]]
     return {**columns, "session": [10 - int(rng.integers(0, n)) for n in several]}
 

@@ -1,4 +1,4 @@
-"""Spark adds up metrics over all users by item, with the same values as on one machine."""
+"""Spark computes metrics over all users from sums per item, with the same values as one machine."""
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ OF_LISTS = (
 )
 
 
-FEW_RESAMPLES = (8, 8)  # minimum and maximum; few resamples suffice to compare results
+FEW_RESAMPLES = (8, 8)  # the least and the most resamples; few suffice to compare results
 
 
 def assert_same_whole(result, expected):
@@ -119,9 +119,9 @@ OFFERED = "coverage@3 coverage@3(denominator=padded) gini@3 entropy@3(divisor=la
 def test_all_candidates_of_users_are_counted_once(table, source):
     users, items, test, _, rng = data(ids=int)
     is_candidate = rng.random((len(users), len(items) + 2)) < 0.3
-    is_candidate[:-4] = False  # so two of six partitions have no candidates
+    is_candidate[:-4] = False  # two of the six partitions have no candidates
     user, item = np.nonzero(is_candidate)
-    item_ids = [*items, 9_001, 9_002]  # the last two are unknown to the source
+    item_ids = [*items, 9_001, 9_002]  # the source does not know the last two items
     sets = {"user": [users[n] for n in user], "item": [item_ids[n] for n in item]}
     scored = {
         "user": np.repeat(users, 12),
@@ -165,7 +165,7 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     options = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     options["users"] = "listed"
     together = {**options, "lists": True}
-    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # lists of different users
+    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # of different users
         rows = {
             "user": np.repeat(listed_users, 6),
             "item": np.concatenate([rng.permutation(items)[:6] for _ in listed_users]),

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
 
 @st.composite
 def interactions(draw, max_users=8, max_items=12):
-    """Draw interactions with values and without ids."""
+    """Draw interactions that have values, but no ids."""
     n_users = draw(st.integers(1, max_users))
     n_items = draw(st.integers(1, max_items))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
@@ -32,7 +32,7 @@ def interactions(draw, max_users=8, max_items=12):
 
 
 def rows(data):
-    """Return each user's items with their values."""
+    """Return a dict for each user, which maps the user's items to their values."""
     values = np.ones(len(data)) if data.values is None else data.values
     return [
         dict(zip(data.items[a:b].tolist(), values[a:b].tolist(), strict=True))
@@ -75,7 +75,7 @@ def test_held_out_number_rounds_half_away_from_zero(data, fraction, seed):
 def test_holdout_sizes_round_halves_up():
     assert holdout_sizes([15, 5, 1, 2, 3, 0], 0.3).tolist() == [5, 2, 0, 1, 1, 0]
     assert holdout_sizes([1, 3, 5], 0.5).tolist() == [1, 2, 3]
-    # floor(x + 0.5) would give 1 here, since the sum rounds up to 1.
+    # floor(x + 0.5) would return 1 here, since the sum is rounded to 1.
     assert holdout_sizes([1], np.nextafter(0.5, 0)).tolist() == [0]
 
 
@@ -91,7 +91,7 @@ def test_different_seeds_hold_out_different_items():
     assert len(draws) == 10
 
 
-def test_draws_of_users_are_independent():
+def test_users_have_different_draws():
     data = Interactions.of(sp.csr_array(np.ones((40, 20))))
     _, test = held_out(data, 0.5, seed=1)
     assert len({tuple(row) for row in rows(test)}) == 40
@@ -101,7 +101,7 @@ def test_every_item_is_drawn_equally_often():
     data = Interactions.of(sp.csr_array(np.ones((20_000, 10))))
     _, test = held_out(data, 0.3, seed=3)
     share = np.bincount(test.items, minlength=10) / 20_000
-    # 4.5 standard errors of a share of 0.3 over 20,000 users.
+    # Allow 4.5 standard errors of a share of 0.3 over 20,000 users.
     np.testing.assert_allclose(share, 0.3, atol=4.5 * math.sqrt(0.3 * 0.7 / 20_000))
 
 
@@ -119,7 +119,7 @@ def test_larger_share_includes_the_rows_of_a_smaller_share(data, seed):
     ids=["numbers", "text", "digits"],
 )
 def test_draws_only_depend_on_ids(name):
-    """A user's draw depends neither on the order of rows nor on other users."""
+    """Neither the order of rows nor other users change which items are drawn for a user."""
     rng = np.random.default_rng(0)
     pairs = [(u, i) for u in range(12) for i in range(20) if rng.random() < 0.6]
 
@@ -141,13 +141,13 @@ def as_frame(table):
 
 
 @given(interactions(), fractions, seeds, st.data())
-def test_items_are_only_held_out_for_the_given_users(data, fraction, seed, source):
+def test_items_are_held_out_only_for_the_users_in_who(data, fraction, seed, source):
     users = source.draw(st.lists(st.integers(0, data.n_users - 1), unique=True, min_size=1))
-    _, of_all = held_out(data, fraction, seed=seed)
+    _, test_of_all_users = held_out(data, fraction, seed=seed)
     train, test = held_out(data, fraction, seed=seed, who=GivenUsers(users))
     for user in range(data.n_users):
         if user in users:
-            assert rows(test)[user] == rows(of_all)[user]
+            assert rows(test)[user] == rows(test_of_all_users)[user]
         else:
             assert rows(test)[user] == {}
             assert rows(train)[user] == rows(data)[user]

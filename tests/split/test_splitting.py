@@ -1,4 +1,4 @@
-"""Laws that hold for splits with every combination of `who`, `what` and `filters`."""
+"""Tests of laws that splits obey for every combination of `who`, `what` and `filters`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """Return a data frame with repeated pairs, and with repeated times for each user."""
+    """Draw a data frame in which pairs repeat, as do the times of each user."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -85,7 +85,7 @@ def interactions(seed=0, n=240, n_users=18, n_items=12):
 
 
 def split_or_none(data, what, **options):
-    """Return the split, or None if no user can be tested."""
+    """Return the split, or None if the data have no test user."""
     try:
         return split(data, what, **options)
     except NoTestUsersError:
@@ -101,7 +101,7 @@ def rows_of(result):
 
 
 def columns_of(result):
-    """Return the sorted rows of each part without row numbers, for comparisons of content."""
+    """Return the sorted rows of each part without row numbers, to compare their contents."""
     return {
         part: sorted(getattr(result, part).drop("row").rows())
         for part in PARTS
@@ -110,7 +110,7 @@ def columns_of(result):
 
 
 def one_row_per_pair(frame):
-    """Keep one row per pair, so that the order of rows does not matter."""
+    """Keep only the first row of each pair, so that the order of rows cannot change a split."""
     return frame.unique(["user", "item"], keep="first", maintain_order=True)
 
 
@@ -119,8 +119,8 @@ def one_row_per_pair(frame):
 def test_every_composition_obeys_the_laws_of_splits(who, what):
     data = interactions()
     n_tested = 0
-    # Test a third of the filters per combination. Every filter is tested with every who and every
-    # what.
+    # Test a third of the filters for each combination; over all combinations, each filter meets
+    # every `who` and every `what`.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]
@@ -137,14 +137,14 @@ def test_every_composition_obeys_the_laws_of_splits(who, what):
         assert {name: counts[name] for name in parts} == {k: len(v) for k, v in parts.items()}
         assert sum(counts.values()) == len(data)
         assert (counts["left_out"] == 0) or filters or what.for_everybody
-        # Parts have unchanged rows with all columns of the data.
+        # The parts contain unchanged rows, with all columns of the data.
         for name in parts:
             part = getattr(result, name)
             assert part.columns == data.columns
             assert part["row"].is_sorted()
             if Duplicates("sum") not in filters:
                 assert part.equals(data.filter(pl.col("row").is_in(parts[name])))
-        # Test contains exactly the test users.
+        # Test contains the test users, and no other users.
         users = result.users.tolist()
         assert users == sorted(set(result.test["user"]))
         if isinstance(who, GivenUsers):
@@ -154,14 +154,13 @@ def test_every_composition_obeys_the_laws_of_splits(who, what):
                 isinstance(split_filter, SeenInTrain) for split_filter in filters
             )
         if untested == "apart":
-            # Models are fitted to the remainder, and train only contains test users.
+            # Models are fitted to the remainder, so train contains only test users.
             assert not set(users) & set(result.remainder["user"])
             if not any(isinstance(split_filter, SeenInTrain) for split_filter in filters):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
-        # The parts do not depend on the number of threads, and their content does not depend on the
-        # order of rows.
+        # Neither the number of threads nor the order of rows changes the contents of the parts.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
@@ -276,7 +275,7 @@ def test_renaming_ids_does_not_change_the_split(rename):
         pl.Series("user", [rename(n) for n in data["user"]]),
         pl.Series("item", [rename(n) for n in data["item"]]),
     )
-    # Ties of times are broken by draws that depend on ids, so times must be distinct here.
+    # Equal times would be ordered by draws that depend on ids, so this test needs distinct times.
     for frame in (data, renamed):
         frame.insert_column(0, pl.Series("moment", np.random.default_rng(0).permutation(len(data))))
     results = [split(frame, Last(2), filters=KCore(3), time="moment") for frame in (data, renamed)]
@@ -319,7 +318,7 @@ def test_columns_are_named_or_detected():
     assert result.users.tolist() == sorted(set(data["who"]))
 
 
-# Held-out interactions
+# Tests of held-out interactions
 
 
 def by_user(frame):
@@ -360,7 +359,7 @@ def test_share_of_all_interactions_is_met_on_average():
     data = interactions(n=40_000, n_users=2000, n_items=500)
     for fraction in (0.1, 0.5):
         share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
-        # Repeated pairs are drawn together, which slightly increases the standard error.
+        # Rows that repeat a pair are drawn together, which slightly increases the standard error.
         assert abs(share - fraction) < 6 * np.sqrt(fraction * (1 - fraction) / len(data))
     n_test_users = len(split(data, Last(1), who=UsersFraction(0.3)).users)
     assert abs(n_test_users / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
@@ -381,13 +380,13 @@ def test_interactions_from_a_time_on_are_held_out():
     result = split(data, After(20, until=30, since=10))
     assert result.test.equals(data.filter(pl.col("time").is_between(20, 29)))
     assert result.train.equals(data.filter(pl.col("time").is_between(10, 19)))
-    # Later interactions of users who are not test users are left out.
+    # If a user is not a test user, the user's later interactions are left out.
     given_users = split(data, After(30), who=GivenUsers([13]))
     assert given_users.train.equals(data.filter(pl.col("time") < 30))
     assert set(given_users.test["user"]) == {13}
 
 
-def test_times_can_be_given_as_dates():
+def test_times_can_be_passed_as_dates():
     days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
     objects = data.to_pandas().astype({"time": object})
@@ -404,8 +403,8 @@ NOON = datetime.datetime(2024, 5, 31, 12, tzinfo=datetime.timezone.utc)
 
 
 def frames_in_zone(zone):
-    """Return frames with times around two midnights, in a time zone two hours ahead of UTC."""
-    hours = [0, 9, 10, 12, 33, 34, 36]  # it is midnight in this time zone at 10 and 34
+    """Return frames of all kinds, with times around two midnights in a zone ahead of UTC."""
+    hours = [0, 9, 10, 12, 33, 34, 36]  # 10 and 34 are midnights in this zone
     times = [NOON + datetime.timedelta(hours=hour) for hour in hours]
     columns = {"user": [1] * 7, "item": [*range(7)]}
     of_arrow = pa.table({**columns, "time": pa.array(times, pa.timestamp("us", tz=zone))})
@@ -439,7 +438,7 @@ def test_dates_are_in_the_time_zone_of_the_times(zone, tmp_path):
     for name, data in frames_by_library.items():
         for time in ("2024-06-01", day, midnight, np.datetime64(day), pd.Timestamp(day)):
             assert items(split(data, After(time)).test) == [2, 3, 4, 5, 6], name
-        # A time zone in the argument overrides the time zone of the column.
+        # A time zone in the argument takes precedence over the time zone of the column.
         utc = midnight.replace(tzinfo=datetime.timezone.utc)
         assert items(split(data, After(utc)).test) == [3, 4, 5, 6], name
         assert items(split(data, After("2024-06-01T00:00Z")).test) == [3, 4, 5, 6], name
@@ -459,14 +458,14 @@ def test_dates_need_a_time_zone_if_times_have_several():
         split(data, After("2024-06-01"))
     assert split(data, After("2024-06-01T00:00+02:00")).test["item"].to_list() == [3]
     assert split(data, Last(1)).test["item"].to_list() == [3]
-    # In a single time zone, offsets differ between summer and winter.
+    # These times have different offsets, but are in the same time zone, in winter and in summer.
     local = [pd.Timestamp(text).tz_convert("Europe/Berlin") for text in texts]
     of_pandas = data.to_pandas().assign(time=pd.Series(local, dtype=object))
     assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]
 
 
 def test_day_without_a_midnight_starts_after_the_clock_change():
-    # In Beirut, clocks jumped from midnight to 1:00 at the start of that day, at 22:00 UTC.
+    # In Beirut, this day began at 1:00 (22:00 UTC), because the clocks skipped the hour before.
     times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
     zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
     data = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": zoned})
@@ -758,7 +757,7 @@ def test_every_parameter_of_evaluate_is_passed_on_for_splits(monkeypatch):
         "train",
         "rules",
         "until",
-    }  # arguments of the evaluator's call
+    }  # splits replace these arguments, or are passed to the evaluator's call
     names = set(inspect.signature(rm.evaluate).parameters) - other_parameters
     received = {}
 
@@ -782,7 +781,7 @@ def test_every_parameter_of_evaluate_is_passed_on_for_splits(monkeypatch):
         assert {name: received[name] for name in names} == values
         assert received["ties"] == "item"
         assert received["source"] is source
-        assert isinstance(received["test"], rm.Split)  # which includes train
+        assert isinstance(received["test"], rm.Split)  # a split contains train
         assert received["train"] is None
 
 
@@ -846,7 +845,7 @@ def test_empty_train_gives_a_warning():
         split(data, After(-1), filters=KCore(2))
     with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
         list(folds(data, Windows([-1, 20])))
-    # Empty train gives no warning here, because models are fitted to the rows of other users.
+    # Train may be empty without a warning, since models are fitted to the rows of other users.
     split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
@@ -988,7 +987,7 @@ def test_fewer_test_users_than_requested_give_a_warning():
 # Memory
 
 
-# These recorded draws must be reproduced on every machine and in every version.
+# Every machine and every version must reproduce the recorded draws below.
 
 
 def test_draws_are_the_same_on_every_platform():
@@ -1030,7 +1029,7 @@ def test_small_integers_are_ids_even_if_their_span_is_larger_than_their_type():
 
 
 @pytest.mark.parametrize("ids", [[1, 1, 2], ["a", "a", "b"]])
-def test_given_users_removed_by_a_filter_are_not_tested(ids):
+def test_users_in_who_whom_a_filter_removes_are_not_tested(ids):
     data = pl.DataFrame({"user": ids, "item": [5, 6, 5], "time": [1, 2, 3]})
     who = GivenUsers([ids[0], ids[2]])
     assert split(data, Last(1), who=who, filters=MinCounts(user=2)).users.tolist() == ids[:1]
@@ -1046,7 +1045,7 @@ def test_users_without_test_rows_are_separated(who):
 
 
 def test_sums_only_replace_values_of_repeated_pairs_and_stay_integers(tmp_path):
-    exact = 2**60 + 1  # cannot be represented in float64
+    exact = 2**60 + 1  # float64 cannot represent this number
     data = pl.DataFrame(
         {"user": [1, 1, 1], "item": [1, 1, 2], "value": [1, 2, exact], "time": [1, 2, 3]}
     )
@@ -1061,7 +1060,7 @@ def test_sums_only_replace_values_of_repeated_pairs_and_stay_integers(tmp_path):
             assert frame["value"].dtype == pl.Int64
 
 
-def test_bools_are_summed_as_numbers():
+def test_boolean_values_are_summed_as_numbers():
     for values in ([True, True, False], [True, True, True]):
         data = pl.DataFrame(
             {"user": [1] * 3, "item": [1, 1, 2], "value": values, "time": [1, 2, 3]}
@@ -1171,8 +1170,8 @@ def test_iso_8601_strings_are_read_as_dates(kind, tmp_path):
 def test_time_of_a_split_can_be_chosen_by_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # For a share of 0.7, the data are split at the time of the eighth interaction: 4. Two other
-    # interactions have the same time.
+    # For a share of 0.7, the data are split at time 4, which is the time of the eighth interaction
+    # and of two others.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         result = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]
@@ -1199,7 +1198,7 @@ def test_split_package_is_callable() -> None:
 
 
 def test_type_declarations_cover_every_name_of_the_package() -> None:
-    """Type checkers do not call modules, so a class declares names such as ``rm.split.Last``."""
+    """For type checkers, a class declares the names of the package, such as ``rm.split.Last``."""
     tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
     (declaration,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
     assert isinstance(declaration, ast.ClassDef)

@@ -31,7 +31,7 @@ UNIT = (0.0, 1.0)
 
 
 def enumerated(differences: Float64) -> float:
-    """Return the share of sign assignments whose sum is at least as far from 0 as observed."""
+    """Return the share of sign assignments with a sum at least as far from 0 as the actual sum."""
     sums = np.zeros(1)
     for difference in differences[differences != 0]:
         sums = np.concatenate([sums - difference, sums + difference])
@@ -40,7 +40,7 @@ def enumerated(differences: Float64) -> float:
 
 
 def models(n: int, seed: int = 0, share: float = 0.4, gain: float = 0.0) -> tuple[Float64, Float64]:
-    """Return values like those of NDCG for two models; the first model is better by `gain`."""
+    """Draw values like those of NDCG for two models, the first of which is better by `gain`."""
     generator = np.random.default_rng(seed)
     common = generator.random(n)
     values_of_models = []
@@ -96,7 +96,7 @@ def test_saddlepoint_approximation_is_close_to_enumeration(
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
 def test_exact_and_approximate_p_agree_for_many_users(n: int, shift: float) -> None:
-    """If differences are multiples of a unit, p is exact; a little noise makes p approximate."""
+    """p is exact for multiples of a unit; with a little noise, it is an approximation."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
     exact = randomisation(differences)
@@ -112,7 +112,8 @@ def test_p_of_equal_differences_is_binomial_far_into_the_tail() -> None:
     assert result.method == "binomial"
     assert expected < 1e-150
     assert result.p_value == pytest.approx(expected, rel=1e-9)
-    # Two more differences, each of two units, need a convolution: they add -4, 0 or 4 to the sum.
+    # Two more differences, of two units each, require a convolution: they add -4, 0 or 4 to the
+    # sum.
     nearly = randomisation(np.append(differences, [0.2, -0.2]))
     assert nearly.method == "convolution"
     assert nearly.p_value == pytest.approx(
@@ -120,10 +121,10 @@ def test_p_of_equal_differences_is_binomial_far_into_the_tail() -> None:
     )
 
 
-# SciPy gives this warning with NumPy 1.
+# With NumPy 1, SciPy emits this warning.
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar power")
 def test_p_of_thousands_of_users_agrees_with_resampling() -> None:
-    """p is within 3 standard errors of SciPy's p from 1,000 drawn sign assignments."""
+    """p is within 3 standard errors of SciPy's p from 1,000 random sign assignments."""
     first, second = models(5_000, gain=0.008)
     result = compare(first, second, bounds=UNIT)
     resampled = scipy.stats.permutation_test(
@@ -164,7 +165,7 @@ def test_skewed_differences_shifted_by_an_end_have_p_at_the_level(clusters: Floa
 
 
 def test_interval_excludes_0_if_p_equals_the_level() -> None:
-    """Five users with differences in the same direction have p = 1/16, which is the level here."""
+    """All five users differ in the same direction, so p is 1/16, which is also the level."""
     result = compare([0.1, 0.4, 0.2, 0.7, 0.3], np.zeros(5), confidence=15 / 16)
     assert result.test.p_value == 1 / 16
     assert 0 < result.interval.low < result.difference < result.interval.high < np.inf
@@ -220,7 +221,7 @@ def test_students_t_matches_scipy() -> None:
     expected = scipy.stats.ttest_rel(first, second)
     hits = [1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0, 0.0]
     assert compare(*hits).unit == 1
-    assert compare(*hits, test="t").unit == 0  # only the randomisation test uses the unit
+    assert compare(*hits, test="t").unit == 0  # other tests use no unit
     assert result.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
     np.testing.assert_allclose(tuple(result.interval), tuple(expected.confidence_interval()))
 
@@ -288,7 +289,7 @@ def test_few_differing_users_have_gaffkes_interval_or_a_note() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 1.0), (0.0, np.inf), (-np.inf, np.inf)])
-def test_gaffkes_interval_needs_a_range(bounds: tuple[float, float]) -> None:
+def test_gaffkes_interval_is_not_used_without_a_finite_range(bounds: tuple[float, float]) -> None:
     assert compare(np.ones(4), np.ones(4), bounds=bounds).interval.method == "randomisation"
 
 
@@ -315,7 +316,7 @@ def test_relative_difference_is_the_ratio_of_means_minus_1() -> None:
 
 
 def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
-    """Resamples may lack the only user with a divisor other than 0, so the ratio has no bound."""
+    """Without the only user whose divisor is not 0, the ratio of a resample is unlimited."""
     second = np.zeros(20)
     second[0] = 1.0
     compared = compare(np.ones(20), second)
@@ -332,15 +333,15 @@ def test_effect_sizes_follow_their_definitions() -> None:
     assert result.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
     assert (result.n_better, result.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
     assert result.n_equal == (differences == 0).sum()
-    # One user is better and one is worse, but the mean is not 0.
+    # One user gains more than another user loses, so the mean is not 0.
     one_each = compare([2.0, 0.0, 0.0], [0.0, 1.0, 0.0])
     assert one_each.standardised == pytest.approx((1 / 3) / np.std([2, -1, 0], ddof=1))
     better = (np.sign(differences) + 1) / 2
     assert result.probability_better == pytest.approx(better.mean())
 
 
-def test_clusters_change_signs_together() -> None:
-    """Three copies of each user in one cluster give the same p and interval as the user alone."""
+def test_all_users_of_a_cluster_change_signs_together() -> None:
+    """If each cluster contains three copies of a user, p and the interval stay the same."""
     first, second = models(40, gain=0.2, share=0.9)
     of_users = compare(first, second, bounds=UNIT)
     clusters = np.tile(np.arange(40), 3)
@@ -444,7 +445,7 @@ def test_codes_restore_the_values_of_a_column(levels: list[float]) -> None:
     assert column.levels is not None
     assert column.codes is not None
     assert np.array_equal(column.levels[column.codes], values)
-    for late_value in (-9.0, 0.1234, 9.0):  # a value that has not occurred yet
+    for late_value in (-9.0, 0.1234, 9.0):  # these values have no code yet
         assert Column.of(np.append(values, late_value)).coded().codes is None
 
 
@@ -457,7 +458,7 @@ def test_users_with_a_value_from_one_model_only_are_counted() -> None:
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
-def test_comparisons_without_users_or_differences_have_notes(test) -> None:
+def test_comparisons_without_users_or_differences_get_a_note(test) -> None:
     without_users = compare([np.nan, 1.0], [1.0, np.nan], test=test, bounds=UNIT)
     assert without_users.n == 0
     assert np.isnan(without_users.test.p_value)
@@ -481,7 +482,7 @@ def test_comparisons_without_users_or_differences_have_notes(test) -> None:
 
 def test_constant_differences_have_an_exact_bound_or_a_note() -> None:
     result = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
-    # Like the interval, p comes from Gaffke's bound: the difference of one more user could be -1.
+    # Gaffke's bound determines p and the interval: it allows for one more user, who may lose 1.
     assert result.test.p_value == pytest.approx(2 * 1.25**-40)
     assert result.interval.low < 0.25 < result.interval.high
     assert "exact bound" in result.interval.note
@@ -554,21 +555,21 @@ def test_most_changed_returns_the_largest_losses_and_gains() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
 def test_p_of_differences_in_one_direction_is_2_to_the_minus_n(sign: int, rounding: float) -> None:
-    """Only one of the 2^30 sign assignments gives this sum, since differences of 0 have no sign."""
+    """Only one of 2^30 sign assignments gives this sum; the 7 differences of 0 have no sign."""
     sizes, counts = np.array([0.0, 1.0, 2.0, 4.0]), np.array([7.0, 10.0, 10.0, 10.0])
     result = quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
     assert result == pytest.approx(-sign * scipy.stats.norm.ppf(2.0**-30), rel=1e-12)
 
 
 def test_p_is_at_most_1_despite_rounding() -> None:
-    """The sum of an odd number of ±1 is never 0, so p = P(|sum| >= 1) is 1, except for rounding."""
+    """The sum of an odd number of ±1 is never 0, so p = P(|sum| >= 1) is 1 up to rounding."""
     for n in range(1, 60, 2):
         assert 1 - 1e-12 < randomisation((-1.0) ** np.arange(n)).p_value <= 1
 
 
 @pytest.mark.parametrize("total", [1.0, 3.0, 5.0, 7.0])
 def test_probability_of_a_sum_of_multiples_matches_enumeration(total: float) -> None:
-    """The reference is the share of the 16 sums ±1 ±1 ±2 ±3 that are at least `total`."""
+    """The probability is the share of the 16 sums ±1 ±1 ±2 ±3 that are at least `total`."""
     sums = np.array(
         [
             sum(signed_sizes)
@@ -585,12 +586,12 @@ def test_probability_of_a_sum_of_multiples_matches_enumeration(total: float) -> 
         ([0.2], [1]),
         ([0.1, 0.3], [1, 3]),
         ([1 / 3, 0.5, 1.0], [2, 3, 6]),
-        ([0.1, 0.1 + 1e-5], None),  # the common unit would be too small
+        ([0.1, 0.1 + 1e-5], None),  # a common unit would be too small
         ([1e-5, 1.0], None),
         ([1e-5, 2e-5, 1.0], None),
-        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # the middle value is too far from a multiple
+        ([3 + 9e-8, 151 + 45e-7, 200.0], None),  # the second size is too far from a multiple of 1
         ([1.0, math.pi], None),
-        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # multiples of 0.1 up to rounding
+        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # these are multiples of 0.1 up to rounding
         ([0.1 + 1e-7, 0.3, 0.7], None),
     ],
 )

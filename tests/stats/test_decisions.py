@@ -24,8 +24,9 @@ from recometer.stats.comparing import equivalence_over_runs
 from recometer.stats.planning import power_of, smallest_difference, unit_of, users_needed
 from recometer.stats.several import normal_range_quantile, normal_range_tail
 
-# statsmodels 0.15.0: statsmodels.stats.multitest.multipletests(P, method=method)[1], with the
-# methods holm, fdr_bh and bonferroni.
+# statsmodels 0.15.0 returns these adjusted p-values from
+# statsmodels.stats.multitest.multipletests(P, method=method)[1] for the methods holm, fdr_bh and
+# bonferroni.
 P = [0.01, 0.2, 0.0005, 0.04, 0.011, 0.04, 0.9, 0.03]
 ADJUSTED = {
     "holm": [0.07, 0.4, 0.004, 0.16, 0.07, 0.16, 0.9, 0.15],
@@ -43,8 +44,8 @@ def test_adjusted_p_values_match_statsmodels(correction) -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
-def test_holm_rejects_step_by_step(p_values: list[float], alpha: float) -> None:
-    """Holm's method rejects in ascending order of p, while p ≤ alpha / (number of p left)."""
+def test_holms_method_rejects_step_by_step(p_values: list[float], alpha: float) -> None:
+    """In ascending order of p, Holm's method rejects while p ≤ alpha / (number of remaining p)."""
     adjusted = adjust(p_values)
     rejected = np.zeros(len(p_values), bool)
     for step, place in enumerate(np.argsort(p_values, kind="stable")):
@@ -80,7 +81,7 @@ def test_few_differing_users_cannot_be_significant_among_many_comparisons() -> N
     assert adjust([result.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
 
 
-# The reference values are computed with scipy.stats.nct, without simulation.
+# The reference values come from scipy.stats.nct, not from a simulation.
 @pytest.mark.parametrize(
     ("n", "effect"), [(5, 1.0), (20, 0.5), (200, 0.1), (1_500, 0.06), (30, 1.2)]
 )
@@ -106,9 +107,9 @@ def test_larger_differences_have_more_power(n: int, alpha: float) -> None:
 def test_power_is_continuous_at_the_normal_approximation() -> None:
     below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
     assert above - below == pytest.approx(0.0002, abs=0.0002)
-    # The value is from scipy.stats.nct 1.17 with 2,000 degrees of freedom, and includes both tails.
+    # SciPy 1.17's scipy.stats.nct returns this value (both tails) for 2,000 degrees of freedom.
     assert power_of(0.01, 1.0, 2_001, alpha=0.3) == pytest.approx(0.3468187, abs=8e-5)
-    # The values are from scipy.stats.nct 1.17 with 4,999 degrees of freedom and with 1.
+    # SciPy 1.17's scipy.stats.nct returns these values for 4,999 degrees of freedom and for 1.
     assert power_of(2.5 / np.sqrt(5_000), 1.0, 5_000) == pytest.approx(0.705252, abs=1e-4)
     assert power_of(31 / np.sqrt(2), 1.0, 2) == pytest.approx(0.98499, abs=0.01)
 
@@ -126,20 +127,20 @@ def test_users_needed_and_smallest_difference_invert_the_power() -> None:
         assert enough is not None
         assert power_of(0.02, 0.3, enough) >= wanted_power > power_of(0.02, 0.3, enough - 1)
     assert users_needed(1e-9, 1.0) is None
-    # The number of users needed is (1.96 + 0.84)² / effect². It is 5e11 in the first call, and
-    # above the limit of 1e12 in the second.
+    # (1.96 + 0.84)² / effect² users are needed: 5e11 in the first call, and more than the limit of
+    # 1e12 in the second call.
     assert users_needed(4e-6, 1.0) == pytest.approx(2.8016**2 / 1.6e-11, rel=1e-3)
     assert users_needed(2.6e-6, 1.0) is None
     assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
     assert np.isnan(smallest_difference(1.0, 1))
     assert power_of(9.0, 1.0, 1) == 0
     assert power_of(smallest_difference(1.0, 2), 1.0, 2) == pytest.approx(0.8)
-    # The smallest detectable difference is proportional to the deviation, even if that is large.
+    # The smallest detectable difference is proportional to the deviation, even to a large one.
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 
 def test_power_matches_simulated_rejections() -> None:
-    """The share of rejected samples, with a standard error of 2 %, matches the computed power."""
+    """The power matches the share of rejected samples, whose standard error is 2 %."""
     generator = np.random.default_rng(0)
     samples = generator.random((600, 120)) * generator.choice([-1.0, 0.0, 1.0, 1.0], (600, 120))
     plan = power(samples.ravel(), 1 / 8)
@@ -151,11 +152,12 @@ def test_power_matches_simulated_rejections() -> None:
 @pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
 @pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
 def test_power_of_hits_matches_the_exact_test(n: int, differ: float, effect: float) -> None:
-    """The exact power follows from two binomial counts: users who differ, and those better off."""
+    """The numbers of users who differ and who gain are binomial, so the exact power is known."""
     difference = effect * np.sqrt(differ / (n + effect**2))
     up = (1 + difference / differ) / 2
     n_differ = np.arange(n + 1)
-    # The test rejects if at most `most_better` users are better off, or at most as many worse off.
+    # The test rejects if no more than `most_better` users are better off, or if no more than
+    # `most_better` users are worse off.
     most_better = scipy.stats.binom.ppf(0.025, n_differ, 0.5)
     most_better -= 2 * scipy.stats.binom.cdf(most_better, n_differ, 0.5) > 0.05
     rejected = scipy.stats.binom.cdf(most_better, n_differ, up) + scipy.stats.binom.sf(
@@ -172,7 +174,7 @@ def test_unit_is_the_most_common_size_or_the_common_unit() -> None:
     assert unit_of([0.0, 1.0, -1.0, np.nan]) == 1.0
     assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
     assert unit_of([0.5] * 30 + [-0.123]) == 0.5
-    assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # 0 except for rounding
+    assert unit_of([0.25, -0.5, 1e-17]) == pytest.approx(0.25)  # 1e-17 counts as 0
     assert unit_of([1e-17] * 30 + [0.25, -0.5]) == pytest.approx(0.25)
     assert unit_of([0.5] * 9 + [0.3]) == 0.5
     assert unit_of([0.5] * 8 + [0.3]) == pytest.approx(0.1)
@@ -206,7 +208,7 @@ def test_power_plan_follows_from_the_differences() -> None:
 
 def test_equivalence_consists_of_two_one_sided_tests() -> None:
     differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
-    for margin in (0.005, 0.03):  # the mean is between these margins
+    for margin in (0.005, 0.03):  # the mean of 0.01 is between the two margins
         result = equivalence(differences, margin, test="t")
         sides = [
             scipy.stats.ttest_1samp(differences, -margin, alternative="greater").pvalue,
@@ -235,8 +237,8 @@ def test_models_are_equivalent_if_the_interval_is_within_the_margins(
 
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
-def test_equivalence_keeps_clusters_together(test) -> None:
-    """Three copies of each user in one cluster give the same p as the user alone."""
+def test_equivalence_tests_whole_clusters(test) -> None:
+    """If each cluster contains three copies of a user, p stays the same."""
     differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
     of_users = equivalence(differences, 0.03, test=test)
     three_copies = equivalence(
@@ -262,7 +264,7 @@ def test_p_equal_to_alpha_shows_equivalence(test) -> None:
     assert not equivalence(differences, 0.02, test=test, alpha=0.99 * p).equivalent
 
 
-def test_equivalence_over_runs_counts_their_variance() -> None:
+def test_equivalence_over_runs_includes_the_variance_between_runs() -> None:
     generator = np.random.default_rng(4)
     users = generator.random((200, 1))
     better_runs = users + generator.normal(0, 0.01, (200, 3)) + generator.normal(0, 0.02, 3)
@@ -272,7 +274,7 @@ def test_equivalence_over_runs_counts_their_variance() -> None:
     assert result.equivalent == (inside.low > -0.05 and inside.high < 0.05)
     assert tuple(result.interval) == tuple(inside)
     assert result.p_value > equivalence((better_runs - worse_runs).mean(axis=1), 0.05).p_value
-    # The mean is far above the margin, so p is near 1.
+    # The mean is far above the margin, so p must be near 1.
     far_above_margin = over_runs(better_runs + 0.3 - 0.05, worse_runs)
     p = equivalence_over_runs(better_runs + 0.3, worse_runs, 0.05).p_value
     assert p == pytest.approx(1 - far_above_margin.p_value / 2)
@@ -311,8 +313,8 @@ def test_studentised_range_matches_scipy(n: int) -> None:
         scipy.stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
-    assert normal_range_tail(0.0, n) == 1  # despite rounding errors
-    # Quantiles may be below 1, such as the median distance of two normal numbers.
+    assert normal_range_tail(0.0, n) == 1  # exactly 1, despite rounding errors
+    # Some quantiles are below 1, for example the median distance of two normal numbers.
     median_range = normal_range_quantile(0.5, 2)
     assert median_range == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     range_of_two = normal_range_tail(np.array([20.0]), 2)
@@ -324,7 +326,7 @@ def test_tukeys_test_of_two_models_equals_the_randomisation_test() -> None:
     result = tukey(values)
     assert result.method == "studentised range"
     expected = randomisation(values[:, 0] - values[:, 1]).p_value
-    # Both tests use the same variance, but Tukey's test omits small terms of higher order.
+    # The two tests use the same variance, but Tukey's test omits small terms of higher order.
     assert result.p_values[0, 1] == pytest.approx(expected, rel=0.05)
 
 
@@ -332,7 +334,7 @@ def test_tukeys_test_without_resampling_agrees_with_resampling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     values = np.random.default_rng(4).random((150, 4)) + np.array([0.08, 0.05, 0.0, 0.0])
-    values[:20] = 0.5  # users who do not differ
+    values[:20] = 0.5  # the models are equal for these users
     computed = tukey(values)
     monkeypatch.setattr("recometer.stats.several.RESAMPLED_UP_TO", 150)
     resampled = tukey(values, n_resamples=4_000)
@@ -369,7 +371,7 @@ def test_tukeys_test_of_two_users_has_no_small_p() -> None:
     assert result.n == 2
     default = tukey(values, n_resamples=10_000)
     np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
-    # Two users have only 36 orders of three models, so p cannot be small.
+    # For two users, there are only 36 orders of three models, so p cannot be small.
     assert result.p_values[0, 1] > 0.1
     np.testing.assert_array_equal(result.p_values, result.p_values.T)
     with pytest.raises(InputError, match="at least two models"):
@@ -414,9 +416,9 @@ def test_ranks_follow_from_adjusted_p_values_of_pairs() -> None:
 
 
 def test_pilot_gives_a_range_of_users_needed() -> None:
-    """About 95 of 100 pilots give a range that contains the number of users needed.
+    """For about 95 of 100 pilots, the range contains the number of users needed.
 
-    Each pilot has 100 users, and the models differ for about a fifth of them.
+    Each pilot has 100 users, and the models differ for about a fifth of these users.
     """
     generator, n_containing = np.random.default_rng(7), 0
     needed = users_needed(0.03, np.sqrt(0.2 * (0.1**2 + 0.4**2) - 0.02**2))

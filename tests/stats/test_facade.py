@@ -1,4 +1,4 @@
-"""The statistics package exports its names, and loads its modules on first use."""
+"""The statistics package exports functions of its modules, and loads a module on first use."""
 
 import importlib
 import inspect

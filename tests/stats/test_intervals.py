@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean over users have the right ends."""
+"""Confidence intervals of a mean over users end where other methods or simulations say."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_students_interval_covers_the_mean_as_often_as_it_claims() -> None:
     assert 0.82 < covered < 0.96
 
 
-def test_resampling_needs_two_users() -> None:
+def test_resampled_interval_needs_at_least_two_users() -> None:
     def mean(times: NDArray[np.int64]) -> dict[str, float]:
         return {"mean": float(times @ np.arange(len(times)) / times.sum())}
 
@@ -96,7 +96,7 @@ def test_few_clusters_of_different_sizes_get_gaffkes_bound() -> None:
     for end, bound, level in ((result.low, 0, 0.025), (result.high, 1, 0.975)):
         simulated_bounds = (weights @ [*sums, 6 * bound]) / (weights @ [*sizes, 6])
         assert np.mean(simulated_bounds <= end) == pytest.approx(level, abs=0.002)
-    # The default is the bootstrap if the range is unknown or if there are many clusters.
+    # If the range is unknown or if there are many clusters, the bootstrap is the default.
     assert interval(values, clusters=clusters).method == "bca"
     many_clusters = np.tile(values, 12), np.repeat(np.arange(12 * 8), np.tile(sizes, 12))
     assert interval(many_clusters[0], bounds=(0, 1), clusters=many_clusters[1]).method == "bca"
@@ -104,7 +104,7 @@ def test_few_clusters_of_different_sizes_get_gaffkes_bound() -> None:
 
 @pytest.mark.parametrize("n", [10, 20])
 def test_intervals_cover_means_of_few_unequal_clusters(n: int) -> None:
-    """Users in a cluster are correlated, and BCa would cover the mean in only 90 % of samples."""
+    """The users of a cluster are correlated; BCa would cover the mean in only 90 % of samples."""
     generator, covered = np.random.default_rng(n), 0
     for _ in range(300):
         clusters = np.repeat(np.arange(n), generator.geometric(0.2, n))

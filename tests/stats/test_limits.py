@@ -40,7 +40,7 @@ SKEWED = [0.0, 0.0, 0.1, 0.02, 0.05, 0.9]
 def test_gaffkes_ends_are_quantiles_of_randomly_weighted_means(
     values: list[float], confidence: float
 ) -> None:
-    """The random weights are drawn from a Dirichlet distribution."""
+    """The test draws the weights from a Dirichlet distribution."""
     draws = np.random.default_rng(0).dirichlet(np.ones(len(values) + 1), 50_000)
     result = interval(values, "gaffke", bounds=UNIT, confidence=confidence)
     for end, bound, level in (
@@ -52,7 +52,7 @@ def test_gaffkes_ends_are_quantiles_of_randomly_weighted_means(
 
 
 def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
-    """The two constants of Efron (1987) are both a sixth of the skewness of the mean."""
+    """Each of Efron's (1987) two constants is a sixth of the skewness of the mean."""
     values = np.random.default_rng(11).random(25) ** 3
     deviations = values - values.mean()
     sixth = (deviations**3).sum() / (deviations**2).sum() ** 1.5 / 6
@@ -66,7 +66,7 @@ def test_bca_moves_the_levels_by_a_sixth_of_the_skewness() -> None:
 
 @pytest.mark.parametrize("unit", [1e-3, 1e3])
 def test_gaffkes_interval_scales_with_the_unit(unit: float) -> None:
-    values = np.array([*SKEWED, 0.0004, 0.9996])  # close to the ends of the range
+    values = np.array([*SKEWED, 0.0004, 0.9996])  # two values are close to the ends of the range
     result = interval(values, "gaffke", bounds=UNIT, confidence=0.3)
     moved = interval(values * unit, "gaffke", bounds=(0, unit), confidence=0.3)
     assert tuple(moved) == pytest.approx((result.low * unit, result.high * unit), rel=1e-8)
@@ -101,7 +101,7 @@ def test_equivalence_over_runs_refuses_a_margin_of_0() -> None:
         equivalence_over_runs([[0.1, 0.2], [0.3, 0.1]], [[0.1, 0.1], [0.2, 0.1]], 0)
 
 
-def test_all_rows_may_be_one_cluster() -> None:
+def test_all_rows_may_belong_to_one_cluster() -> None:
     result = compare([0.1, 0.3], [0.0, 0.1], clusters=["a", "a"])
     assert (result.n, result.test.n) == (2, 1)
     assert result.difference == pytest.approx(0.15)
@@ -111,7 +111,7 @@ def test_relative_interval_has_no_width_if_all_ratios_are_equal() -> None:
     second = np.linspace(0.1, 0.25, 8)
     result = compare(2 * second, second)
     assert (result.relative, *result.relative_interval) == (1.0, 1.0, 1.0)
-    result = compare([0.2, 0.5], [0.1, 0.25])  # with two users, p is at least 1/2
+    result = compare([0.2, 0.5], [0.1, 0.25])  # two users cannot exclude any ratio
     assert (result.relative, *result.relative_interval) == (1.0, -1.0, np.inf)
 
 
@@ -119,7 +119,7 @@ def test_relative_interval_has_no_width_if_all_ratios_are_equal() -> None:
 def test_power_of_few_users_with_large_effects_matches_scipy(
     n: int, alpha: float, centre: float
 ) -> None:
-    """A normal distribution approximates the noncentral t for effects as large as these."""
+    """For effects this large, the power is computed by a normal approximation."""
     power = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
     assert power == pytest.approx(expected, abs=0.01)
@@ -178,7 +178,7 @@ def test_p_is_1_if_the_mean_is_nearly_0() -> None:
 
 @pytest.mark.parametrize("margin", [0.0055, 0.006, 0.008, 0.02])
 def test_interval_at_level_p_ends_at_the_margin(margin: float) -> None:
-    """With few differing users, p is the level at which Gaffke's interval ends at the margin."""
+    """If few users differ, p is the level at which Gaffke's interval ends at the margin."""
     differences = np.zeros(400)
     differences[:4] = [1.0, -0.5, 0.75, 0.1]
     result = equivalence(differences, margin, bounds=UNIT)
@@ -221,7 +221,7 @@ def test_runs_without_variance_have_a_p_of_0_or_1() -> None:
     assert (result.p_value, result.share_of_runs) == (0, 0)
 
 
-def test_five_users_are_named_by_default() -> None:
+def test_most_changed_returns_five_users_by_default() -> None:
     for by_default, five in zip(most_changed(GRADES), most_changed(GRADES, 5), strict=True):
         np.testing.assert_array_equal(by_default, five)
 
@@ -271,7 +271,7 @@ def test_many_equal_values_are_one_group(largest: float) -> None:
 
 
 def test_p_agrees_only_with_the_interval_of_the_same_test() -> None:
-    """p is 1/16 for all tests, but only the randomisation test's interval must then contain 0."""
+    """p is 1/16 for the three tests, but only the randomisation test's interval must contain 0."""
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
         test: compare(differences, np.zeros(6), test=test).interval.low

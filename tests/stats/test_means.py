@@ -1,4 +1,4 @@
-"""Intervals of means (Gaffke's, Clopper and Pearson's, the bootstrap's, Student's) are correct."""
+"""Gaffke's, Clopper and Pearson's, bootstrap and Student's intervals of means are correct."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNIT = (0.0, 1.0)
 
 
 def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
-    """Return values between 0 and 1, most of them 0, like those of NDCG."""
+    """Draw values between 0 and 1, most of which are 0, like those of NDCG."""
     generator = np.random.default_rng(seed)
     return generator.random(n) * (generator.random(n) < share)
 
@@ -35,8 +35,8 @@ def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
 def share_below(knots: Float64, c: float) -> float:
     """Return P(Σ W·knots ≤ c) for W ~ Dirichlet(1, ..., 1) and distinct knots, without rounding.
 
-    This is a divided difference of the truncated power (Curry & Schoenberg, Journal d'Analyse
-    Mathématique 17, 1966).
+    The probability is a divided difference of the truncated power (Curry & Schoenberg, Journal
+    d'Analyse Mathématique 17, 1966).
     """
     exact = [Fraction(float(knot)) for knot in knots]
     total = Fraction(0)
@@ -77,8 +77,8 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
     np.testing.assert_allclose(tuple(result), expected, rtol=1e-9, atol=1e-15)
 
 
-def test_approximation_is_close_where_the_exact_form_is_known() -> None:
-    """Changing a 0 to 1e-6 makes the method approximate, but hardly changes the interval."""
+def test_approximate_interval_is_close_to_the_exact_interval() -> None:
+    """With 1e-6 instead of a 0, the interval is approximated, but must hardly change."""
     values = np.repeat([0.0, 1.0], [997, 3])
     exact = interval(values, bounds=UNIT)
     values[0] = 1e-6
@@ -102,10 +102,10 @@ def test_bound_for_constants_is_exact_as_in_the_rule_of_three() -> None:
     st.floats(-5, 5),
     st.randoms(use_true_random=False),
 )
-def test_gaffkes_interval_moves_with_the_values(
+def test_gaffkes_interval_scales_and_shifts_with_the_values(
     values: list[float], scale: float, shift: float, random
 ) -> None:
-    """The interval scales and shifts with the values, and does not depend on their order."""
+    """The interval is scaled and shifted like the values, and does not depend on their order."""
     low, high = interval(values, "gaffke", bounds=UNIT)
     assert 0 <= low <= np.mean(values) + 1e-12
     assert np.mean(values) - 1e-12 <= high <= 1
@@ -124,8 +124,9 @@ def test_intervals_widen_with_confidence_and_fewer_users() -> None:
     assert interval(values[:50], bounds=UNIT).width > interval(values, bounds=UNIT).width
 
 
-# SciPy 1.17.1: bootstrap((values,), np.mean, n_resamples=1_000_000, method=method, batch=2_000,
-# rng=np.random.default_rng(1)), values = sparse(n). The noise is about 0.2 % of the width.
+# SciPy 1.17.1 returns these intervals for values = sparse(n) from bootstrap((values,), np.mean,
+# n_resamples=1_000_000, method=method, batch=2_000, rng=np.random.default_rng(1)). The noise in
+# their ends is about 0.2 % of the width.
 RESAMPLED = {
     (50, "BCa"): (0.0943174, 0.2711452),
     (50, "percentile"): (0.0867985, 0.2595053),
@@ -196,7 +197,7 @@ def test_grouping_into_cells_changes_little(
         assert grouped.exact == (kind_of_values != "continuous")
         if kind_of_values == "few kinds":
             np.testing.assert_array_equal(grouped.values, np.unique(scaled_values))
-        # Cells lose little variance, even compared with the variance without the farthest users.
+        # The cells lose little variance, even relative to the variance without the farthest users.
         inner = (
             np.clip(scaled_values, *np.sort(scaled_values)[[FAR_USERS, -1 - FAR_USERS]])
             - grouped.estimate
@@ -209,7 +210,7 @@ def test_grouping_into_cells_changes_little(
     np.testing.assert_allclose(tuple(in_cells), tuple(one_by_one), atol=1e-6 * one_by_one.width)
 
 
-def test_clusters_are_kept_together() -> None:
+def test_interval_with_clusters_treats_each_cluster_as_a_unit() -> None:
     generator = np.random.default_rng(4)
     clusters = np.repeat(np.arange(100), 5)
     values = np.clip(np.repeat(generator.random(100), 5) + generator.normal(0, 0.01, 500), 0, 1)
@@ -268,7 +269,7 @@ def test_default_interval_without_a_range_uses_the_bootstrap(bounds) -> None:
     result = interval([0.1, 0.4, 1.0], bounds=bounds)
     assert result.method == "bca"
     assert "has no known range" in result.note
-    # Such bounds do not change the interval, even if values are outside of them.
+    # Bounds without a finite range do not change the interval, even if values lie outside them.
     assert tuple(interval([-0.4, 0.5, 1.4], bounds=bounds)) == tuple(interval([-0.4, 0.5, 1.4]))
 
 
@@ -292,8 +293,8 @@ def test_resampled_means_of_symmetric_values_are_normal(kind, confidence: float)
 def test_median_of_resampled_means_of_skewed_values_is_below_their_mean() -> None:
     low, high = interval([0.0] * 19 + [1.0], "percentile", confidence=0.01)
     assert 0.03 < low < high < 0.05
-    # The median is κ3 / 6 = 0.154 standard deviations below the mean of 0.05, and this end is only
-    # 0.011 standard deviations below it.
+    # The median of the resampled means is κ3 / 6 = 0.154 standard deviations below the mean of
+    # 0.05, but the upper end of this interval is only 0.011 standard deviations below the mean.
     assert 0.049 < interval([0.0] * 19 + [1.0], "percentile", confidence=0.1137).high < 0.0499
 
 
@@ -306,7 +307,7 @@ def test_interval_scales_with_the_unit_of_the_values(kind) -> None:
 
 
 def test_skewness_of_a_sum_follows_from_squares_and_cubes() -> None:
-    """For three 0s and a 1, the cubes of the residuals add up to 3/8, the squares to 3/4."""
+    """For three 0s and a 1, the residuals' cubes add up to 3/8, and their squares to 3/4."""
     assert group([0.0, 0.0, 1.0, 0.0]).skewness == pytest.approx((3 / 8) / (3 / 4) ** 1.5)
     assert group([0.5, 0.5, 0.5]).skewness == 0
 
@@ -334,14 +335,14 @@ def test_groups_leave_out_users_without_a_value_or_size() -> None:
     grouped = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
     assert grouped.n == 2
     assert grouped.estimate == 0.5
-    assert (grouped.n_above, grouped.n_below) == (0, 0)  # users with sizes are not counted
+    assert (grouped.n_above, grouped.n_below) == (0, 0)  # groups with sizes do not count them
     assert group([0.5, np.nan, 1.0]).estimate == 0.75
 
 
 @pytest.mark.parametrize("n", [3, SORTED_UP_TO + 1])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_rounding_errors_count_as_0(n: int, sign: int) -> None:
-    """Values below 1e-13 times the largest count as 0, whatever their sign."""
+    """Values smaller than 1e-13 times the largest value count as 0, whatever their sign."""
     x = sign * 1e3 * np.append(np.linspace(0.0, 1.0, n), [1e-13, -1e-13, -1e-3])
     grouped = group(x)
     assert (grouped.n_above, grouped.n_below) == ((n - 1, 1) if sign > 0 else (1, n - 1))
@@ -362,11 +363,11 @@ def test_note_states_a_value_outside_the_range() -> None:
     result = interval(values, bounds=UNIT)
     assert result.method == "bca"
     assert "1.5 lies outside" in result.note
-    # If a value is outside the range, the interval ignores the range.
+    # If a value lies outside the range, the interval ignores the range.
     for values, bounds in (([0.0, 5.0, 15.0, 2.0], UNIT), ([0.0, 0.0, 2.0], (1.0, 5.0))):
         assert tuple(interval(values, "bca", bounds=bounds)) == tuple(interval(values, "bca"))
     assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
-    # Rounding errors are tolerated relative to the width of the range, not to the values.
+    # The tolerance for rounding errors is relative to the width of the range, not to the values.
     assert interval([-5.0, -4.5, -4 + 1e-12], bounds=(-5, -4)).method == "gaffke"
     assert interval([1000.0, 1000.5, 1001 + 1e-7], bounds=(1000, 1001)).method == "bca"
 
@@ -389,7 +390,7 @@ def test_invalid_arguments_are_rejected() -> None:
 
 
 def test_users_with_weight_0_are_left_out() -> None:
-    """Only the two users whose weights are above 0 count."""
+    """Only the two users with a weight above 0 count."""
     weights = np.zeros(60)
     weights[:2] = 1.0
     values = np.zeros(60)
@@ -437,10 +438,10 @@ def test_gaffkes_interval_has_a_note_only_for_constant_values() -> None:
 
 @pytest.mark.parametrize("tail", [2**-20, 2**-40, 2**-53])
 def test_gaffkes_ends_are_accurate_far_in_the_tails(tail: float) -> None:
-    """The tail of a mean with random weights has a closed form.
+    """The tail probability of a mean with random weights has a closed form.
 
-    If c is above all values x, the weighted mean of the values and 1 exceeds c with the probability
-    Π (1 - c) / (1 - x).
+    If c is above all values x, the weighted mean of the values and 1 exceeds c with a probability
+    of Π (1 - c) / (1 - x).
     """
     low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
     assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)

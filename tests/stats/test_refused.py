@@ -82,7 +82,7 @@ def test_clusters_without_common_users_have_no_difference() -> None:
 
 
 def test_values_too_skewed_for_bca_have_no_interval() -> None:
-    """A single 1 gives z0 = a = κ3/6 = 0.166, and 1 - a (z0 + z) is positive up to z = 5.86."""
+    """For a single 1, z0 = a = κ3/6 = 0.166, and 1 - a (z0 + z) is positive up to z = 5.86."""
     values = np.zeros(1000)
     values[0] = 1.0
     # The two-sided levels 1e-8 and 1e-9 correspond to z = 5.73 and z = 6.11.

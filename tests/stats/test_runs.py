@@ -1,4 +1,4 @@
-"""Intervals over several runs or folds include the variance between them."""
+"""Intervals over several runs or folds include the variance between runs or folds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_one_run_has_students_interval_and_a_note() -> None:
 
 
 def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
-    """The variances of such tiny values fit into doubles, but their squares underflow."""
+    """The variances of such tiny values fit into doubles, but the variances' squares underflow."""
     result = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
     assert tuple(result.interval) == (result.mean, result.mean)
     assert "the interval has no width" in result.note + result.interval.note
@@ -65,15 +65,15 @@ def test_runs_that_differ_only_by_noise_add_no_variance() -> None:
 
 @pytest.mark.parametrize("compared", [False, True])
 def test_intervals_over_users_and_runs_cover_the_mean(compared: bool) -> None:
-    """The coverage in 300 experiments is near 95 %, with a standard error of 1.3 %.
+    """In 300 experiments, the coverage is near 95 %; its standard error is 1.3 %.
 
-    Intervals over users alone cover the mean far too rarely.
+    Intervals that ignore the variance between runs cover the mean far too rarely.
     """
     covered, of_users = [], []
     for seed in range(300):
         first = second = crossed(60, 4, seed)
         if compared:
-            # The two models have the same users but separate runs, so the effects of users cancel.
+            # The two models share users, but not runs, so only the effects of the users cancel.
             generator = np.random.default_rng(10_000 + seed)
             user = generator.normal(0, 0.2, (60, 1))
             first, second = (
@@ -103,7 +103,7 @@ def test_comparison_over_runs_pairs_users() -> None:
         tuple(swapped.interval), (-result.interval.high, -result.interval.low)
     )
     assert swapped.deviation_runs == result.deviation_runs[::-1]
-    # Users need a value from every run of both models, and are otherwise left out.
+    # Users without a value from every run of both models are left out.
     first[:2], second[2:5, 0] = np.nan, np.nan
     assert over_runs(first, second) == over_runs(first[5:], second[5:])
 
@@ -113,8 +113,8 @@ def test_intervals_over_folds_include_the_variance_between_folds() -> None:
     means = 0.5 + np.array([-0.2, -0.1, 0.0, 0.1, 0.2])
     folds = [generator.normal(mean, 0.1, 400) for mean in means]
     result = over_folds(folds)
-    # Folds differ far more than the variance over users explains, so the interval is nearly a t
-    # interval of the 5 means.
+    # The folds differ far more than the variance over users explains, so the interval is nearly
+    # Student's interval of the 5 means.
     of_means = np.array([fold.mean() for fold in folds])
     np.testing.assert_allclose(tuple(result.interval), tuple(interval(of_means, "t")), atol=1e-3)
     assert result.deviation_runs[0] == pytest.approx(of_means.std(ddof=1), rel=0.02)
@@ -123,21 +123,21 @@ def test_intervals_over_folds_include_the_variance_between_folds() -> None:
     error = scipy.stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert similar.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
-    # The first fold has no variance over users. The variance between folds is the variance of the
-    # three means minus the average variance that a mean has because of its users.
+    # The variance between folds is the variance of the three means, minus the part that the
+    # variance over users explains. The first fold has no variance over users.
     distant_folds = over_folds([[0.5, 0.5], [0.1, 0.3], [0.9, 0.7]])
-    within = (0 + 0.01 + 0.01) / 3  # two folds have the variance 0.02 over 2 users
+    within = (0 + 0.01 + 0.01) / 3  # in two folds, the variance over 2 users is 0.02
     assert distant_folds.deviation_runs[0] == pytest.approx(
         np.sqrt(np.var([0.5, 0.2, 0.8], ddof=1) - within)
     )
     between = distant_folds.deviation_runs[0] ** 2
     assert distant_folds.share_of_runs == pytest.approx(between / (between + within))
     assert over_folds([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]]).deviation_runs == (0.0,)
-    # If all folds have equal weights, the interval is at least as wide as the one over users.
+    # The interval is at least as wide as an interval over users in which all folds weigh the same.
     similar = over_folds([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt((0 + 0.09 + 0.01) / 9)
     assert tuple(similar.interval) == pytest.approx((0.5 - half, 0.5 + half))
-    # If means of folds happen to agree, the interval is still as wide as the one over users.
+    # Even if the means of all folds happen to be equal, the interval is as wide as one over users.
     equal_means = over_folds([[0.0, 1.0], [0.1, 0.9], [0.2, 0.8]])
     squares = np.array([0.25, 0.16, 0.09])
     half = scipy.stats.t.ppf(0.975, 2) * np.sqrt(1 / (1 / squares).sum())
@@ -174,7 +174,7 @@ def test_intervals_over_folds_match_hartung_and_knapps_formula(spread: float) ->
         half = scipy.stats.t.ppf(0.975, 3) * math.sqrt(max(variance, least))
         result = over_folds(folds).interval
         np.testing.assert_allclose(tuple(result), (mean - half, mean + half), rtol=1e-9)
-    assert floors or not spread  # for some of the drawn folds, the minimum variance is used
+    assert floors or not spread  # some drawn folds have the minimum variance
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
@@ -185,16 +185,16 @@ def test_interval_over_folds_at_level_p_ends_at_0(shift: float) -> None:
     assert 0 < p < 1
     ends = over_folds(folds, confidence=1 - p).interval
     assert min(abs(ends.low), abs(ends.high)) < 1e-9
-    # Without any variance, p is 0 or 1.
+    # If the folds have no variance at all, p is 0 or 1.
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).p_value == 0
     assert over_folds([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
 
 
 def direct_computation(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
-    """Return interval, p and deviations for the mean of one table, or the difference of two.
+    """Return the interval, p and deviations of a table's mean, or of the difference of two means.
 
-    The squared error of the mean is a sum of mean squares. Its degrees of freedom follow Welch and
-    Satterthwaite.
+    The squared error of the mean is a sum of mean squares, whose degrees of freedom follow from the
+    formula of Welch and Satterthwaite.
     """
     n = len(tables[0])
     of_users = [
@@ -259,8 +259,8 @@ def test_single_values_of_runs_give_the_same_variance_as_user_values() -> None:
     assert result.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
-    # The expected interval linearises the ratio of two independent means, with the degrees of
-    # freedom by Satterthwaite's formula.
+    # The expected interval linearises the ratio of two independent means, and takes the degrees of
+    # freedom from Satterthwaite's formula.
     first_means, second_means = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
         (first_means.var(ddof=1) / second_means.mean() ** 2 / 3, 2),
@@ -272,7 +272,7 @@ def test_single_values_of_runs_give_the_same_variance_as_user_values() -> None:
     assert ratio.interval.width / 2 == pytest.approx(
         scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
     )
-    # The degrees of freedom of the error over users matter if there are few users.
+    # With few users, the degrees of freedom of the error over users matter.
     error = 0.05
     for n in (2, 5):
         parts = [
@@ -286,7 +286,7 @@ def test_single_values_of_runs_give_the_same_variance_as_user_values() -> None:
         half = scipy.stats.t.ppf(0.975, degrees) * np.sqrt(variance)
         assert few_users.interval.width / 2 == pytest.approx(half)
         assert few_users.deviation_users == pytest.approx(error * np.sqrt(n))
-    # With a single run of each model, only the error over users is known.
+    # A single run of each model says nothing about the variance between runs.
     single_runs = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(single_runs.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
     assert "only one seed" in single_runs.note

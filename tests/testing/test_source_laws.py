@@ -1,4 +1,4 @@
-"""All sources of recometer obey the laws for sources, and the laws detect broken sources."""
+"""All sources of recometer obey the laws of sources, which detect broken sources."""
 
 import dataclasses
 

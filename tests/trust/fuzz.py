@@ -2,8 +2,8 @@
 
 `python tests/trust/fuzz.py TARGET -max_total_time=20 CORPUS` runs one target under Atheris (the
 extra `fuzz`), which looks for inputs that reach new code and keeps them in the folder CORPUS; see
-`.ci/check_fuzz`. Every input must give a result or a `RecometerError`.
-`test_corpus.py` replays `corpus/` in the test suite.
+`.ci/check_fuzz`. Every input must lead to a result or to a `RecometerError`. In the test suite,
+`test_corpus.py` replays `corpus/`.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 
 
 def import_recometer() -> None:
-    """Import the code under test; under Atheris, instrument it, too."""
+    """Import the code under test; under Atheris, also instrument this code."""
     import recometer.data.catalogue
     import recometer.data.factor_files
     import recometer.data.files
@@ -36,7 +36,7 @@ def file_of(data: bytes, name: str) -> pathlib.Path:
 
 
 def answer(call: Callable[[], object]) -> None:
-    """Make a call that must return or raise one of recometer's own errors."""
+    """Make a call, which must either return or raise an error of recometer."""
     from recometer.errors import RecometerError
 
     with contextlib.suppress(RecometerError):
@@ -49,7 +49,7 @@ def names(data: bytes) -> None:
 
     text = data.decode(errors="surrogateescape")
     metrics = parse(text)
-    if len(metrics) <= 1000:  # a short range can stand for many cut-offs
+    if len(metrics) <= 1000:  # a short text such as 1..9999 can contain many cut-offs
         assert parse(" ".join(map(str, metrics))) == metrics
 
 
@@ -64,7 +64,7 @@ def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
 
 
 def read_in_every_way(path: pathlib.Path) -> None:
-    """Read a table in every way; each way may raise an error."""
+    """Read a table in every way, each of which may raise an error."""
     for call in calls_on(path):
         answer(call)
 
@@ -137,7 +137,7 @@ TARGETS = {
 
 
 def run(target: Callable[[bytes], None], data: bytes) -> None:
-    """Run a target, ignoring warnings."""
+    """Run a target and ignore warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer(lambda: target(data))

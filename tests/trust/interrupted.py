@@ -1,7 +1,7 @@
 """Interrupt long-running work at several moments, and measure how long it continues.
 
 `python interrupted.py PHASE` prints the duration of the work, and then how long it continued after
-each interruption. Times are in seconds of processor time, since wall time depends on the machine's
+each interruption. All times are processor time in seconds, since wall time depends on the machine's
 load.
 `test_interrupted.py` runs this script.
 """
@@ -22,7 +22,7 @@ import scipy.sparse
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # interrupt the work after these shares of its duration
+SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # interrupt after these shares of the duration
 TRIES = 5
 PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
 
@@ -34,7 +34,7 @@ def phase(prepare):
 
 
 def random_test(n_users, n_items, n_per_user):
-    """Return a test set with a few random items per user."""
+    """Draw a test set with a few items per user."""
     rows = np.repeat(np.arange(n_users), n_per_user)
     columns = RNG.integers(0, n_items, n_users * n_per_user)
     return scipy.sparse.csr_array(
@@ -63,8 +63,8 @@ def many_items():
 
 @phase
 def factors_in_a_file():
-    """Rank with factors in a file, which two threads convert block by block."""
-    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the file's name
+    """Rank with factors from a file, which two threads convert block by block."""
+    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the name
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
@@ -80,7 +80,7 @@ def lists_of_factors():
 
 @phase
 def scores():
-    # To save memory, all users share one array of scores, shifted by one item per user.
+    # To save memory, all users share one array of scores, which is shifted by one item per user.
     shared = np.lib.stride_tricks.sliding_window_view(normal(89_999), 50_000)
     model, test = rm.Scores(shared), random_test(40_000, 50_000, 20)
     return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
@@ -147,9 +147,9 @@ def compare():
 
 
 def interrupted_at(share, duration, work):
-    """Interrupt work after a share of its duration, and return how many seconds it continues.
+    """Interrupt work after a share of its duration; return how many seconds it continues.
 
-    If the work ends before it is interrupted, try again, based on its latest duration.
+    If the work ends before the interruption, try again with the latest duration.
     """
     interruptions = []
 

@@ -1,9 +1,9 @@
-"""Save something repeatedly, and kill the process (SIGKILL) one step later every time.
+"""Save a result repeatedly, and kill the saving process (SIGKILL) one step later every time.
 
-For each kill, `python killed.py WHAT FOLDER` prints `old` or `new`: the version that is complete on
-disk. It finally prints `ended`. A step is a system call that Python makes for a file in the
-folder. `test_killed.py` runs this script. It forks before Polars starts its threads,
-since a forked process would lack these threads.
+For each kill, `python killed.py WHAT FOLDER` prints `old` or `new`, which is the version that is
+complete on disk. At the end, it prints `ended`. A step is a system call that Python makes for a
+file in the folder. `test_killed.py` runs this script. The script forks before Polars starts its
+threads, since a forked process would not have these threads.
 """
 
 import contextlib
@@ -50,14 +50,14 @@ def n_rows(part):
 
 
 class SavedSplit:
-    """A split, which is saved as several files that differ between the old and new versions."""
+    """A split, which is saved as several files; the old version includes files of ids."""
 
     def split_of(self, seed):
         import polars as pl
 
         rows = np.random.default_rng(1).integers(0, 9, (40, 2))
         data = pl.DataFrame({"user": rows[:, 0], "item": rows[:, 1], "time": np.arange(40)})
-        if seed == 0:  # only the old version has files of ids
+        if seed == 0:  # this is the old version
             return rm.split(rm.Interactions.of(data), rm.split.Last(1))
         return rm.split(data, rm.split.Last(2))
 
@@ -74,7 +74,7 @@ class SavedSplit:
 
 
 class Text:
-    """A text file, written by a function that takes a seed and a path."""
+    """A text file, which a function of a seed and a path writes."""
 
     def __init__(self, name, write):
         self.name, self.write = name, write
@@ -84,7 +84,7 @@ class Text:
 
     def is_complete(self, folder, seed):
         expected = folder.with_name(f"expected-{seed}") / self.name
-        # Ignore the elapsed time in reports.
+        # A report contains the elapsed time, which may differ.
         texts = [
             re.sub(r"\d+\.\d+ s\b", "", path.read_text()) for path in (folder / self.name, expected)
         ]
@@ -138,7 +138,7 @@ def save_chart(seed, path):
 
 
 def in_child(function):
-    """Call a function in a forked child, and return its exit status or negative signal."""
+    """Call a function in a forked child; return the child's exit status or negative signal."""
     child = os.fork()
     if child == 0:
         status = 70
@@ -168,7 +168,7 @@ def killed_at(step, saved, folder):
 def main():
     warnings.simplefilter("ignore")
     for module in ("polars", "recometer.cli._app", "recometer.report", "vl_convert"):
-        importlib.import_module(module)  # import once here instead of in every child
+        importlib.import_module(module)  # children inherit the imported modules
     kind, base = WHAT[sys.argv[1]], Path(sys.argv[2])
 
     def saved(seed, folder):
@@ -188,7 +188,7 @@ def main():
                 lambda: [kind.is_complete(folder, seed) for seed in (0, 1)].index(True)
             )
             print({0: "old", 1: "new"}.get(complete_version, f"broken at step {step}"), flush=True)
-            # Saving again must work, even if the killed process left files behind.
+            # The killed process may have left files behind, but saving again must work.
             assert in_child(lambda: kind.save(folder, 1) or 0) == 0
             assert in_child(lambda: not kind.is_complete(folder, 1)) == 0
         else:

@@ -1,7 +1,7 @@
-"""Evaluations that `test_same_answer.py` repeats in its own process and in others.
+"""Evaluations that `test_same_answer.py` repeats in its own process and in other processes.
 
-Scores are small integers, so their sums are exact with every instruction set, and many are tied.
-`python same_answer.py` prints a digest of each model's values.
+Scores are small integers, so their sums are exact with every instruction set, and many scores are
+tied. `python same_answer.py` prints a digest of each model's values.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ USER_FACTORS = RNG.integers(-2, 3, (N_USERS, 5)).astype(np.float32)
 ITEM_FACTORS = RNG.integers(-2, 3, (N_ITEMS, 5)).astype(np.float32)
 SCORES = USER_FACTORS @ ITEM_FACTORS.T
 METRICS = "ndcg@1,5,20 ap rr err@10 rbp roc_auc recall@5 hit@3 coverage@5 gini@5 novelty@5"
-OF_LISTS = METRICS.replace("roc_auc ", "")  # lists have no AUC
+OF_LISTS = METRICS.replace("roc_auc ", "")  # lists do not determine an AUC
 OF_PAIRS = "ndcg@5 ap rr roc_auc"
 
 Frame = Callable[[Mapping[str, Any]], Any]
 
 
 def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
-    """Return the cells of a matrix as columns, in a random order."""
+    """Return the selected cells of matrices as columns, with the rows in random order."""
     users, items = np.nonzero(where)
     mixed = np.random.default_rng(order).permutation(len(users))
     columns = {"user_id": [USERS[row] for row in users[mixed]]}
@@ -41,10 +41,7 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
 
 
 def evaluate(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
-    """Evaluate a model, with rows in the order drawn with the seed `order`.
-
-    `frame` makes the data frames.
-    """
+    """Evaluate a model; the seed `order` decides the order of rows, and `frame` makes frames."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ids = {"user_ids": USERS, "item_ids": ITEMS}

@@ -1,7 +1,7 @@
 """Run out of memory, or evaluate repeatedly, in a separate process: `python starved.py CASE`.
 
-The script prints the error, and whether a small evaluation still works afterwards. `test_memory.py`
-runs it.
+The script prints the error, and whether a small evaluation still works afterwards.
+`test_memory.py` runs this script.
 """
 
 import resource
@@ -15,11 +15,11 @@ import polars as pl
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-ROOM = 256 * 2**20  # bytes of memory available to the work
+ROOM = 256 * 2**20  # the work may use this many bytes of memory
 
 
 def pages(column):
-    """Return the memory of this process in bytes: address space (0), resident (1), or data (5)."""
+    """Return the size of this process's address space (0), resident memory (1) or data (5)."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[column]) * resource.getpagesize()
 
@@ -51,7 +51,7 @@ def many_cutoffs():
 
 
 def many_users():
-    """Allocate arrays with one entry per user, for very many users."""
+    """Allocate arrays with an entry for each of very many users."""
     return rm.Interactions.of(np.array([[2**28 - 5], [7]]), n_users=2**28 - 1, n_items=8)
 
 
@@ -92,7 +92,7 @@ def repeated():
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    pl.Series([1]).sort()  # to make Polars start its threads
+    pl.Series([1]).sort()  # make Polars start its threads
     if sys.argv[1] == "repeated":
         repeated()
     else:

@@ -3,8 +3,8 @@
 The numbers take 3 GiB in the dtype in which the kernel reads them: float16 scores are converted to
 float32.
 
-The script prints how many bytes of anonymous memory the evaluation took, and whether the values
-equal the results of an evaluation in memory. `test_streamed.py` runs it.
+The script prints how many bytes of anonymous memory the evaluation took, and whether its values are
+those of an evaluation in memory. `test_streamed.py` runs this script.
 """
 
 import json
@@ -19,14 +19,14 @@ import numpy as np
 import recometer as rm
 
 GIB = 2**30
-LIMIT = 3 * GIB // 2  # maximum size of the process's data segment, in bytes
-N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # 3 GiB of factors in float32, or more
-N_SCORED = 768  # number of users, whose scores take 4 MiB each
-WRITTEN = 4096  # number of non-zero rows of factors, which are spread over the file in pieces
+LIMIT = 3 * GIB // 2  # the maximum number of bytes in the process's data segment
+N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # the factors take at least 3 GiB
+N_SCORED = 768  # the number of users; the scores of each user take 4 MiB
+WRITTEN = 4096  # the number of rows of factors that are not 0, which are spread over the file
 
 
 def anonymous():
-    """Return the bytes of this process's memory that are not backed by a file."""
+    """Return how many bytes of this process's memory are not backed by a file."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -34,13 +34,13 @@ def anonymous():
 
 
 def file_of(path, shape, dtype, order):
-    """Return a sparse file, which reads as zeros where nothing was written."""
+    """Create a sparse file, which contains zeros wherever nothing is written; return its array."""
     options = {"dtype": dtype, "shape": shape, "fortran_order": order == "F"}
     return np.lib.format.open_memmap(path, mode="w+", **options)
 
 
 def factors_in_file(path, dtype, order):
-    """Write factors in pieces, each row twice; return them and their positions."""
+    """Write factors in pieces, and each row twice; return the rows and their positions."""
     rows = file_of(path, (N_ROWS, N_FACTORS), dtype, order)
     starts = np.linspace(0, N_ROWS - 64, WRITTEN // 64).astype(int)
     positions = np.concatenate([np.arange(start, start + 64) for start in starts])
@@ -59,7 +59,7 @@ def judged(items, n_items, user_ids=None):
 
 
 def best(scores, places):
-    """Return the items at these places of each user's ranking."""
+    """Return the items at these places in each user's ranking."""
     return np.argsort(-scores, axis=1, kind="stable")[:, places]
 
 
@@ -69,12 +69,12 @@ def items(path, dtype, order):
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
     place = best(users @ nonzero_items.T.astype(dtype), [0, 5, 8, 40, 90])
     in_file = (lambda: rm.Factors(users, path)), judged(positions[place], N_ROWS)
-    # All other items have a score of 0, so none of them ranks above these.
+    # All other items have a score of 0, so they rank below the judged items.
     return in_file, (rm.Factors(users, nonzero_items), judged(place, len(positions)))
 
 
 def users(path, dtype, order):
-    """Write user factors to the file; some of the users are in test. Item factors are float32."""
+    """Write user factors to the file; some users are in test, and item factors are float32."""
     nonzero_users, positions = factors_in_file(path, dtype, order)
     item_factors = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
     ids = np.arange(N_ROWS)
@@ -85,7 +85,7 @@ def users(path, dtype, order):
 
 
 def scores(path, dtype, order):
-    """Write scores to the file, with scores other than 0 for some users."""
+    """Write scores to the file, which are not 0 for some users."""
     matrix = file_of(path, (N_SCORED, GIB // 1024), dtype, order)
     rows = np.arange(0, N_SCORED, 64)
     matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
@@ -100,7 +100,7 @@ def scores(path, dtype, order):
 
 
 class Watch(threading.Thread):
-    """A thread that keeps measuring the memory usage."""
+    """A thread that keeps measuring how much memory the process uses."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -112,7 +112,7 @@ class Watch(threading.Thread):
 
 
 def main(case, dtype, order, folder):
-    """Evaluate the file with limited memory, and then the relevant part of it in memory."""
+    """Evaluate the file with limited memory, and then only its rows that are not 0, in memory."""
     path = folder / "a.npy"
     (make, test), (small_source, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)
@@ -138,5 +138,5 @@ def main(case, dtype, order, folder):
 CASES = {function.__name__: function for function in (items, users, scores)}
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # conversions give warnings
+    warnings.simplefilter("ignore")  # recometer warns about conversions
     main(*sys.argv[1:4], Path(sys.argv[4]))

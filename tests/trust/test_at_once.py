@@ -18,7 +18,7 @@ METRICS = "ndcg@5 ap rr roc_auc coverage@5"
 
 
 def values(number):
-    """Evaluate one of several models on the same data, using several threads."""
+    """Evaluate one of several models on the same data with several threads."""
     source = (rm.Factors(USERS, ITEMS), rm.Scores(USERS @ ITEMS.T))[number % 2]
     ties = ("expected", "random")[number // 2 % 2]
     with warnings.catch_warnings():
@@ -35,10 +35,10 @@ def test_concurrent_evaluations_give_the_same_values():
     assert concurrent == separate * THREADS
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore")
 def test_forked_child_can_evaluate():
-    """A forked process does not have the threads of its parent, but can still evaluate."""
+    """A forked process does not have its parent's threads, but can evaluate anyway."""
     expected = values(0)
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(values, number) for number in range(12)]
@@ -46,7 +46,7 @@ def test_forked_child_can_evaluate():
         for _ in range(3):
             child = os.fork()
             if child == 0:
-                signal.alarm(30)  # fail instead of waiting forever
+                signal.alarm(30)  # end the child instead of waiting forever
                 os._exit(0 if values(0) == expected else 1)
             children.append(child)
         assert all(child.result() for child in working)

@@ -1,4 +1,4 @@
-"""Replay all inputs that fuzzing has kept; see `fuzz.py`."""
+"""Tests that replay all inputs that fuzzing has kept; see `fuzz.py`."""
 
 from pathlib import Path
 
@@ -15,5 +15,5 @@ def test_every_target_has_a_corpus():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("path", KEPT)
-def test_every_corpus_input_gives_a_result_or_an_error(path):
+def test_every_corpus_input_leads_to_a_result_or_an_error(path):
     run(TARGETS[path.split("/")[0]], (CORPUS / path).read_bytes())

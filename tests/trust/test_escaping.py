@@ -47,7 +47,7 @@ names = st.lists(texts, min_size=9, max_size=9).map(
 
 
 class Page(html.parser.HTMLParser):
-    """A parser that collects a page's elements with their attributes, and the data in scripts."""
+    """A parser that collects a page's elements, their attributes, and the contents of scripts."""
 
     def __init__(self, text):
         super().__init__()
@@ -56,7 +56,7 @@ class Page(html.parser.HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        if tag == "wbr" and not attrs:  # allows line breaks after separators in long names
+        if tag == "wbr" and not attrs:  # <wbr> allows a line break in a long name
             return
         self.elements.append((tag, sorted(name for name, _ in attrs)))
         self.values += attrs
@@ -75,7 +75,7 @@ class Page(html.parser.HTMLParser):
 
 
 def report(names):
-    """Make a page about two models, four users and two titled items with these names."""
+    """Write a report in which two models, four users and two titled items have these names."""
     rng = np.random.default_rng(2)
     users, items = names[:4], [*names[4:6], "c", "d", "e"]
     test = {user: [items[number % 5], items[(number + 2) % 5]] for number, user in enumerate(users)}
@@ -95,7 +95,7 @@ def report(names):
 
 @pytest.fixture(scope="module")
 def plain():
-    """Make the same page with harmless names, for comparison."""
+    """Return the same report with harmless names, for comparison."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
         yield Page(report([f"name {number}" for number in range(9)]))
@@ -114,7 +114,7 @@ def test_names_add_no_elements_to_a_report(plain, names):
             json.loads(text)
             assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
         else:
-            assert text == expected  # no name appears in a script
+            assert text == expected  # scripts contain no names
     for name, value in page.values:
         assert not name.startswith("on")
         assert name not in ("href", "src") or (value or "").startswith(("#", "data:image/"))
@@ -133,7 +133,7 @@ def test_names_add_no_elements_to_tables(names):
 @example([-1.5, -3, float("-inf"), True])
 @examples(4)
 def test_spreadsheets_do_not_read_strings_as_formulas(values):
-    # The csv module of Python 3.10 can neither read nor write the character NUL.
+    # Python 3.10's module csv can neither read nor write the character NUL.
     assume(sys.version_info >= (3, 11) or not any("\0" in str(value) for value in values))
     table = Table([Column("a")], [{"a": value} for value in values])
     unescaped, safe = (

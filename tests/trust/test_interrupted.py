@@ -7,10 +7,10 @@ from interrupted import PHASES
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
-LATEST = 0.5  # maximum time in seconds from an interruption to the end of the work
+LATEST = 0.5  # the work must end within this many seconds after an interruption
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such timer")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs setitimer")
 @pytest.mark.parametrize("phase", PHASES)
 def test_interrupted_work_ends_soon(phase):
     printed = run_script("interrupted.py", phase, timeout=600)

@@ -6,7 +6,7 @@ import pytest
 from scripts import run_script
 
 pytestmark = pytest.mark.faults
-# The kinds of saved results, with the minimum number of kills. One kill happens before each step.
+# For each kind of saved result, the minimum number of kills; there is one kill before each step.
 SAVED = {
     "evaluation": 2,
     "split": 10,
@@ -19,7 +19,7 @@ SAVED = {
 }
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, to be fast")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("kind", SAVED)
 def test_old_or_new_version_is_complete_after_a_kill(kind, tmp_path):
     printed = run_script("killed.py", kind, str(tmp_path), timeout=300)
@@ -27,5 +27,5 @@ def test_old_or_new_version_is_complete_after_a_kill(kind, tmp_path):
     assert end == "ended"
     assert len(kills) >= SAVED[kind]
     assert set(kills) == {"old", "new"}
-    # The old version is complete until some step, and the new version from this step on.
+    # Up to some step, the old version must be complete, and from then on, the new version.
     assert kills == sorted(kills, reverse=True)

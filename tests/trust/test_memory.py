@@ -1,4 +1,4 @@
-"""If memory runs out, an error states the requested size. Repeated work releases its memory."""
+"""If memory runs out, an error states the requested size, and repeated work releases its memory."""
 
 import re
 import sys
@@ -8,10 +8,10 @@ from scripts import run_script
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's memory limits"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-ALLOWED_GROWTH = 4 * 2**20  # in bytes; memory may grow a little, because allocators keep some
+ALLOWED_GROWTH = 4 * 2**20  # allocators keep some memory, so it may grow by this many bytes
 
 
 def output_of(case):

@@ -17,15 +17,15 @@ from recometer.cli._app import app
 from recometer.data.array_files import open_sparse
 from recometer.data.storage import PLACEHOLDER, sealed
 
-# Modules and functions that can run programs, or run code contained in data.
+# These modules and functions can run programs, or code that is contained in data.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
 MODULES |= {"subprocess", "ctypes", "yaml", "xml", "requests", "urllib", "http", "socket", "runpy"}
 NAMES = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
 ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "spawnv", "loadtxt"}
-# Harmless uses of these names in some files.
+# In these files, the modules and functions are used in a harmless way.
 ALLOWED = {
-    ("sources/models.py", "eval"),  # torch's Module.eval, which ends training mode
-    ("integrations/lightning.py", "eval"),  # the same method
+    ("sources/models.py", "eval"),  # torch's method Module.eval ends training mode
+    ("integrations/lightning.py", "eval"),  # this is also Module.eval
     # These files read the states of training processes, but only unpickle arrays and ids.
     ("integrations/torchmetrics.py", "pickle"),
     ("integrations/_plain.py", "pickle"),
@@ -34,7 +34,7 @@ ALLOWED = {
     # These files parse the names of files and folders, but do not open URLs.
     ("integrations/sentence_transformers.py", "urllib.parse"),
     ("data/files.py", "urllib.parse"),
-    ("comparing/gates.py", "xml.etree"),  # only writes XML
+    ("comparing/gates.py", "xml.etree"),  # this file only writes XML
 }
 
 
@@ -115,7 +115,7 @@ def test_split_reads_no_file_outside_its_folder(split):
     assert rm.split(pl.read_parquet("secret.parquet"), rm.split.Last(1)) is not None
 
 
-needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 
 
 @needs_links

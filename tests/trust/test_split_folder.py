@@ -12,7 +12,7 @@ import pytest
 import recometer as rm
 from recometer.split import Last
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX locks")
 
 
 def test_load_waits_while_a_split_is_replaced(tmp_path):
@@ -29,6 +29,6 @@ def test_load_waits_while_a_split_is_replaced(tmp_path):
         reader.join(timeout=0.3)
         assert not splits
     finally:
-        os.close(writer)  # releases the lock
+        os.close(writer)  # closing the file releases the lock
     reader.join(timeout=30)
     assert len(splits) == 1

@@ -8,9 +8,9 @@ from scripts import run_script
 
 pytestmark = [
     pytest.mark.faults,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's memory limits"),
 ]
-MOST = 800 * 10**6  # maximum number of bytes of memory that an evaluation may take
+MOST = 800 * 10**6  # an evaluation may take this many bytes of memory
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_3_gib_are_evaluated_with_half_the_memory(tmp_path, case, dtype, order):
     finally:
         (tmp_path / "a.npy").unlink(missing_ok=True)
     assert printed["copy"] >= 3 * 2**30
-    assert printed["refused"]  # copying the whole file into memory fails
+    assert printed["refused"]  # the whole file does not fit into memory
     assert printed["same"]
     assert min(printed["mean"].values()) > 0.1
     assert printed["most"] - printed["before"] < MOST

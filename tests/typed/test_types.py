@@ -1,4 +1,4 @@
-"""Declared types of keywords match the code, and a user's program passes type checkers."""
+"""The declared types of keywords match the code, and a user's program passes type checkers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """recometer's formulas, with parameters, reproduce other libraries' list metrics.
 
-shared/conventions/results.json has the values that the libraries returned for the cases in
+shared/conventions/results.json contains the values that the libraries returned for the cases in
 shared/conventions/cases.json.
 """
 
@@ -41,17 +41,17 @@ class Rule:
     Attributes
     ----------
     metric
-        Name in recometer; ``{k}`` stands for the cut-off.
+        The metric's name in recometer; ``{k}`` stands for the cut-off.
     users
-        The users whose lists are read.
+        A function that selects the users whose lists the metric reads.
     absent
-        The value that replaces undefined values of users. None leaves these users out.
+        The value that replaces a user's undefined value; None leaves the user out.
     features
-        The features to use instead of those in the cases.
+        "items" for the features in the cases, or "train" for the training users of each item.
     last
-        The last step of the computation, such as rounding.
+        A function for the last step of the computation, such as rounding.
     within
-        The relative error allowed for libraries that compute in float32.
+        The allowed error, which is larger for libraries that compute in float32.
     """
 
     metric: str
@@ -114,7 +114,7 @@ def side(rows):
 
 
 def data(record, users, features):
-    """Return the cases for the given users, as they were passed to the library."""
+    """Return the data of these users, as they were passed to the library."""
     cases_of_users, n, shift = cases()["users"], 20, 0
     rankings = [cases_of_users[user]["ranking"] for user in users]
     train = {user: cases_of_users[user]["train"] for user in cases_of_users}
@@ -162,12 +162,13 @@ def data(record, users, features):
     )
 
 
-# LensKit was run with an additional interaction in train, whose item is in the list of u4.
+# The LensKit records were made with an additional row in train, whose item is in the list of u4.
 LENSKIT_EXTRA = [19]
 
 
 def recommenders(record):
-    # For each k, the first record compares items by their training users, the second by features.
+    # Of the two records for each k, the first compares items by their training users, and the
+    # second by their features.
     twins = [
         item
         for item in records()
@@ -266,7 +267,7 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
 
 
 def rule_of(record):
-    """Return the rule whose name is the longest prefix of the record's name."""
+    """Return the rule with the longest name that begins the record's name."""
     fitting_rules = [
         key
         for key in RULES
@@ -288,7 +289,7 @@ def users_of(record, rule):
 
 
 def computed(record, rule):
-    """Return recometer's value for all users, and its value per user."""
+    """Return recometer's mean or value over all users, and its values per user."""
     users = users_of(record, rule)
     k = record["k"] or 25
     (metric,) = parse(rule.metric.format(k=k))
@@ -297,7 +298,7 @@ def computed(record, rule):
     if metric.definition.over_users:
         value = compute_for_all(ListedUsers(inputs), [metric], protocol)[str(metric)]
         by_user = {}
-        if record.get("per_user"):  # the library returned a value for each user alone
+        if record.get("per_user"):  # the library was also called for each user separately
             for user in record["per_user"]:
                 inputs_of_user = data(record, [user], rule.features)
                 by_user[user] = compute_for_all(ListedUsers(inputs_of_user), [metric], protocol)[
@@ -313,7 +314,7 @@ def computed(record, rule):
 
 
 def exception(record):
-    """Return why the record cannot be reproduced, or None if it can."""
+    """Return why a record cannot be reproduced, or None if it can."""
     if record.get("error"):
         return "the library raised"
     if record["source"] == "mini:unseen":
@@ -326,7 +327,7 @@ def number(value):
 
 
 def check(record, rule):
-    """Compare the mean and the values per user of a record; return how many were compared."""
+    """Check the mean and the values per user of a record; return the number of checked values."""
     mean, per_user = computed(record, rule)
     n = 0
     expected = number(record["mean"])
@@ -342,7 +343,7 @@ def check(record, rule):
     return n
 
 
-# How many records of list metrics are reproduced for each library.
+# The number of reproduced records of list metrics for each library.
 COVERED = {
     "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
     "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,

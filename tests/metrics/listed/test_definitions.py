@@ -22,7 +22,7 @@ EVERY = [
     for parameters in variants(name)
     for cutoff in (1, 3, 7)
 ]
-# Test every combination of two parameters at one cut-off.
+# Also test every combination of two parameters, at one cut-off.
 EVERY += [
     Metric(name, 3, tuple({**first, **second}.items()))
     for name in reading("lists")
@@ -55,7 +55,7 @@ def test_values_over_all_users_match_definitions(case):
         ), str(metric)
 
 
-# The fields of `ListData` that each kind of side data provides.
+# For each kind of side data, the fields of `ListData` that it fills.
 FIELDS = {
     "catalogue": ("n_catalogue",),
     "catalogue_items": ("in_catalogue",),

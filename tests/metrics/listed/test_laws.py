@@ -1,4 +1,4 @@
-"""Every list metric obeys the laws, with every value of its parameters."""
+"""Every list metric, with every value of its parameters, obeys `recometer.testing`'s laws."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_custom_distance_obeys_the_laws():
 
 
 def test_distances_are_averaged_over_the_pairs_of_each_list():
-    """The distances between the pairs of items 0, 1, 2 and 3 are 1, 2, 3, 1, 2 and 1."""
+    """The six pairs of items 0, 1, 2 and 3 have the distances 1, 2, 3, 1, 2 and 1."""
     case = ListCase(
         n_items=6, lists=[[0, 1, 2, 3], [5, 0], [4]], baseline=[[]] * 3, train=[{}] * 3,
         test=[{}] * 3, others=[], categories=[frozenset()] * 6, n_categories=1,

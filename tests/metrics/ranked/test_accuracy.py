@@ -15,8 +15,8 @@ from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
-# The ends of these groups lie shortly before or after the ends of the metrics' tables (4,096 and
-# 65,536 places). Together they take every code path of the expected reciprocal rank.
+# Some of these groups end shortly before or after the metrics' tables, which have 4,096 and 65,536
+# places. Together, the groups take every code path of the expected reciprocal rank.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
@@ -65,7 +65,7 @@ def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]
 
 
 def chances(size: int, relevant: int):
-    """Yield each place, and 2**300 times the probability that it has the first hit."""
+    """Yield each place, and the probability that it has the first hit, times 2**300."""
     n_choices = math.comb(size - 1, relevant - 1)
     for i in range(1, size - relevant + 2):
         yield i, (n_choices << 300) // math.comb(size, relevant)
@@ -75,7 +75,7 @@ def chances(size: int, relevant: int):
 def test_values_of_tie_groups_do_not_depend_on_other_users():
     kinds = [(0, 1, 1), (3, 6, 6), (7, 3, 1), (0, 10, 5), (0, 80, 2), (50, 80, 1), (2, 9, 8)]
     kinds += [(1_000, 200, 66), (1_000, 300, 180), (7, 200, 5), (0, 200, 66), (90, 100, 20)]
-    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # the only users without ties
+    kinds += [(65_540 + place, 1, 1) for place in range(1, 9)]  # these users have no ties
     users = [one_group(*kind) for kind in kinds]
     deep = [one_group(place, 1, 1) for place in (2, 4, 9, 20)]
     users += [dataclasses.replace(user, gain=np.array([3.0])) for user in deep]
@@ -127,7 +127,7 @@ def test_reciprocal_rank_and_hit_match_exact_sums(size):
     ],
 )
 def test_reciprocal_rank_of_many_tied_items_matches_a_decimal_sum(start, size, relevant):
-    """The expected value is summed with 40 digits and without negligible terms."""
+    """The test sums the expected value with 40 digits, and leaves out negligible terms."""
     with decimal.localcontext() as context:
         context.prec = 40
         chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)
@@ -158,7 +158,7 @@ def test_average_precision_and_ndcg_match_compensated_sums(start, size):
             ap.append(math.fsum(precisions[:within]))
             expected_dcg = relevant * math.fsum(discounts[:within]) / size
             ndcg.append(expected_dcg / math.fsum(best[: min(relevant, cutoff)]))
-        # Allow an absolute error, since large terms of the closed form cancel far down the ranking.
+        # Far down the ranking, large terms of the closed form cancel, so allow an absolute error.
         assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(
             ap, rel=1e-14, abs=1e-15
         ), f"{relevant} relevant items"

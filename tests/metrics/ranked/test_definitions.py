@@ -23,7 +23,7 @@ from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
 
-# Under this protocol, values are averages over the orders of ties even if all candidates are tied.
+# Under this protocol, values are means over the orders of ties, even if all candidates are tied.
 AS_TIES = Protocol(constant_scores="ties")
 
 RELEVANT_FROM = st.sampled_from([None, "not_zero", 0.0, 1.0])
@@ -47,12 +47,12 @@ def one_order(case: RankingCase) -> RankingCase:
 
 
 def enough(case: RankingCase, user: int) -> bool:
-    """Return whether the user has at least two candidates, the minimum for a ranking."""
+    """Return whether the user has at least two candidates, which a ranking needs."""
     return len(next(iter(case.orders(user)))) >= 2
 
 
 def nearly_equal(value: float, expected: float, rel: float, least: float) -> bool:
-    """Compare numbers as pytest.approx does, which would take half of the test's running time."""
+    """Compare numbers like pytest.approx, which would take half of the test's running time."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
@@ -112,7 +112,7 @@ def test_expected_value_of_six_tied_items_is_the_mean_over_orders(relevant):
 
 
 Ranking = tuple[tuple[float | None, ...], ...]
-"""The gains of tied items, group by group; None for an item that was not judged."""
+"""The gains of the items in each group of ties, best group first; None for unjudged items."""
 
 
 def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
@@ -124,7 +124,7 @@ def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
 
 
 def one_item_first(ranking: Ranking) -> list[Ranking]:
-    """Return a ranking for each item of the first tie group, with this item before the group."""
+    """For each item of the first tie group, return the ranking with this item before the group."""
     number = next(number for number, group in enumerate(ranking) if len(group) > 1)
     before, group, after = ranking[:number], ranking[number], ranking[number + 1 :]
     return [(*before, (item,), group[:i] + group[i + 1 :], *after) for i, item in enumerate(group)]
@@ -132,7 +132,7 @@ def one_item_first(ranking: Ranking) -> list[Ranking]:
 
 @pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
 def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
-    """In all small rankings, a group's value is the mean over the choices of its first item."""
+    """For all small rankings, the value is the mean over the choices of the first item."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
     scores = [

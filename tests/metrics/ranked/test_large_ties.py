@@ -10,7 +10,7 @@ import scipy.sparse
 
 import recometer as rm
 
-# The gains of the items in the large group. Two items with gain 1 rank above the group.
+# Functions that draw the gains of the items in the large group, below two items with gain 1.
 GAINS = {
     "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
     "many": lambda draw, n: 4 * draw.random(n),
@@ -24,7 +24,7 @@ GAINS = {
 
 
 def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
-    """Return a metric's value for one user. Items with a gain of NaN are not judged."""
+    """Return a metric's value for one user; a gain of NaN marks an unjudged item."""
     judged = np.flatnonzero(~np.isnan(gains))
     test = scipy.sparse.csr_matrix((gains[judged], judged, [0, len(judged)]), (1, len(gains)))
     result = rm.evaluate(rm.Scores(scores[np.newaxis]), test, metrics=name)
@@ -32,11 +32,12 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Compute each place's contribution to ERR without subtractions, to avoid rounding errors."""
+    """Return each place's contribution to ERR, computed without subtractions to avoid rounding."""
     n = len(q)
     come = np.arange(n + 1)
-    # Choose `come` of the first i items, in all possible ways. `none` is the mean product of 1 - q
-    # of the chosen items. `stop` is the mean of this product times the q of another item.
+    # There are several ways to choose `come` of the first i items. `none` is the mean, over these
+    # choices, of the product of 1 - q over the chosen items. `stop` is the mean of this product
+    # times the q of an item that was not chosen.
     none, stop = (come == 0).astype(float), np.zeros(n + 1)
     for i, satisfaction in enumerate(q, start=1):
         last, before = np.append(0, none[:-1]), np.append(0, stop[:-1])
@@ -81,7 +82,7 @@ def test_large_ties_are_exact_up_to_rounding(kind, max_gain):
 
 
 def test_value_of_a_huge_tie_of_equal_gains_equals_that_of_any_order():
-    """All orders have the same value, since each place satisfies 1/8 of the remaining users."""
+    """All orders have the same value, since each item satisfies 1/8 of the remaining users."""
     n = 50_000
     actual = value("err(max_gain=3)", np.append(1.0, np.zeros(n)), np.append(np.nan, np.ones(n)))
     expected = math.fsum(1 / 8 * (7 / 8) ** (i - 1) / (i + 1) for i in range(1, 2_000))

@@ -1,4 +1,4 @@
-"""Every ranking metric obeys the laws, with every value of its parameters."""
+"""Every ranking metric, with every value of its parameters, obeys `recometer.testing`'s laws."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from recometer.metrics import reading
 from recometer.testing import LAWS
 from recometer.testing.laws import at_cutoffs
 
-# Cut-off 9 exceeds the number of items. To save time, it is tested only without parameters.
+# Cut-off 9 is greater than the number of items; to save time, test it only without parameters.
 EVERY = [
     metric
     for name in reading("ranks")

@@ -26,9 +26,9 @@ from recometer.ties import resolve
 
 NAN = math.nan
 
-# Relevant items at ranks 2, 3 and 6 of 8; the item at rank 1 is judged and irrelevant.
+# The relevant items are at ranks 2, 3 and 6 of 8, and the item at rank 1 is judged irrelevant.
 PLAIN = rank([8, 7, 6, 5, 4, 3, 2, 1], [0, 1, 1, NAN, NAN, 1, NAN, NAN])
-# Gains 1, 3 and 2 at ranks 1, 2 and 5 of 6.
+# The items at ranks 1, 2 and 5 of 6 have the gains 1, 3 and 2.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN])
 
 
@@ -75,8 +75,8 @@ def test_metrics_of_relevance_match_hand_computed_values(name, expected):
 
 def test_bpref_counts_at_most_as_many_irrelevant_as_relevant_items():
     ranks = rank([9, 8, 8, 8, 7, 6, 6, 5], [0, 1, 0, 0, 0, 1, 0, NAN])
-    # One to three judged irrelevant items come before the first relevant item, and four or five
-    # before the second. At most two of them count.
+    # Depending on the order of ties, one, two or three judged irrelevant items are above the first
+    # relevant item. Four or five are above the second, but bpref counts at most two of them.
     expected = (1 - (1 + 2 + 2) / 3 / 2 + 0) / 2
     assert value("bpref", ranks) == pytest.approx(expected, rel=1e-15)
 
@@ -105,7 +105,7 @@ def test_metrics_of_gains_match_hand_computed_values(name, expected):
 
 
 def test_partial_auc_pairs_the_first_relevant_items_despite_ties():
-    """In any order of the tie, the first three relevant items are above all three other items."""
+    """In any order of the ties, the first three relevant items are above the three other items."""
     ranks = rank([9, 8, 7, 7, 1, 1, 1], [1, 1, 1, 1, NAN, NAN, NAN])
     assert value("partial_auc@3(denominator=min)", ranks) == 1
 
@@ -130,7 +130,7 @@ def test_graded_discounts_of_negative_gains_are_undefined():
     ("gains", "ones"), [([2, 1, NAN], 3), ([1, -1, NAN], 1), ([-2, 1, NAN], 4), ([4, 9, NAN], 4)]
 )
 def test_ideal_order_can_replace_gains_by_as_many_ones(gains, ones):
-    """The ideal order has as many ones as the sum of gains, or k + 1 + sum if that is negative."""
+    """The number of ones is the sum of the gains, or k + 1 plus the sum if the sum is negative."""
     actual = value("ndcg@4(ideal=sum)", rank([3, 2, 1], gains), negative_gains="counted")
     ideal = sum(1 / math.log2(place + 1) for place in range(1, ones + 1))
     assert actual == pytest.approx((gains[0] + gains[1] / math.log2(3)) / ideal, rel=1e-15)
@@ -143,7 +143,7 @@ def test_shifted_gains_begin_at_the_relevance_threshold():
 
 
 @pytest.mark.parametrize("ideal", ["list", "signed"])
-def test_judged_irrelevant_items_have_no_gain(ideal):
+def test_judged_irrelevant_items_do_not_enter_the_ideal_order(ideal):
     ranks = rank([3, 2, 1], [0, 1, 1])
     actual = value(f"ndcg@3(gain=binary,ideal={ideal})", ranks)
     assert actual == pytest.approx((1 / math.log2(3) + 1 / 2) / (1 + 1 / math.log2(3)), rel=1e-15)
@@ -168,7 +168,7 @@ def test_area_among_all_candidates_is_undefined_without_a_catalogue():
 
 
 def test_metrics_with_an_unlisted_relevant_item_match_hand_computed_values():
-    """The list has four items; the relevant item with gain 5 is not in it."""
+    """The list has four items, and does not contain the relevant item with gain 5."""
     ranks = rank([4, 3, 2, 1, 0], [1, NAN, 2, NAN, 5], unranked=[False] * 4 + [True])
     ideal = 2 + 1 / math.log2(3)
     assert value("ndcg@3(ideal=list)", ranks) == pytest.approx((1 + 2 / 2) / ideal)
@@ -189,7 +189,7 @@ def test_training_items_can_count_as_negatives():
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
 def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_trained):
-    """Pairs of such an item and a training item count as wrong, not as half right like ties."""
+    """A pair of such a relevant item and a training item counts as wrong, not as half right."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(
@@ -211,7 +211,7 @@ def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_t
 
 @given(cases(max_items=8))
 def test_pr_curve_has_a_point_for_every_distinct_score(case):
-    """The reference computes a point of the curve for every distinct score."""
+    """The test computes a point of the curve for every distinct score."""
     values, _ = compute(
         RankedUsers(case.ranks()),
         parse("pr_auc(rule=distinct) pr_auc(rule=trapezoid)"),
@@ -259,7 +259,7 @@ def test_probabilities_of_hits_do_not_depend_on_other_groups():
 
 
 def one_group(start: int, size: int, gains: list[float]):
-    """Return the ranks of a user whose judged items are all in one tie group."""
+    """Return the ranks of a user whose judged items are all in a single group of ties."""
     n, r = start + size + 1, len(gains)
     return dataclasses.replace(
         rank([1, 0], [1, NAN]),
@@ -279,7 +279,7 @@ def one_group(start: int, size: int, gains: list[float]):
 @pytest.mark.parametrize("start", [0, 3, 5_000])
 @pytest.mark.parametrize("size", [2, 50, 1_000])
 def test_value_of_one_item_in_a_large_tie_is_the_mean_over_its_places(start, size):
-    """The item is equally likely at every place, so the value is the mean over these places."""
+    """The item is equally likely to be at each place of the tie."""
     ranks = one_group(start, size, [2.0])
     places = range(start + 1, start + size + 1)
     k = start + max(size // 2, 1)
@@ -301,7 +301,7 @@ def test_value_of_one_item_in_a_large_tie_is_the_mean_over_its_places(start, siz
 
 
 def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
-    """The pair's hit is at rank 1 or 2, and rank 4 has a hit in two of three orders."""
+    """The pair at ranks 1 and 2 contains one hit, and two of three orders have a hit at rank 4."""
     ranks = rank([3, 3, 2, 1, 1, 1], [1, NAN, NAN, 1, 1, NAN])
     expected = (1 + 1 / 2) / 2
     expected = expected / 3 + 2 / 3 * (expected + 2 / 4) / 2
@@ -309,7 +309,7 @@ def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
 
 
 def test_value_of_a_large_relevant_group_equals_that_of_any_order():
-    """All orders of the group have the same value."""
+    """All items of the group are relevant, so all orders have the same value."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
     k = 100
@@ -322,7 +322,7 @@ def test_value_of_a_large_relevant_group_equals_that_of_any_order():
 
 
 def test_skipping_negligible_terms_of_large_groups_changes_nothing(monkeypatch):
-    """The first 100 of 600 tied items almost certainly satisfy the user; the rest are skipped."""
+    """The first 100 tied items almost certainly satisfy the user, so later terms are skipped."""
     generator = np.random.default_rng(3)
     gains = np.where(generator.random(1000) < 0.6, generator.integers(1, 5, 1000), np.nan)
     ranks = rank(generator.integers(0, 2, 1000).astype(float), gains)
@@ -339,7 +339,7 @@ def test_huge_gains_do_not_break_ratios_of_powers():
     assert value("err(max_gain=5000)", ranks) == pytest.approx(1.0)
     assert math.isnan(value("ndcg@2(gain=exponential)", ranks))
     assert value("ndcg@2", ranks) == 1
-    # A single overflow makes the value undefined, even if the powers of other gains are finite.
+    # If 2^gain overflows for one item, the value is undefined, even if the other powers are finite.
     assert math.isnan(value("ndcg@2(gain=exponential)", rank([3, 2, 1], [1, 1e20, 2])))
 
 
@@ -370,7 +370,7 @@ def test_evaluate_states_the_largest_gain_and_the_parameters(tmp_path):
 
 
 def test_metrics_request_places_beyond_the_cutoff():
-    """Metrics that read relevant items beyond the cut-off must not limit the depth of rankings."""
+    """If a metric reads relevant items beyond its cut-off, the ranking must not end there."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(30, 4)), rng.normal(size=(200, 4))
     test = rng.random((30, 200)) < 0.05
@@ -410,7 +410,7 @@ def test_error_for_a_broken_law_names_the_metric():
         hits = METRICS["hits"].function(groups, cutoffs)
         return np.repeat(hits[:1], len(hits), axis=0)
 
-    # Do not shrink the counterexample: that takes far longer than finding it.
+    # Do not shrink the counterexample, which would take far longer than finding it.
     found_only = [Phase.explicit, Phase.generate]
     settings.register_profile("found only", settings.default, phases=found_only)
     settings.load_profile("found only")
@@ -432,7 +432,7 @@ def test_error_for_a_broken_law_names_the_metric():
     ],
 )
 def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expected):
-    """Without a cut-off k, the smaller of k and the number R of relevant items is R."""
+    """The divisor is the smaller of the cut-off and the number of relevant items."""
     lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "c", "d"]}
     result = rm.evaluate(lists, test, metrics=name)
     assert result[name] == pytest.approx(expected, rel=1e-15)
@@ -441,7 +441,7 @@ def test_min_denominator_without_a_cutoff_counts_all_relevant_items(name, expect
 
 
 def test_last_place_of_a_short_list_is_repeated():
-    """The last place of a list of 3 or 4 items counts again for each place up to 5."""
+    """In a list of 3 or 4 items, the last place counts again for each missing place up to 5."""
     rules = {"deep_cutoffs": "computed", "all_relevant": "computed"}
     plain, tied = rank([3, 2, 1], [0, 1, 1]), rank([3, 2, 2, 2], [1, 0, 1, 0])
     name = "mean_recall@5(over=relevant,repeat_last)"
@@ -455,8 +455,8 @@ def test_last_place_of_a_short_list_is_repeated():
     assert actual == pytest.approx(value("ap", three_tied) + 2 / 3 * (3 / 4) / 3)
     actual = value("ap@5(denominator=hits,repeat_last)", plain, **rules)
     assert actual == pytest.approx((1 / 2 + 3 * 2 / 3) / 2)
-    # In a third of the orders, a relevant item comes last, at rank 2, and counts twice. Otherwise,
-    # it counts once.
+    # A relevant item comes last in a third of the orders, and then counts again at each missing
+    # place.
     assert value(name, tied, **rules) == pytest.approx((1 + (2 + 2 + 4) / 3) / 2**2)
 
 
@@ -465,7 +465,7 @@ def test_last_place_of_a_short_list_is_repeated():
     [
         ("f@9", {}, 2 * 2 / (3 + 9)),
         ("f@9(denominator=list)", {}, 2 * 2 / (3 + 5)),
-        # One of the two relevant items in the list is repeated.
+        # The list repeats one of its two relevant items.
         ("ap@5(denominator=listed)", {"duplicates": "counted"}, (1 / 3 + 2 / 4 + 3 / 5) / 2),
     ],
 )
@@ -487,7 +487,7 @@ def test_hits_at_the_same_place_count_once():
 
 
 def test_mcc_is_0_if_no_relevant_item_is_a_candidate():
-    """The list has one of three candidates, and there are four relevant items."""
+    """The list contains one of three candidates; the four relevant items are not candidates."""
     candidates = rm.Interactions.of({1: ["a", "b", "c"]})
     lists, test = rm.Lists({1: ["a"]}), {1: ["d", "e", "f", "g"]}
     result = rm.evaluate(lists, test, candidates=candidates, metrics="mcc@1", min_candidates=1)

@@ -27,17 +27,17 @@ def log2(x: float) -> float:
     return math.log2(x)
 
 
-# Relevant items at ranks 2, 3 and 6 of 8.
+# The relevant items are at ranks 2, 3 and 6 of 8.
 SIMPLE = rank([8, 7, 6, 5, 4, 3, 2, 1], [NAN, 1, 1, NAN, NAN, 1, NAN, NAN])
-# The same ranking with an unranked relevant item: nine items, but eight candidates.
+# The ranking of SIMPLE with an additional relevant item, which is unranked and no candidate.
 UNRANKED = rank(
     [8, 7, 6, 5, 4, 3, 2, 1, 0],
     [NAN, 1, 1, NAN, NAN, 1, NAN, NAN, 1],
     unranked=[False] * 8 + [True],
 )
-# Gains 1, 3 and -2 at ranks 1 to 3, and gain 2 at rank 5 of 6.
+# The items at ranks 1, 2, 3 and 5 of 6 have the gains 1, 3, -2 and 2.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
-# An item comes first, then four tied items, two of them relevant, and then another relevant item.
+# Below the first item are four tied items, two of which are relevant, then a third relevant item.
 TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
 
 
@@ -67,14 +67,14 @@ TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
         ("rprecision", 2 / 3),
         ("rprecision@2", 1 / 3),
         ("rprecision@5", 2 / 3),
-        # The relevant items rank above four, four and two of the five other items.
+        # The three relevant items rank above four, four and two of the five other items.
         ("roc_auc", 10 / 15),
         ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
         ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
     ],
 )
 def test_values_without_ties_are_exact(name, expected):
-    # Values must be exactly equal, since the formula itself is computed if there are no ties.
+    # Without ties, the formula itself is computed, so values must be exactly equal.
     assert value(name, SIMPLE) == expected
 
 
@@ -87,7 +87,7 @@ def test_values_without_ties_are_exact(name, expected):
         ("ap", (1 / 2 + 2 / 3 + 3 / 6) / 4),
         ("tap@3", (1 / 2 + 2 / 3) / 3),
         ("rprecision", 2 / 4),
-        # The fourth relevant item is below all five others.
+        # The fourth relevant item is below all five irrelevant items.
         ("roc_auc", 10 / 20),
         ("rr", 1 / 2),
         ("ndcg@3", (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
@@ -121,7 +121,7 @@ def test_ndcg_of_graded_gains_matches_hand_computed_values(name, expected):
         ("err@3(max_gain=3)", 1 / 8 + 7 / 8 * 7 / 8 / 2),
         ("precision@3", 2 / 3),
         ("recall@3", 2 / 3),
-        # The item with gain -2 is judged irrelevant, and ranks above one of three relevant items.
+        # The item with gain -2 counts as judged irrelevant, and is above one of the relevant items.
         ("bpref", (1 + 1 + 0) / 3),
     ],
 )
@@ -154,25 +154,25 @@ def test_gains_do_not_change_with_relevant_from():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # Two relevant items are at ranks 2 to 5, and one is at rank 6.
+        # Two relevant items are tied at ranks 2 to 5, and the third is at rank 6.
         ("precision@3", (2 * 2 / 4) / 3),
         ("recall@5", 2 / 3),
         ("tprecision@2", (2 / 4) / 2),
         ("hit@2", 1 / 2),
         ("hit@3", 1 - 1 / 6),
         ("hit@5", 1),
-        # The first of the two relevant items is at place 1, 2 or 3 of the group with probability
-        # 3/6, 2/6 or 1/6.
+        # The first tied relevant item is at place 1, 2 or 3 of the group with probability 3/6, 2/6
+        # or 1/6.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
-        # A place in the group has a relevant item with probability 1/2. If it does, each earlier
-        # place in the group has the other relevant item with probability 1/3.
+        # Each place in the group has a relevant item with probability 1/2. Each earlier place in
+        # the group then has the other relevant item with probability 1/3.
         ("ap@2", 1 / 2 * (1 / 2) / 3),
         ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
         ("tap@2", 1 / 2 * (1 / 2) / 2),
         ("rprecision", (2 * 2 / 4) / 3),
-        # The two tied relevant items are above 1 item, and tied with 2 items that count half. The
-        # third relevant item is above 1 item.
+        # Each tied relevant item is above 1 irrelevant item, and tied with 2, which count half. The
+        # third relevant item is above 1 irrelevant item.
         ("roc_auc", (2 + 2 + 1) / 12),
         ("ndcg@2", (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
         (
@@ -204,8 +204,8 @@ def test_other_tie_rules_order_tied_items(rule, ranks):
 
 
 def test_precision_without_cutoff_counts_all_candidates():
-    # `evaluate` leaves this value undefined, since it is the same for all rankings. The formula
-    # must still be right.
+    # `evaluate` leaves this value undefined, since it is the same for all rankings, but the
+    # function must still be right.
     from recometer.ties import WHOLE, resolve
 
     function = METRICS["precision"].function
@@ -219,8 +219,8 @@ def test_perfect_ranking_scores_exactly_1(name):
 
 
 def test_huge_catalogues_stay_exact():
-    # With ten million candidates, nine million of them relevant, products exceed the integers that
-    # float64 can hold exactly.
+    # With ten million candidates and nine million relevant items, some products are too large for
+    # float64 to hold them exactly.
     n, r = 10_000_000, 9_000_000
     ranks = dataclasses.replace(
         rank([1, 0], [1, NAN]),
@@ -229,5 +229,5 @@ def test_huge_catalogues_stay_exact():
         n_candidates=np.array([n]),
         depth=np.array([n]),
     )
-    # A single relevant item is ranked, with one other item below it.
+    # Only one relevant item is ranked, and a single item is below it.
     assert value("roc_auc", ranks) == 1 / (r * (n - 1))

@@ -1,4 +1,4 @@
-"""Every rating metric obeys the laws, and the laws detect wrong declarations."""
+"""Every rating metric obeys the laws of `recometer.testing`, which detect wrong declarations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def largest_error(predictions, cutoffs):
 
 
 def largest_of_all(predictions, cutoffs):
-    """Return the largest error among all users, as the value of every user."""
+    """Return the largest error of all users as the value of every user, which breaks a law."""
     largest = largest_error(predictions, cutoffs)
     return np.full_like(largest, largest.max(initial=0))
 
 
 @pytest.fixture
 def unshrunk():
-    """Run a law without shrinking counterexamples, which would take too long."""
+    """Disable the shrinking of counterexamples, which would take too long."""
     settings.register_profile("before", settings.default)
     settings.register_profile("unshrunk", settings.default, phases=[Phase.generate])
     settings.load_profile("unshrunk")

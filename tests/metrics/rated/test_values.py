@@ -37,7 +37,7 @@ STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 @st.composite
 def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
-    """Draw rows of a few users, with ties. The last user has enough rows for all cut-offs."""
+    """Draw rows of a few users, with ties; the last user has enough rows for all cut-offs."""
     n = draw(st.integers(0, 12))
     user = draw(st.lists(st.integers(0, max_users - 2), min_size=n, max_size=n))
     user += [max_users - 1] * draw(st.integers(4, 7))
@@ -53,7 +53,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a data frame, or `Pairs`, which saves the time of converting a data frame."""
+    """Evaluate a data frame; to save the time of its conversion, callers can pass `Pairs`."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -63,7 +63,7 @@ def table(result):
 
 
 def arrays(frame):
-    """Yield each user with the user's true and predicted ratings, in the order of the result."""
+    """Yield each user's id, true ratings and predicted ratings, in the order of the result."""
     for (user,), rows in frame.sort("user").group_by("user", maintain_order=True):
         yield user, rows["rating"].to_numpy(), rows["score"].to_numpy()
 
@@ -117,17 +117,17 @@ def test_precision_and_recall_are_means_over_the_orders_of_ties(frame, threshold
 
 
 def orders(predicted):
-    """Return a few orders of tied rows that have the same mean value as all orders."""
+    """Return a few orders of tied rows, whose mean value is that over all orders."""
     groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
-    # Rotating a group puts every row in every place equally often. Both metrics are linear in the
-    # rows, so the mean over rotations equals the mean over all orders.
+    # Rotating a group puts each row in each place equally often. Precision and recall are sums over
+    # the first rows, so the mean over rotations equals the mean over all orders.
     parts = [[np.roll(group, shift) for shift in range(len(group))] for group in groups]
     n = math.lcm(*(len(part) for part in parts))
     return [np.concatenate([part[i % len(part)] for part in parts]) for i in range(n)]
 
 
 @given(frames(), st.randoms(use_true_random=False))
-def test_names_and_order_of_rows_do_not_matter(frame, random):
+def test_item_ids_and_order_of_rows_do_not_change_values(frame, random):
     order = list(range(len(frame)))
     random.shuffle(order)
     shuffled = frame[order]
@@ -147,7 +147,7 @@ def test_perfect_predictions_get_the_best_possible_values(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """If ratings and threshold change their unit, errors change with it, and other metrics stay."""
+    """If ratings and threshold are scaled and shifted, errors scale, and other metrics do not."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
@@ -176,7 +176,7 @@ def test_concordance_of_many_rows_counts_all_pairs():
 
 
 def rows(*pairs):
-    """Return rows of a user with these (true, predicted) ratings, and rows of an ordinary user."""
+    """Return rows of a user with these (true, predicted) ratings, and a second user's rows."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
@@ -222,7 +222,7 @@ def test_undefined_rating_metrics_have_a_reason(frame, reasons):
 
 
 def test_ranking_rules_do_not_apply_to_ratings():
-    """Metrics of ratings are defined for users with a single row or with equal predictions."""
+    """Rating metrics are defined for users with a single row or with equal predictions."""
     with pytest.warns(
         rm.DataWarning, match="The rule min_.*=9 changes nothing here: metrics of rat"
     ):
@@ -348,7 +348,7 @@ def test_errors_of_groups_average_over_their_rows():
         assert row.mean == pytest.approx(separate.mean()[row.metric])
 
 
-def test_models_are_compared_over_rows(tmp_path):
+def test_error_metrics_are_compared_over_rows(tmp_path):
     frame = rows((5, 1), (4, 2))
     better = frame.with_columns(score="rating")
     models = {"one": evaluate_ratings(frame, "rmse"), "two": evaluate_ratings(better, "rmse")}
@@ -372,7 +372,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_metrics_match_their_formulas(frame):
-    """As in scikit-learn, ties count half, and probabilities of 0 and 1 are clipped."""
+    """As in scikit-learn, ties count half in ROC-AUC, and log loss clips probabilities 0 and 1."""
     result = evaluate_ratings(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():
@@ -387,7 +387,7 @@ def test_classification_metrics_match_their_formulas(frame):
 
 
 def test_certain_correct_predictions_have_almost_no_loss():
-    """As in scikit-learn, a probability of 1 is clipped, so its loss is not quite 0."""
+    """As in scikit-learn, the probability 1 is clipped, so its loss is slightly above 0."""
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
     result = evaluate_ratings(frame, "log_loss", threshold=None)["log_loss"]
     assert result == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
