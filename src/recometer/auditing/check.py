@@ -1,4 +1,4 @@
-"""`audit` and `Audit`, which find leakage and other faults in a split into train and test."""
+"""The function `audit`, which finds leakage and other faults in a split, and its result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Audit(Findings):
     findings : tuple of Finding
         The results of all checks in a fixed order, whether or not they found anything.
     train, test
-        Descriptions of the data.
+        Descriptions of the training and the test data.
     allowed : tuple of str
         The names of the findings whose leakage is accepted; the verdict mentions them.
     """
@@ -42,7 +42,7 @@ class Audit(Findings):
 
     @property
     def verdict(self) -> str:
-        """Whether there is leakage, in a sentence."""
+        """A sentence that says whether there is leakage."""
         leaks = self.named("leakage")
         if not leaks:
             checked = all(finding.count is not None for finding in self.findings)
@@ -80,19 +80,20 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test.
 
-    Rows that repeat a user-item pair are merged first, as by `Interactions.of`. All other numbers
-    count distinct pairs, each at its latest time. Only users with test interactions are
-    test users. Every item in train or test could be recommended to any user without a training
-    interaction with it. Times are compared without conversion; equal times are not leakage.
+    Rows that repeat a user-item pair are merged, as in `Interactions.of`, and all numbers except
+    those of repeated rows count distinct pairs, each at its latest time. Only users with test
+    interactions are test users. The audit assumes that every item in train or test could be
+    recommended to any user who has no training interaction with it. It compares times without
+    conversion; equal times are not leakage.
 
     Parameters
     ----------
     train, test
-        Anything that `Interactions.of` takes. Users and items are matched by id, or by position if
-        neither side has ids. Instead of both, you can pass a `Split` as `train`; its remainder
-        counts as train.
+        The interactions, in any form that `Interactions.of` accepts. Users and items are matched by
+        id, or by position if neither side has ids. Instead of both, you can pass a `Split` as
+        `train`; its remainder counts as train.
     user, item, value, time
-        Columns of frames and files, as in `Interactions.of`. They are not needed for a `Split`.
+        The columns of frames and files, as in `Interactions.of`. A `Split` does not need them.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` that determine which users are evaluated.
 
@@ -103,13 +104,13 @@ def audit(
     Raises
     ------
     InputError
-        If train or test has no interactions, only one of them has ids, their positions have
-        different shapes, or their times have different units or types (such as seconds and
+        If train or test has no interactions, if only one of them has ids, if neither has ids and
+        their shapes differ, or if their times have different units or types (such as seconds and
         milliseconds, or dates and numbers).
     InputTypeError
         If the type of the data is not supported, or ids have different types.
     ColumnError, FileError
-        As for `Interactions.of`.
+        If `Interactions.of` raises the same error for the data.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def audit(
 
 
 def audit_of(facts: Facts, train: str, test: str) -> Audit:
-    """Return the audit that follows from the facts; `train` and `test` describe the data."""
+    """Return the audit that follows from facts; the texts `train` and `test` describe the data."""
     return Audit(findings=findings_of(facts), train=train, test=test)
 
 

@@ -1,4 +1,4 @@
-"""The checks of an audit: leakage, and users and items that cannot be evaluated."""
+"""The checks of an audit, for leakage and for users and items that cannot be evaluated."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
 
 class Check(NamedTuple):
-    """A check that counts rows, users or items of `Facts.found`.
+    """A check that turns a count in `Facts.found` into a finding.
 
-    `what` and `found` (the sentence if something was found) are templates that `_numbers` fills in;
-    `clear` is the sentence if nothing was found. `of` names the total that the count is a part of,
-    and `statistics` names further numbers of the finding.
+    `what` names the counted rows, users or items. `found` is the sentence if there are any, and
+    `clear` if there are none. `what` and `found` are templates that `_numbers` fills in. `of` names
+    the total of which the count is a part, and `statistics` names further numbers of the finding.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Check(NamedTuple):
     statistics: tuple[str, ...] = ()
 
     def finding(self, facts: Facts, numbers: Mapping[str, Any]) -> Finding:
-        """Return the finding, or a finding that says which sides lack times."""
+        """Return the finding, or an unchecked finding that says which sides lack times."""
         what, total = self.what.format_map(numbers), numbers[self.of]
         if self.name not in facts.found:
             have = "have" if len(facts.untimed) > 1 else "has"
@@ -169,7 +169,7 @@ def findings_of(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _numbers(facts: Facts) -> dict[str, Any]:
-    """Return the numbers and phrases that fill the templates of `Check`, by name."""
+    """Return the numbers and phrases that fill the templates of `Check`, keyed by name."""
     counts, n_found = facts.counts, {name: some.n for name, some in facts.found.items()}
     numbers: dict[str, Any] = {
         **counts,
@@ -196,7 +196,7 @@ def _numbers(facts: Facts) -> dict[str, Any]:
 
 
 def _ask_about(facts: Facts, kind: str) -> str:
-    """Return a question to the user: whether both sides write ids in the same way."""
+    """Return a question that asks the user whether both sides write ids in the same way."""
     of_test, of_train = facts.first("test", kind), facts.first("train", kind)
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"

@@ -23,10 +23,10 @@ from recometer.data.matching import (
 from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
 
-BLOCK = 2**22  # the number of interactions to count at a time
+BLOCK = 2**22  # `_count_items` counts this number of interactions at a time
 
-UNIX_TIME = 631_152_000  # the year 1990; larger numbers count (milli)seconds since 1970
-FACTOR = 100  # times since 1990 have different units if their ratio is at least this large
+UNIX_TIME = 631_152_000  # the seconds from 1970 to 1990; larger numbers are taken for Unix times
+FACTOR = 100  # Unix times have different units if their ratio is larger than this
 
 
 class Some(NamedTuple):
@@ -36,16 +36,16 @@ class Some(NamedTuple):
     examples: tuple[Any, ...]
 
     def __add__(self, other: Any) -> Some:
-        """Return the combined findings of two blocks of users."""
+        """Return the number and the first few examples in both blocks of users."""
         few = sorted([*self.examples, *other.examples])[:EXAMPLES]
         return Some(self.n + other.n, tuple(few))
 
 
 class OfBlock(TypedDict):
-    """The facts about a block of users; facts about several blocks are added key by key."""
+    """The facts about a block of users; facts about several blocks are added up key by key."""
 
-    found: dict[str, Some]  # keyed by the name of the finding
-    counts: dict[str, int]
+    found: dict[str, Some]  # as in `Facts`
+    counts: dict[str, int]  # as in `Facts`
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,16 +58,16 @@ class Facts:
         The rows, users or items that each check found, keyed by the name of the check.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``), of users (``"tested"``,
-        ``"users_trained"``) and of items (``"items_tested"``). If there are times, also the number
-        of pairs with the ``"same_time"`` in train and test, and the number of training interactions
-        that are newer than the oldest test interaction (``"training_newer"``).
+        ``"users_trained"``) and of items (``"items_tested"``). If there are times, there are also
+        the number of pairs with the ``"same_time"`` in train and test, and the number of training
+        interactions that are newer than the oldest test interaction (``"training_newer"``).
     rules
-        The protocol, which sentences mention.
+        The rules that say which users are evaluated.
     first
-        A function that returns the first id as a string, as in ``first("test", "user")``, or None
-        for positions.
+        A function that takes a side and a kind of id, as in ``first("test", "user")``, and returns
+        the first id as a string, or None if there are no ids.
     untimed, valued
-        The sides (train, test) without times, and the sides with values.
+        The names of the sides (train, test) without times, and of the sides with values.
     """
 
     found: Mapping[str, Some]
@@ -79,10 +79,9 @@ class Facts:
 
 
 class Whole(NamedTuple):
-    """Facts about the whole split, which the facts about each block of users depend on.
+    """Facts about the whole split, on which the facts about each block of users depend.
 
-    `ends` holds the newest training time and the oldest test time, or is None if either side has no
-    times.
+    `ends` is the newest training time and the oldest test time; None if either side has no times.
     """
 
     rules: Protocol
@@ -91,7 +90,7 @@ class Whole(NamedTuple):
 
 
 def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
-    """Return the positions in train of all test users and test items, or -1 if missing."""
+    """Return the positions in train of all test users and items, or -1 for those not in train."""
     index = SourceIndex.of_data(train, "train")
     users = index.places_of_users(test)
     if train.item_ids is None and test.item_ids is None:
@@ -111,8 +110,8 @@ def facts_of_block(
 ) -> OfBlock:
     """Return the facts about a block of users, from all of their rows.
 
-    `users` and `items` are the results of `matched`; `item_seen`, bool [test.n_items], says which
-    test items any user interacted with in train.
+    `users` and `items` are the results of `matched`. `item_seen`, bool [test.n_items], marks the
+    test items that are in train.
     """
     rules = whole.rules
     user = ragged.users_of(test.indptr)
@@ -172,7 +171,7 @@ def facts_of_block(
 
 
 def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
-    """Return the facts about train and test, matched by id, or by position without ids."""
+    """Return the facts about train and test, matched by id, or by position if there are no ids."""
     sides, ends = {"train": train, "test": test}, None
     untimed = tuple(name for name, data in sides.items() if data.times is None)
     if train.times is not None and test.times is not None:
@@ -208,7 +207,7 @@ def some(chosen: Bool, ids: Array | None) -> Some:
 def _newest(data: Interactions) -> tuple[Array, Bool]:
     """Return the newest time of each user, and whether the user has any: [n_users + 1].
 
-    The last entry stands for missing users, whose position is -1.
+    The last entry is for users at the position -1, who are not in the data.
     """
     assert data.times is not None
     known = np.append(np.diff(data.indptr) > 0, False)

@@ -1,4 +1,4 @@
-"""Findings: the results of checks of a split, or of a model's output."""
+"""Findings, which are the results of checks of a split or of a model's output."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Finding:
         result would be wrong or meaningless, and ``"warning"`` that the result means less than it
         seems to. ``"fact"`` means none of these, or that nothing was found.
     count
-        The number of things found. None if this was not checked; `sentence` says why.
+        The number of things found, or None if they could not be checked; `sentence` says why.
     total
-        The number of things that were checked, which `count` is a part of.
+        The number of things that were checked, which includes `count`.
     examples
-        The first few things found, ordered by id: users, items, or pairs (user, item). Without ids,
-        they are positions.
+        The first few things found, in the order of their ids: users, items, or pairs (user, item).
+        If there are no ids, the examples are positions.
     sentence
         The meaning of the finding for the result.
     statistics
@@ -59,7 +59,7 @@ class Finding:
 
     @property
     def share(self) -> float | None:
-        """The count divided by the total; None if this is not possible."""
+        """The count divided by the total, or None if the count is None or the total is 0."""
         return None if self.count is None or not self.total else self.count / self.total
 
     @property
@@ -68,7 +68,7 @@ class Finding:
         return "not checked" if self.count is None else f"{self.count:,} of {self.total:,}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding as JSON-compatible Python objects.
+        """Return the finding as Python objects that can be written as JSON.
 
         Ids of types that JSON does not support become strings.
         """
@@ -88,7 +88,7 @@ def counted(
     statistics: Mapping[str, float] | None = None,
     name: str = "",
 ) -> Finding:
-    """Return a finding with the sentence `found`; if the count is 0, with `clear` as a fact."""
+    """Return a finding with the sentence `found` or, if the count is 0, a fact with `clear`."""
     return Finding(
         name=name,
         what=what,
@@ -116,7 +116,7 @@ def among(
 
 
 def unchecked(what: str, why: str, total: int = 0, name: str = "") -> Finding:
-    """Return the finding of a check that was not possible; `why` is a sentence."""
+    """Return the finding of a check that was not possible; the sentence `why` is the reason."""
     sentence = f"Not checked: {why}"
     return Finding(name=name, what=what, level="fact", count=None, total=total, sentence=sentence)
 
@@ -154,7 +154,7 @@ class Findings(Printed):
     """The results of all checks in a fixed order, whether or not they found anything."""
 
     findings: tuple[Finding, ...]
-    plain: ClassVar[tuple[str, ...]]  # attributes in `to_dict` besides the findings
+    plain: ClassVar[tuple[str, ...]]  # the names of other attributes that `to_dict` includes
 
     def __getitem__(self, name: str) -> Finding:
         """Return the finding with this name.
@@ -162,7 +162,7 @@ class Findings(Printed):
         Raises
         ------
         UnknownNameError
-            If there is no such finding. The message lists all findings.
+            If no finding has this name. The message suggests other names.
         """
         by_name = {finding.name: finding for finding in self.findings}
         if name not in by_name:
@@ -170,13 +170,13 @@ class Findings(Printed):
         return by_name[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole result as JSON-compatible Python objects."""
+        """Return the whole result as Python objects that can be written as JSON."""
         attributes = {name: getattr(self, name) for name in self.plain}
         findings = [finding.to_dict() for finding in self.findings]
         return {"recometer": __version__, **attributes, "findings": findings}
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame with a row per finding; examples are strings."""
+        """Return a Polars frame with a row for each finding, in which examples are strings."""
         import polars as pl
 
         kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)
@@ -187,14 +187,14 @@ class Findings(Printed):
         return pl.DataFrame(columns, schema=kinds)
 
     def table(self) -> Table:
-        """Return a table with a row per finding, followed by the sentences of positive findings."""
+        """Return a table with a row for each finding, and notes with the sentences of findings."""
         return Table(COLUMNS, self.findings, self._notes())
 
     def _notes(self) -> list[str]:
         raise NotImplementedError
 
     def told(self) -> list[Finding]:
-        """Return the findings to mention (something found, or not checked), most serious first."""
+        """Return the findings that found something or were not checked, most serious first."""
         order = ("leakage", "problem", "warning", "fact")
         found = (finding for finding in self.findings if finding.count != 0)
         return sorted(found, key=lambda finding: order.index(finding.level))

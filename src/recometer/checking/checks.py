@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class Answers:
     """The arguments of `check`, and the lists and ranks that the source returns.
 
-    `given` holds the arguments as `evaluate` reads them, but only the users to check; `whole` is
-    the test set with all users. `again` is the same source, or the lists from a second call to a
-    model. `k` is the number of places of each list to check.
+    `given` contains the arguments in the form that `evaluate` reads, with only the users to check;
+    `whole` is the test set with all users. `again` is the same source, or the lists from a second
+    call to a model. `k` is the number of places of each list to check.
     """
 
     given: Case
@@ -53,22 +53,22 @@ class Answers:
 
     @property
     def source(self) -> Source:
-        """The model's output."""
+        """The source that contains the model's output."""
         return self.given.source
 
     @property
     def test(self) -> Interactions:
-        """The test set, with only the users to check."""
+        """The test interactions of the users to check."""
         return self.given.sides.test
 
     @property
     def train(self) -> Interactions | None:
-        """The training interactions, or None."""
+        """The training interactions of all users, or None if there are none."""
         return self.given.sides.arguments.train
 
     @cached_property
     def request(self) -> Request:
-        """The request to the source, with equal scores in the order of item ids."""
+        """The request to the source, which asks for equal scores in the order of item ids."""
         protocol = self.given.protocol.replace(ties="item")
         return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
@@ -101,7 +101,7 @@ class Answers:
 
     @cached_property
     def trained(self) -> Interactions | None:
-        """The training interactions of the users to check, or None without training data."""
+        """The training interactions of the users to check, or None if there are none."""
         if self.train is None:
             return None
         users = SourceIndex.of_data(self.train, "train").places_of_users(self.test)
@@ -112,7 +112,7 @@ class Answers:
 
     @property
     def user_ids(self) -> Array | None:
-        """The ids of the test users, or None without ids."""
+        """The ids of the users to check, or None if there are no ids."""
         return self.test.user_ids
 
 
@@ -130,13 +130,13 @@ def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
 
 
 def named(items: Int64, item_ids: Array | None) -> Array:
-    """Return the ids at the positions, with None for -1; without ids, return the positions."""
+    """Return the ids of items, with None for -1, or their positions if there are no ids."""
     if item_ids is None:
         return items
     return np.append(item_ids.astype(object), [None])[items]
 
 
-TIED_SHARE = 0.1  # if more than this share of the listed places is tied, the finding is a warning
+TIED_SHARE = 0.1  # if more than 10 % of the listed places are tied, the finding is a warning
 
 
 def _changes_between_calls(answers: Answers) -> Finding:
@@ -216,7 +216,7 @@ def _same_list(answers: Answers) -> Finding:
 
 
 def _different(lists: TopLists, again: TopLists) -> Bool:
-    """Return which users have different items in `lists` and `again`: bool [n_users]."""
+    """Return a mask of the users whose lists differ in `lists` and `again`: bool [n_users]."""
     depth = max(lists.depth, again.depth)
     first, second = (
         named(np.pad(one.items, ((0, 0), (0, depth - one.depth)), constant_values=-1), one.item_ids)
@@ -227,7 +227,7 @@ def _different(lists: TopLists, again: TopLists) -> Bool:
 
 
 def _moved(ranks: Ranks, again: Ranks) -> Bool:
-    """Return which users have a test item with different ranks: bool [n_users]."""
+    """Return a mask of the users with a test item whose rank changed: bool [n_users]."""
     columns: tuple[tuple[Array | Int64, Array | Int64], ...] = (
         (named(ranks.item, ranks.item_ids), named(again.item, again.item_ids)),
         (ranks.above, again.above),
@@ -240,8 +240,8 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-# The texts for each user flag: the users to count, the meaning of the finding, and the sentence if
-# no user has the flag.
+# For each user flag, these are the users that the check counts, the meaning of the finding, and the
+# sentence if no user has the flag.
 OF_FLAGS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
@@ -289,7 +289,7 @@ def _listed_items_unknown(answers: Answers) -> Finding:
 
 
 def _lacking(answers: Answers, listed: Int64, ids_listed: Array) -> Bool | None:
-    """Return which items are missing from the catalogue, or None if its items are unknown."""
+    """Return a mask of items that are not in the catalogue, or None if its items are unknown."""
     lists, catalogue = answers.lists, answers.given.sides.arguments.catalogue
     if lists.uncatalogued is not None:
         return np.isin(listed, lists.uncatalogued)
@@ -312,7 +312,7 @@ EFFECTS = {
 
 
 def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
-    """Count the users or items in test or train that the source does not know."""
+    """Return the finding that counts users or items of one side that the source does not know."""
     data = answers.whole if side == "test" else answers.train
     what = f"{side} {kind}s that the source does not know"
     if data is None:
@@ -347,7 +347,7 @@ def _train_items_recommended(answers: Answers) -> Finding:
     listed = as_interactions(lists, answers.test)
     again = matching.in_train(listed, answers.train)
     users = np.unique(ragged.users_of(listed.indptr)[again])
-    # If all candidates are ranked, a list may end because no candidates are left.
+    # If all candidates are ranked, a list may be short only because no candidates are left.
     shorter = answers.lists.lengths < lists.lengths
     shortened = bool((shorter & answers.ranks.ends_early).any())
     left_out = answers.source.facts.removes_train(answers.given.protocol)
@@ -421,7 +421,7 @@ def _ranks_of_train(answers: Answers) -> Ranks | str:
     )
     try:
         return answers.source.rank(request)
-    except InputError:  # another check counts the items that are unknown to the source
+    except InputError:  # another check counts the items that the source does not know
         return "the source knows none of the items"
 
 
@@ -489,7 +489,7 @@ def _evaluated(answers: Answers) -> EvaluationRecord:
     )
 
 
-# The checks, by the names of their findings, which are reported in this order.
+# The checks, keyed by the names of their findings, which are reported in this order.
 CHECKS: dict[str, Callable[[Answers], Finding]] = {
     "changes_between_calls": _changes_between_calls,
     "rank_differs_from_list": _rank_differs_from_list,
@@ -509,8 +509,8 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 }
 
 
-# The texts for each kind of invalid place in generated lists: the places to count, the meaning of
-# the finding, and the sentence if there is no such place.
+# For each kind of invalid place in generated lists, these are the places that the check counts, the
+# meaning of the finding, and the sentence if there is no such place.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",
@@ -533,7 +533,7 @@ OF_PLACES = {
 
 
 def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
-    """Return the checks for a source; for generated lists, they include the invalid places."""
+    """Return the checks for a source, which for generated lists include those in `OF_GENERATED`."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
     names = list(CHECKS)

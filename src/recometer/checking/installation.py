@@ -23,10 +23,10 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# Calls to the kernel, with the results of a slow NumPy version (see
-# tests/helpers/kernel_problems.py).
+# The file contains calls to the kernel, with the results of a slow NumPy version;
+# tests/helpers/kernel_problems.py writes it.
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
-# The kernel functions that are compiled separately for each instruction set.
+# These kernel functions are compiled separately for each instruction set.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
 
 
@@ -40,7 +40,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """The verdict as a string."""
+        """The word that a table shows after a wrong result; empty if the result is correct."""
         return "" if self.works else "WRONG"
 
 
@@ -59,6 +59,7 @@ class Installation(Printed):
     Attributes
     ----------
     lines : tuple of Line
+        The checks, and facts about the installation.
     """
 
     lines: tuple[Line, ...]
@@ -69,7 +70,7 @@ class Installation(Printed):
         return all(line.works for line in self.lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole result as JSON-compatible Python objects."""
+        """Return the whole result as Python objects that can be written as JSON."""
         return {"works": self.works, "lines": self.table().records()}
 
     def table(self) -> Table:
@@ -82,13 +83,14 @@ class Installation(Printed):
 def check_installation() -> Installation:
     """Compute a known result, and compare the native kernel with a slow version in NumPy.
 
+    The function compares the result of a small evaluation with a result computed by hand. For each
+    instruction set of this processor, it compares ranks, lists, sums and hashes with the results of
+    plain NumPy code for the same input.
+
     Returns
     -------
     Installation
-        The versions, the processor and the number of threads, followed by the outcome of each
-        comparison. The result of a small evaluation is compared with one that was computed by hand.
-        For each instruction set of this processor, ranks, lists, sums and hashes are compared with
-        the results of plain NumPy code for the same input.
+        The versions, the processor, the number of threads, and the outcome of each comparison.
     """
     return Installation(tuple(_lines()))
 
@@ -114,7 +116,7 @@ def _timed(what: str, check: Callable[[], tuple[str, bool]]) -> Line:
     begin = time.perf_counter()
     try:
         found, works = check()
-    except Exception as error:  # report any exception
+    except Exception as error:  # the check reports any exception
         found, works = f"raised {type(error).__name__}: {error}", False
     return Line(what, f"{found} ({time.perf_counter() - begin:.2f} s)", works)
 
@@ -137,7 +139,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
     for name, given, expected in _problems():
         own = {"instruction_set": instruction_set} if name in OF_A_SET else {}
         getattr(_kernel, name)(**given, **own)
-        for argument in expected.keys() - {"finished"}:  # not compared; later calls read it
+        for argument in expected.keys() - {"finished"}:  # later calls read "finished"
             one, other = given[argument], expected[argument]
             compared += one.size
             different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))

@@ -1,4 +1,4 @@
-"""`check` and `Preflight`, which tell whether the output of a model can be evaluated."""
+"""The function `check`, which says whether a model's output can be evaluated, and its result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Preflight(Findings):
-    """Whether the output of a model can be evaluated, and what would go wrong.
+    """The result of `check`, which says whether a model's output can be evaluated.
 
     ``print(preflight)`` shows a table, and ``preflight["nan_scores"]`` is a single finding.
 
@@ -40,9 +40,9 @@ class Preflight(Findings):
     source, test, train
         Descriptions of the model's output and of the data; `train` is None without training data.
     n_checked, n_users : int
-        The number of test users that were checked, and the number of all test users.
+        The number of test users who were checked, and the number of all test users.
     k : int
-        The number of places of each list that were checked.
+        The number of places that were checked in each list.
     """
 
     source: str
@@ -99,19 +99,19 @@ def check(
 ) -> Preflight:
     """Check the output of a model before it is evaluated.
 
-    The checks ask whether two calls agree, whether scores distinguish items, whether ranks agree
-    with lists, whether users and items are known, what happens to the training items, and whether
-    the model is better than chance. Each answer is a finding with a count, examples and its effect
-    on the result.
+    The checks find out whether two calls agree, whether scores distinguish items, whether ranks
+    agree with lists, whether the source knows the users and items, how it ranks training items, and
+    whether the model is better than chance. Each result is a finding with a count, examples and its
+    effect on the result of an evaluation.
 
     Parameters
     ----------
     source, test, train, candidates, exclude, catalogue
-        As in `evaluate`. A model with ``recommend(...)`` is called twice.
+        The arguments of `evaluate`. A model with ``recommend(...)`` is called twice.
     k
-        The number of places of each list to check.
+        The number of places to check in each list.
     n_users
-        The number of test users to check, drawn at random; None checks all of them. All users are
+        The number of test users to check, drawn at random; None means all of them. All users are
         also checked if the data have no ids, or if the source contains the test data. Unknown users
         and items are always counted over all test interactions.
     protocol, **rules
@@ -119,7 +119,7 @@ def check(
     seed
         The seed for drawing users.
     threads
-        Maximum number of threads. None uses all available processors.
+        The maximum number of threads. None uses all available processors.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def check(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        As for `evaluate`, if the data do not match.
+        If the data do not match, as in `evaluate`.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def check(
         **rules,
     )
     with warnings.catch_warnings(), waiting("Checking"):
-        # Findings replace the warnings of `evaluate`.
+        # The findings replace these warnings.
         warnings.simplefilter("ignore", DataWarning)
         given = evaluator.case(source)
         given.check_ids()
@@ -194,7 +194,7 @@ def check(
 
 
 def _drawn(test: Interactions, n_users: int | None, seed: int) -> Interactions:
-    """Return the interactions of `n_users` users, drawn from all users with interactions."""
+    """Return the interactions of `n_users` users, drawn from the users with test interactions."""
     if n_users is None:
         return test
     n = _count(n_users, "n_users")

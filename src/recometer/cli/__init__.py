@@ -1,4 +1,4 @@
-"""The command line, with one module per command; `main` is its entry point.
+"""The command line, with a module for each command, and the entry point `main`.
 
 Exit codes are 0 for success, 1 for a failure that is explained on standard error, 2 for wrong
 usage, and 130 for Ctrl-C.
@@ -15,11 +15,10 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit. None means the arguments of this process."""
+    """Run the command line with the arguments, by default those of this process, and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Names that are not UTF-8, and characters that the terminal cannot show, must not raise
-            # errors.
+            # Show characters that the stream cannot encode as escapes, instead of raising an error.
             stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app
@@ -28,22 +27,22 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:  # the program was still loading
         sys.exit(130)
     except OSError:
-        _finish_output("\n")  # fails again if standard output caused the error
+        _finish_output("\n")  # this exits with a message if standard output caused the error
         raise
     finally:
         _finish_output()
 
 
 def _finish_output(text: str = "") -> None:
-    """Write `text` and flush standard output; if that fails, print an error and exit."""
+    """Write `text` to standard output and flush it; if this fails, print an error and exit."""
     if sys.stdout is None:  # the parent process closed it
         return
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes again on exit.
+        # Python flushes standard output again on exit, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno != errno.EPIPE:  # no error if the reader stopped early, like head
+        if error.errno != errno.EPIPE:  # it is no error if a reader such as head stops early
             sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""Groups of options: commands take dataclasses with options as fields."""
+"""Groups of options, which are dataclasses that commands take as parameters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command so that it can take groups of options, and `Files`.
+    """Decorate a command so that its parameters can be groups of options, and `Files`.
 
     Typer sees every option of a group as a separate parameter. The function is called with the
     groups, filled with the values.
@@ -65,7 +65,7 @@ def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]
 
 
-@functools.cache  # commands that take the same group have the same options
+@functools.cache  # several commands take the same group
 def _options_of(group: type[Any]) -> list[inspect.Parameter]:
     options = inspect.signature(group, eval_str=True).parameters.values()
     return [option.replace(kind=KEYWORD) for option in options]

@@ -48,7 +48,7 @@ from recometer.sources.pairs import Pairs
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
-    """Raise an error if standard input is named twice, or --format-in is missing or unused."""
+    """Raise an error if standard input is named twice, or --format-in is missing or useless."""
     if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
     nameless = next(filter(needs_format, paths), None)
@@ -65,25 +65,24 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
 
 
-NONE = "none"  # a column name that stands for no column
-OPTIONAL = ("value", "time")  # columns that the name "none" switches off
+NONE = "none"  # the name that stands for no column
+OPTIONAL = ("value", "time")  # the options that accept `NONE` for every kind of file
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """A reader of files that finds columns by the names in options, or else by common names.
+    """A reader of files, which finds columns by the names in options or by common names.
 
-    `columns` maps ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"`` (if
-    the command reads them) to the name of a column or None. If a file does not have the named
-    column, common names are tried (except for ``"value"`` and ``"time"``), because test, train and
-    models may use different names.
-
+    `columns` maps those of ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and
+    ``"rank"`` that the command reads to the name of a column or to None. If a file does not have
+    the named column, the reader tries common names (except for ``"value"`` and ``"time"``), because
+    test, train and models may use different names.
     """
 
     stdin: StandardInput
     columns: Mapping[str, str | None]
     note: Note
-    separator: str | None = None  # separates the items in a cell
+    separator: str | None = None  # the separator of the items in a cell
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -98,15 +97,15 @@ class Inputs:
 
     @property
     def columns_alone(self) -> dict[str, str | None]:
-        """The columns for files that have users but no sessions."""
+        """The columns for files without sessions, in which only a column of users is read."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Name the model in errors and warnings, and call pipes by the names that the user gave.
+        """Let errors and warnings in the block name the model, and pipes as the user named them.
 
-        Only warnings begin with `what`, because errors without a model name the file.
+        Without a model, warnings begin with `what`, but errors do not, because they name the file.
         """
         name = what if model is None else model.name
         try:
@@ -116,7 +115,7 @@ class Inputs:
             raise type(error)(self.stdin.named(str(error))) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
-        """Raise an error if no file has a column that the user named."""
+        """Raise an error if the user named a column that none of the files has."""
         columns = {
             option: name
             for option, name in self.columns.items()
@@ -189,7 +188,7 @@ class Inputs:
         return data
 
     def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
-        """Read the items that an option names: a set for each user, or one file of ids for all."""
+        """Read the items in the file that an option names, either per user or for all users."""
         if path is None:
             return None
         file = self.stdin.path(path)
@@ -224,7 +223,7 @@ class Inputs:
         return {option: name or False for option, name in found.items()}
 
     def source(self, model: Model, test: Interactions | None, rated: bool) -> Source:
-        """Read a model; if `rated`, the labels of scored pairs are read as ratings."""
+        """Read a model; `rated` says whether the labels of scored pairs are ratings."""
         if model.kind == "factors":
             return Factors.from_files(
                 *(path and str(self.stdin.path(path)) for path in model.paths),
@@ -239,7 +238,7 @@ class Inputs:
         return self._pairs(model, file, test, rated)
 
     def answers(self, model: Model, catalogue: object, depth: int | None) -> Lists:
-        """Read lists that a language model wrote, and cut them if requested."""
+        """Read lists that a language model wrote, and cut them off at a depth, if any."""
         with self.stated(model):
             if not isinstance(catalogue, Catalogue):
                 raise InputError(
@@ -278,7 +277,7 @@ class Inputs:
             return read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
 
     def item_groups(self, text: str, catalogue: object) -> Catalogue:
-        """Return a catalogue whose categories are the groups of items in ``[COLUMN=]FILE``."""
+        """Read ``[COLUMN=]FILE`` as a catalogue whose categories are the groups of items."""
         column, path = split_name(text, "--by-items")
         with self.stated():
             file = self.stdin.path(path)
@@ -317,7 +316,7 @@ class Inputs:
         return Lists(frame, user="user", item="item", **orders, separator=separator)
 
     def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> Pairs:
-        """Read scored pairs, and also their labels if there is no test."""
+        """Read scored pairs and, if there is no test, their labels."""
         if not _is_table(file):
             raise FileError(
                 f"{file} is not a table. Hint: --pairs reads Parquet, CSV and TSV with a row per "
@@ -329,7 +328,7 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, False if truth is not None else None)
         if truth not in (None, NONE):
             wanted[kinds[0]] = truth
-        # A rating is a label here, so never use it as the score, even if there is no other column.
+        # A rating is a label here, so it must not be the score, even if no other column could be.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, columns = found_columns(file, wanted)
@@ -350,9 +349,9 @@ class Inputs:
         return Pairs(frame, user="user", item="item", score="score", **truths)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
-        """Return the named columns that occur in the file.
+        """Return the named columns that the file has, and None in place of others.
 
-        If a file has no sessions, return only the column of users.
+        If the file has a column of users but none of sessions, the former is returned.
         """
         names = column_names(file)
         found: dict[str, str | None] = {}
@@ -373,7 +372,7 @@ class Inputs:
 
 
 def or_false(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Return names of columns as Python arguments, in which False stands for no column."""
+    """Replace `NONE` in names of columns by False, which stands for no column in Python."""
     return {option: False if name == NONE else name for option, name in columns.items()}
 
 
@@ -381,12 +380,12 @@ def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
 
 
-ORDERS = ("rank", "score")  # columns by which a run may be ranked
+ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 
 
 def found_columns(
     file: Path, wanted: Mapping[str, object]
 ) -> tuple[Mapping[str, str | None], dict[str, Any]]:
-    """Return the name of the column of each option of a source, and the columns by option."""
+    """Return the names of the columns that a source needs, and the columns, keyed by option."""
     found, fetch = open_file(file, wanted)
     return found, {option: in_memory(fetch(option)) for option, name in found.items() if name}

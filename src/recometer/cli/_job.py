@@ -1,4 +1,4 @@
-"""Read data and models for evaluate, check, why and report."""
+"""Read the data and models for the commands evaluate, check, why and report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """The files of test and train, one of which may be missing, and the folder of a split."""
+    """The files of test and train, if there are any, and the folder of their split."""
 
     test: str | None
     train: str | None
@@ -51,7 +51,7 @@ def load_split(folder: str) -> Split:
 
 
 def parts_of(data: DataOptions) -> list[Part]:
-    """Return the named files of test and train, the files of a split, or the files of its folds."""
+    """Return the files of test and train: those that options name, or those of a split's folds."""
     if data.split is None:
         return [Part(data.test, data.train)]
     if data.test is not None or data.train is not None:
@@ -61,13 +61,13 @@ def parts_of(data: DataOptions) -> list[Part]:
 
 
 def _folds(folder: str) -> list[Path]:
-    """Return the folders of the folds in a folder, in order."""
+    """Return the folders of the folds in a folder, in ascending order; there may be none."""
     every = (Path(folder) / f"fold_{number}" for number in itertools.count())
     return list(itertools.takewhile(Path.is_dir, every))
 
 
 def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, str | None]:
-    """Return the columns that options name, or else those of a saved split."""
+    """Return the columns that options name, completed by those of a saved split."""
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
     for folder in (part.split for part in parts if part.split is not None):
         of_split = load_split(str(folder)).columns
@@ -79,13 +79,13 @@ def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, str | None]:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data of one fold, or all data if there are no folds, and how to read the models."""
+    """The data of one fold, or all data if there are no folds, and the models to read."""
 
     inputs: Inputs
     models: Sequence[Model]
     test: Interactions | None  # None if the models contain the labels
     train: Interactions | None
-    arguments: dict[str, Any]  # further arguments of `recometer.evaluate`
+    arguments: dict[str, Any]  # additional arguments of `recometer.evaluate`
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
     progress: bool | None  # the argument `progress` of `recometer.evaluate`
@@ -93,7 +93,7 @@ class Job:
     def evaluate(
         self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
     ) -> Evaluation:
-        """Evaluate a model; `more` are additional arguments of `recometer.evaluate`."""
+        """Evaluate a model; `more` are further arguments of `recometer.evaluate`."""
         options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
         options |= {**self.arguments, **more}
         with self.inputs.stated(model):
@@ -134,7 +134,7 @@ class Job:
 
 
 def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:
-    """Return the named columns of the catalogue, as arguments of `Catalogue`."""
+    """Return the columns of the catalogue that options name, as arguments of `Catalogue`."""
     names = ("categories", "features", "propensity")
     found = {name: column for name in names if (column := getattr(data, name)) is not None}
     for option in found:
@@ -177,14 +177,14 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
 
 
 class Work(NamedTuple):
-    """The models that options name, and the jobs, which are read one by one."""
+    """The models that options name, and the jobs, whose data are read one by one."""
 
     models: Sequence[Model]
-    n_folds: int  # 0 if the data have no folds
+    n_folds: int  # the number of folds, or 0 if there are none
     jobs: Iterator[Job]
 
     def alone(self, done: str) -> tuple[Job, Model, Source]:
-        """Read the only model; an error about several says that one is `done` at a time."""
+        """Read the only model; for several models or folds, raise an error with the verb `done`."""
         if self.n_folds or len(self.models) > 1:
             what, hint = "model", ""
             if self.n_folds:
@@ -205,9 +205,9 @@ def reading(
     metrics: Iterable[Metric] = (),
     baseline: str | None = None,
 ) -> Iterator[Work]:
-    """Check which models and data the options name; then read them, fold by fold.
+    """Check the options for models and data, and return the work, whose jobs read them.
 
-    Copies of standard input are deleted at the end.
+    Copies of standard input are deleted at the end of the block.
     """
     parts = parts_of(data)
     with_truth = model.pairs is not None and model == ModelOptions(pairs=model.pairs)
@@ -259,7 +259,7 @@ def reading(
 
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:
-    """Return the rules that are set by options, keyed by name."""
+    """Return the rules that options set, keyed by name."""
     users = None if options.complete is None else "test" if options.complete else "known"
     own = {"ties": options.ties, "relevant_from": options.relevant_from, "users": users}
     rules: dict[str, Any] = {name: rule for name, rule in own.items() if rule is not None}
@@ -275,7 +275,7 @@ def given_rules(options: RuleOptions) -> dict[str, Any]:
 
 
 def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
-    """Return the protocol that an option names, with some rules replaced."""
+    """Return the protocol that the value of an option names, with some rules replaced."""
     if as_listed(name) in protocol_names():
         found = named_protocol(name)
     elif name.endswith(".parquet"):

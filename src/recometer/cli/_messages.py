@@ -40,7 +40,7 @@ EPILOG = f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.
 
 
 def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:
-    """Return a name if it is known; otherwise raise an error that says `what` it should name."""
+    """Return a name if it is known, or raise an error, in which `what` describes the name."""
     if name not in known:
         raise typer.BadParameter(
             f"there is no {what}{name!r}. {did_you_mean(name, known)}", param_hint=option
@@ -50,7 +50,7 @@ def known_name(name: str, known: Collection[str], what: str = "", option: str | 
 
 @contextlib.contextmanager
 def usage_of(option: str) -> Iterator[None]:
-    """Report recometer's errors as wrong usage of an option."""
+    """Turn errors that recometer raises in the block into wrong usage of an option."""
     try:
         yield
     except RecometerError as error:

@@ -20,7 +20,7 @@ from recometer.sources.base import Source
 
 Kind = Literal["run", "answers", "factors", "pairs", "baseline"]
 BASELINES = ("random", "popular", "knn", "svd", "ease")
-FOLD = "{fold}"  # placeholder for the number of the fold in file names
+FOLD = "{fold}"  # this string in a file name stands for the number of the fold
 
 OF_RUNS = (".run", ".trec", ".txt")  # common extensions of TREC runs
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
@@ -42,10 +42,10 @@ class Model:
 
 
 def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
-    """Return the models that the options name, or raise an error.
+    """Return the models that options name.
 
-    It is an error if there are no models, two models have the same name, or the number of files is
-    wrong. `form` is the format of pipes, whose names do not show it.
+    The function raises an error if there are no models, if two models have the same name, or if the
+    number of files is wrong. `form` is the format of pipes, whose names do not show it.
     """
     found = [
         *_of_one_file(options, "run"),
@@ -96,7 +96,7 @@ def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
 
 
 def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
-    """Return the model with which others are compared: one of them, or a file of lists."""
+    """Return the model with which lists are compared: a named model, or a file of lists."""
     if text is None:
         return None
     found = next((model for model in named if model.name == text), None)
@@ -111,7 +111,7 @@ def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
 
 
 def split_name(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=FILES``; a missing name is empty."""
+    """Split ``NAME=FILES`` into its parts; if there is no name, it is empty."""
     name, equals, files = text.partition("=")
     if not equals or "/" in name or os.sep in name:
         return "", text
@@ -121,7 +121,7 @@ def split_name(text: str, option: str) -> tuple[str, str]:
 
 
 def stem(path: str) -> str:
-    """Return the name of a file without its extension."""
+    """Return the name of a file without its extension, which becomes the name of a model."""
     if is_stream(path):
         return "stdin" if is_stdin(path) else "pipe"
     name = Path(path).name
@@ -132,7 +132,7 @@ def stem(path: str) -> str:
 
 def fit_baseline(name: str, train: Interactions, seed: int, progress: bool | None) -> Source:
     """Fit a simple model to the training data, with the defaults of `recometer.baselines`."""
-    from recometer import baselines  # imported on use, because most evaluations do not need it
+    from recometer import baselines  # imported only here, because most evaluations do not need it
 
     fits: dict[str, Callable[[], Source]] = {
         "random": lambda: baselines.random_ranking(train, seed=seed),

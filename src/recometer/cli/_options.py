@@ -1,4 +1,4 @@
-"""Options that several commands take."""
+"""The options that several commands take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS
 
-# Each of these functions declares an option in one panel of the help.
+# Each of these functions declares an option in a different panel of the help.
 data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
@@ -36,14 +36,14 @@ def relevant_from(text: str) -> Any:
 
 
 def output_folder(text: str) -> Path:
-    """Return the folder that --out names."""
+    """Return the folder that --out names, or raise an error if the name is empty."""
     if not text:
         raise typer.BadParameter("does not name a folder. Hint: . is the one that you are in.")
     return Path(text)
 
 
 def metrics_option(help: str, default: str) -> Any:
-    """Return the option --metrics of a command."""
+    """Declare the option --metrics of a command."""
     return typer.Option(
         "--metrics",
         "-m",
@@ -122,7 +122,7 @@ Threads = Annotated[
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 
 
-# These are options of commands that compare models.
+# The commands that compare models have these options.
 ComparedWith = Annotated[
     str | None,
     typer.Option(
@@ -168,7 +168,7 @@ Ratio = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """The data, and how to read them."""
+    """The options that name the data, and say how to read them."""
 
     test: Test = None
     train: Train = None
@@ -204,7 +204,7 @@ class DataOptions:
 
 @dataclasses.dataclass(frozen=True)
 class ModelOptions:
-    """The models to evaluate."""
+    """The options that name the models to evaluate."""
 
     run: Annotated[
         list[str] | None,
@@ -251,7 +251,7 @@ Baseline = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class RuleOptions:
-    """Rules that replace those of the protocol, and the seed."""
+    """The options for rules that replace those of the protocol, and for the seed."""
 
     relevant_from: RelevantFrom = None
     depth: Annotated[
@@ -285,7 +285,7 @@ class RuleOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """Options that do not change any number."""
+    """The options that do not change any number."""
 
     form: Form = "table"
     per_user: PerUser = False

@@ -1,4 +1,4 @@
-"""Read the saved evaluations that arguments name."""
+"""Read the saved evaluations that arguments of commands name."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
-    """Return the saved evaluations of each model by name; several are runs with different seeds.
+    """Load the saved evaluations of each model, keyed by name; several are runs of one model.
 
-    A string has the form ``[NAME=]RESULT,RESULT``, where a result is a file, or a folder with a
-    file for each model.
+    A text is ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for each model.
     """
     paths: dict[str, list[str]] = {}
     for text in texts:
@@ -45,8 +44,8 @@ def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
 
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
-    """Raise an error early if no report can be written to the path that an option names."""
-    from recometer.report.result import check_report, format_of  # not always needed
+    """Raise an error, before any work, if no report can be written to the path of an option."""
+    from recometer.report.result import check_report, format_of  # imported only for reports
 
     with usage_of(option):
         format_of(path)
@@ -54,7 +53,7 @@ def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
 
 
 def _files(path: str) -> list[str]:
-    """Return the path itself if it is a file, or the saved evaluations in the folder."""
+    """Return the saved evaluations in a folder, or only the path itself if it is no folder."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]
@@ -69,19 +68,21 @@ def _files(path: str) -> list[str]:
 
 
 def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.DataFrame | None:
-    """Return groups for `Evaluation.by`: a name that it knows, or a frame of users and groups."""
+    """Return groups for `Evaluation.by`: a name that it knows, or a frame with a row per user."""
     if text is None or text in PROFILE:
         return text
     return of_users(text, "--by", next(iter(results.values())))
 
 
 def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
-    """Return the users, with ids like those of a result, and another column of ``[COLUMN=]FILE``.
+    """Read the column of users and another column of ``[COLUMN=]FILE``.
+
+    The ids of users are converted to the type of the ids in `result`.
 
     Raises
     ------
     ColumnError
-        If there is no such column, or more than one could be meant.
+        If a column does not exist, or several could be meant.
     """
     column, path = split_name(text, option)
     file = Path(path)

@@ -1,4 +1,4 @@
-"""``recometer audit``: looks for leakage and other faults in a split into train and test."""
+"""The command ``recometer audit``, which looks for leakage and other faults in a split."""
 
 from __future__ import annotations
 

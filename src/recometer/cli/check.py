@@ -1,4 +1,4 @@
-"""``recometer check``: checks the output of a model, or the installation of recometer."""
+"""The command ``recometer check``, which checks a model's output, or recometer's installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer compare``: compares saved evaluations with each other, and checks gates."""
+"""The command ``recometer compare``, which compares saved evaluations, and checks gates."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a pane
 
 @dataclasses.dataclass(frozen=True)
 class WithGates(Shown):
-    """The verdicts of gates, shown above the comparison."""
+    """A comparison that is shown below the verdicts of gates."""
 
     comparison: Shown
     report: GateReport
 
     def table(self) -> Table:
-        """Return the gates."""
+        """Return the table of gates."""
         return self.report.table()
 
     def tables(self, width: int | None = None) -> list[Table]:
@@ -42,18 +42,18 @@ class WithGates(Shown):
         return [self.report.table(), *self.comparison.tables(width)]
 
     def data(self) -> Table:
-        """Return a row per gate and model."""
+        """Return a table with a row for each gate and model."""
         return self.report.data()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the gates and the comparison as JSON-compatible Python objects."""
+        """Return the gates and the comparison as Python objects that can be written as JSON."""
         return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
 
 
 def _chosen(
     known: Collection[str], help: str, default: str, option: Any = options.rule_option
 ) -> Any:
-    """Return an option that takes one of the `known` names."""
+    """Declare an option that accepts one of the `known` names."""
     return option(
         parser=lambda text: known_name(text, known),
         metavar="NAME",
@@ -187,7 +187,7 @@ def check_gates(
     junit: Path | None,
     files: Files,
 ) -> None:
-    """Check that options of gates are used correctly, and that --junit replaces no other file."""
+    """Raise an error if the options of gates are misused, or --junit would replace another file."""
     if gate and baseline is None:
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
     without_gate = {"--undecided": undecided is not None, "--junit": junit is not None}
@@ -198,7 +198,7 @@ def check_gates(
 
 
 def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> GateReport | None:
-    """Check gates for a comparison, if there are any."""
+    """Return the result of checking gates for a comparison, or None if there are no gates."""
     if not gate:
         return None
     with usage_of("--gate"):
@@ -207,14 +207,14 @@ def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> 
 
 
 def conclude(comparison: Shown, report: GateReport | None, form: str, junit: Path | None) -> None:
-    """Print a comparison, with the verdicts of gates if there are any, which decide the exit code.
+    """Print a comparison and, if there are gates, their verdicts, which decide the exit code.
 
     The gates are also written to the file `junit`, unless it is None.
     """
     if report is None:
         output(comparison, form)
         return
-    if junit is not None:  # written before printing, because writing may fail
+    if junit is not None:  # write the file before printing, because writing may fail
         write_junit(report, junit)
     output(WithGates(comparison, report), form)
     for row in report.rows:

@@ -1,4 +1,4 @@
-"""``recometer demo``: evaluates simple models on real data, or on the user's own data."""
+"""The command ``recometer demo``, which evaluates simple models on real data, or on a file."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def demo(
     """
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse(metrics)  # report wrong names before fitting models
+        parsed = parse(metrics)  # refuse wrong names before any model is fitted
     if report is not None:
         check_page(report, "--report", [] if data is None else [data])
     threads = resolve_threads(threads)
@@ -89,7 +89,7 @@ def demo(
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
-    # Programs read the other formats, so print everything else to standard error.
+    # Programs read formats other than tables, so print everything else to standard error.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         if data is None:
             say("Data     ", MSWEB_ATTRIBUTION)
@@ -119,7 +119,7 @@ def demo(
             begin = perf_counter()
             try:
                 source: Source
-                if name == "svd":  # normalise, because the users have few items
+                if name == "svd":  # normalise items, because users have few of them
                     source = baselines.truncated_svd(train, normalise=True, seed=seed)
                 else:
                     source = fit_baseline(name, train, seed, None)

@@ -1,4 +1,4 @@
-"""``recometer evaluate``: evaluates models on test interactions, all read from files."""
+"""The command ``recometer evaluate``, which evaluates models on test interactions in files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def evaluate(
     named_protocol = protocol_of("--protocol", protocol, rules_by_name)
     metrics: AnyMetrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse_under(metrics, named_protocol)  # report wrong names before reading any file
+        parsed = parse_under(metrics, named_protocol)  # refuse wrong names before any file is read
     resolve_threads(run.threads)
     if flat is not None:
         check_replaced([flat], _is_flat, files)
@@ -120,9 +120,9 @@ def evaluate(
 
 
 def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Path]]:
-    """Make the folders of results, and return the paths for each model, the pooled one last.
+    """Make the folders of results, and return the paths of each model's folds and whole result.
 
-    Raise an error if an input or a foreign file would be replaced.
+    The function raises an error if the results would replace an input, or a file of another kind.
     """
     folders = [*(out / f"fold_{fold}" for fold in range(work.n_folds)), out]
     for folder in folders[:-1]:

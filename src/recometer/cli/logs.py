@@ -1,4 +1,4 @@
-"""``recometer logs``: estimates from logged impressions how good other policies would have been."""
+"""The command ``recometer logs``, which estimates how good other policies would have been."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recometer.logs.values import TERMS
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Options that name the columns of a log."""
+    """The options that name the columns of a log."""
 
     user: Annotated[str, options.column_option(help="Column of users.")] = "user_id"
     item: Annotated[str, options.column_option(help="Column of items.")] = "item_id"
@@ -106,7 +106,7 @@ def logs(
             raise typer.BadParameter(
                 f"{text!r} {fault}. Hint: --policy new=COLUMN.", param_hint="--policy"
             )
-        # A path has a dot; the name of a column may have one too.
+        # A path must contain a dot; the name of a column of the log may contain one, too.
         is_column = source in columns_of_log or "." not in source
         policies[name] = source if is_column else Path(source)
     values = Impressions(log, **dataclasses.asdict(columns)).evaluate(

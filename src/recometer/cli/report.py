@@ -1,4 +1,4 @@
-"""``recometer report``: shows saved evaluations, or models, on a page."""
+"""The command ``recometer report``, which shows saved evaluations, or models, on a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer show``: shows saved evaluations as a table."""
+"""The command ``recometer show``, which shows saved evaluations as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``recometer split``: splits interactions in a file into train and test."""
+"""The command ``recometer split``, which splits interactions in a file into train and test."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ Read = Callable[[str], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A way to choose users or interactions: its syntax on the command line, and its meaning.
+    """A way to choose users or interactions, with its syntax on the command line and its meaning.
 
-    `read` converts the values, and `options` has a reader for each option. `make` then gets both.
+    `read` converts the values, and each function in `options` converts the value of an option.
+    `make` takes both kinds of results.
     """
 
     make: Callable[..., Any]
     usage: str
     meaning: str = ""
     read: Read = str
-    # The readers of the options, keyed by OPTION.
+    # The functions that convert the values of options, keyed by OPTION.
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)
 
 
@@ -53,7 +54,7 @@ def _number(text: str) -> int | float:
 
 
 def _time(text: str) -> int | float | str:
-    """Return a number, or else the string itself, which may be a date."""
+    """Return a time as a number if possible, or as the string itself, which may be a date."""
     try:
         return _number(text)
     except ValueError:
@@ -69,7 +70,7 @@ def _span(text: str) -> int | float | datetime.timedelta:
 
 
 def _cold_items(text: str) -> Any:
-    """Return a share of the items, or the items in a file."""
+    """Make `ColdItems` from a share of the items, or from the path of a file of ids."""
     try:
         share = float(text)
     except ValueError:
@@ -143,9 +144,9 @@ CORE = Part(splits.KCore, "5 or user=5,item=3", read=int, options={"user": int, 
 
 
 def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
-    """Make a part of a split from ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
+    """Make a `who` or a `what` from ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
-    `parts` is `WHO` or `WHAT`; errors name the `option`.
+    `parts` is `WHO` or `WHAT`, and `option` is the option that errors name.
     """
     name, equals, rest = text.partition("=")
     if name not in parts:
@@ -158,9 +159,9 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
 
 
 def make(option: str, part: Part, text: str, given: str | None) -> Any:
-    """Make a part of a split from its values and options, separated by commas.
+    """Make what `part` describes from its values and options in `given`, separated by commas.
 
-    Errors quote `text`, the full value of the `option`.
+    Errors quote `text`, which is the full value of the `option` on the command line.
     """
     values: list[Any] = []
     options: dict[str, Any] = {}
@@ -192,7 +193,7 @@ def with_option(part: Any, option: str) -> Any:
 
 
 def usages(parts: Iterable[Part]) -> str:
-    """List the syntax and the meaning of parts."""
+    """Return the syntax and the meaning of each part, as text."""
     return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
 
 
@@ -203,7 +204,7 @@ filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Which users are tested, and which of their interactions are held out."""
+    """The options for the users to test, and for their interactions to hold out."""
 
     what: Annotated[
         str | None,
@@ -245,7 +246,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """The filters, in the order in which they are applied."""
+    """The options for filters, in the order in which the filters apply."""
 
     from_value: Annotated[
         float | None,
@@ -289,7 +290,7 @@ class Filters:
     ] = None
 
     def made(self) -> list[Filter | SeenInTrain]:
-        """Return the requested filters."""
+        """Make the filters that the options request."""
         found: list[Filter | SeenInTrain] = []
         if self.from_value is not None:
             values = splits.ValuesFrom(self.from_value)
@@ -387,7 +388,7 @@ def split(
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
-    """Replace Python calls in notes with the options that were given."""
+    """Replace Python calls in notes by the options on the command line."""
     defaults = Choice()
     given = {
         field.name: value
@@ -406,14 +407,14 @@ def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]
 
 
 def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:
-    """Save the folds one by one, and yield each saved split."""
+    """Save the folds one by one, and yield each fold after it was saved."""
     for fold, folder in zip(folds, folders, strict=True):
         fold.save(folder)
         yield fold
 
 
 def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
-    """Raise an error if files would be lost, or a folder has another split or other folds."""
+    """Raise an error if saving would replace other files, or mix the split with another one."""
     if not out.is_dir():
         return
     for folder in folds:

@@ -1,4 +1,4 @@
-"""``recometer why``: explains why the numbers of two libraries differ on your data."""
+"""The command ``recometer why``, which explains why the numbers of two libraries differ."""
 
 from __future__ import annotations
 

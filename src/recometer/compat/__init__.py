@@ -1,1 +1,1 @@
-"""Drop-in functions with the signatures of other libraries, in a module for each library."""
+"""Drop-in functions with the signatures of other libraries, with a module for each library."""

@@ -1,4 +1,4 @@
-"""Code shared by all drop-ins: evaluation under a convention, generated functions and checks."""
+"""Code shared by the drop-ins, such as evaluation under a convention, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def convention_of(name: str) -> Convention:
-    """Return the convention with this name."""
+    """Return the convention called `name`, which must exist."""
     convention = find(name)
     assert convention is not None
     return convention
@@ -41,7 +41,7 @@ def convention_of(name: str) -> Convention:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress warnings about the data, because the original libraries do not warn either."""
+    """Suppress warnings about the data, which the original libraries do not raise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         yield
@@ -56,7 +56,7 @@ def evaluated(
     threads: int | None = 1,
     **given: Any,
 ) -> Evaluation:
-    """Evaluate as a library does, including its defects.
+    """Evaluate a source under the convention of a library, including the library's defects.
 
     Like the library, a drop-in never warns, and never checks whether ids look like positions.
     """
@@ -77,10 +77,10 @@ def evaluated(
 def values_of(
     convention: str, source: Source, metrics: Iterable[str], **rules: Any
 ) -> dict[str, Float64]:
-    """Return only the values of each user, for a source that contains its test data.
+    """Return only the users' values of each metric, for a source that contains its test data.
 
-    This works like `evaluated` with one thread, but only parses names and rules once, because there
-    may be many batches.
+    The function works like `evaluated` with one thread, but parses names and rules only once,
+    because there may be many batches.
     """
     rules.setdefault("defects", True)
     evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
@@ -92,34 +92,33 @@ def values_of(
 def _evaluator(
     convention: str, metrics: tuple[str, ...], rules: tuple[tuple[str, Any], ...]
 ) -> Evaluator:
-    """Return an evaluator without data."""
+    """Return an evaluator without test data."""
     options: dict[str, Any] = {"threads": 1, "progress": False, **dict(rules)}
     return Evaluator(metrics=[*metrics], protocol=convention, **options)
 
 
 def ids_of(result: Evaluation) -> list[Any]:
-    """Return the ids of the users, or their positions."""
+    """Return the ids of the users, or their positions if there are no ids."""
     return [*range(len(result))] if result.user_ids is None else result.user_ids.tolist()
 
 
 def tensor(value: Any) -> Any:
-    """Return a float32 tensor, or a NumPy number or array if torch is not imported."""
+    """Convert a value to a float32 tensor, or to NumPy's float32 if torch is not imported."""
     torch = sys.modules.get("torch")
     return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
 
 
 def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """Return the error for a name that the drop-in (and perhaps the library) does not have."""
+    """Return the error for a name that a drop-in does not know."""
     return UnknownNameError(
         f"The drop-in for {library} has no {what} {name!r}. {did_you_mean(str(name), list(known))}"
     )
 
 
 def row(name: str, doc: str) -> Callable[[Function], Function]:
-    """Return a decorator that sets the name and the docstring of a function.
+    """Return a decorator that sets the name and the docstring of a generated function.
 
-    Editors cannot analyse such functions, so `python tests/helpers/dropin_stubs.py` writes stubs
-    for them.
+    For editors, `python tests/helpers/dropin_stubs.py` writes stubs of generated functions.
     """
 
     def named(function: Function) -> Function:
@@ -131,7 +130,7 @@ def row(name: str, doc: str) -> Callable[[Function], Function]:
 
 
 def whole(name: str, number: Any, least: int = 1) -> int:
-    """Check that a whole number is large enough and fits into 63 bits, and return it."""
+    """Check that a number is an integer of at least `least` and below 2^63, and return it."""
     is_whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not is_whole or not least <= number < 2**63:
         raise InputError(
@@ -172,14 +171,14 @@ def several(name: str, value: Any, of: type = object) -> list[Any]:
 
 
 def one_of(name: str, value: Any, choices: Iterable[str | None]) -> None:
-    """Raise an error unless an option has one of the allowed values."""
+    """Raise an error unless the value of an option is one of the choices."""
     choices = list(choices)
     if not isinstance(value, str | None) or value not in choices:
         raise InputError(f"{name}={brief(value)} must be one of {choices}.")
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
-    """Convert a sparse matrix or array to `kind`, a SciPy type with compressed rows."""
+    """Convert a sparse matrix or array to `kind`, a type of SciPy with compressed rows."""
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
@@ -192,7 +191,7 @@ def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
 
 
 def shape_of(name: str, array: Array, axes: str) -> None:
-    """Raise an error unless an array has the dimensions named in `axes`: ``"n_users, k"``."""
+    """Raise an error unless an array has as many dimensions as `axes` names: ``"n_users, k"``."""
     if array.ndim != axes.count(",") + 1:
         raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
 

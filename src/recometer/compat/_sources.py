@@ -16,18 +16,18 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Facts, Request, Source
 
 Single = npt.NDArray[np.float32]
-MOST_TIED = 2**18  # maximum total length of the runs that are searched for tied documents
+MOST_TIED = 2**18  # `of` searches for tied documents in runs of at most this total length
 
 
 class JudgedDocuments(Source):
-    """The ranks of each query's judged documents in a run that is ordered by scores.
+    """A source that knows the ranks of each query's judged documents in a run.
 
     Parameters
     ----------
     test
         The judged documents, numbered from 0 within each query, and their grades.
     above, tied, before : int64 [n_judged]
-        As in `Ranks`, in the order of `test`.
+        The positions of the judged documents, as in `Ranks`, in the order of `test`.
     lengths : int64 [n_queries]
         The number of documents in each run.
     """
@@ -42,18 +42,18 @@ class JudgedDocuments(Source):
     def of(
         cls, run: Mapping[str, Mapping[str, float]], judged: Mapping[str, Mapping[str, int]]
     ) -> JudgedDocuments | None:
-        """Rank judged documents, or return None if the run does not allow it.
+        """Rank the judged documents, or return None if the run does not allow it.
 
         Ids must be strings, and scores must be finite and rarely equal.
 
         A grade below 0 means that a document was not judged. Such documents are left out, unless
-        the query has no other documents.
+        the qrels of the query contain no others.
         """
         lists, truths = list(run.values()), [judged[query] for query in run]
         try:
             "".join(itertools.chain(run, *lists, *truths))  # faster than checking each id
             for scores_of_query in lists:
-                sum(scores_of_query.values())  # raises an error for strings, unlike NumPy
+                sum(scores_of_query.values())  # unlike NumPy, raises an error for strings
         except TypeError:
             return None
         lengths = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -82,7 +82,7 @@ class JudgedDocuments(Source):
         return cls(test, above, tied, before, lengths)
 
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each judged document; see `Ranks`."""
+        """Return the ranks of the judged documents."""
         test, n = self._test, len(self._lengths)
         order = np.empty(len(self._above), np.int64)
         _kernel.best_first(test.indptr, self._above, self._before, order)
@@ -199,7 +199,7 @@ class CountedPlaces(Source):
 def _judgements(
     lists: Sequence[Mapping[str, float]], truths: Sequence[Mapping[str, int]]
 ) -> tuple[Interactions, list[str], Single]:
-    """Return the judged documents, their ids, and their scores (NaN if missing in the run)."""
+    """Return the judged documents, their ids, and their scores (NaN if they are not in the run)."""
     grades, scores = (
         np.array([*itertools.chain.from_iterable(column)], np.float64)
         for column in (
@@ -229,7 +229,7 @@ def _single(scores: Float64) -> Single:
 
 
 def _keys(user: Int64, scores: Single) -> UInt64:
-    """Return integers that sort by user, and for each user by descending score."""
+    """Return integers whose ascending order is by user, and for each user by descending score."""
     bits = (np.float32(0) - scores).view(np.uint32)  # 0 and -0 become equal
     # Floats sort like their bits once the bits of negative floats are inverted, and the sign bit of
     # all other floats is set.

@@ -1,4 +1,4 @@
-"""Drop-in for implicit.evaluation: metrics of a fitted model at k."""
+"""Drop-in for implicit.evaluation, which computes metrics of a fitted model at k."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 METRICS = ("precision", "map", "ndcg", "auc")
-USERS_PER_CALL = 1000  # users per call to recommend, as in implicit
+USERS_PER_CALL = 1000  # the number of users per call to recommend, as in implicit
 
 
 def ranking_metrics_at_k(
@@ -35,13 +35,13 @@ def ranking_metrics_at_k(
     show_progress: bool = True,
     num_threads: int = 1,
 ) -> dict[str, float]:
-    """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
+    """Calculate ranking metrics of a model, like ``implicit.evaluation.ranking_metrics_at_k``.
 
     For factor models with implicit's own ``recommend``, this function ranks all items by their
     scores. For other models, it calls ``recommend(userids, user_items, N)`` in the same way as
     implicit. The data are sparse matrices (n_users, n_items). Every stored entry of
-    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and 0 threads
-    means all processors.
+    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and
+    ``num_threads=0`` uses all processors.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def ranking_metrics_at_k(
             f"model is of type {type(model).__name__}, which has no method recommend. "
             "Hint: pass a fitted model."
         )
-    # implicit's own models only accept csr_matrix, not sparse arrays.
+    # implicit's own models accept csr_matrix, but not sparse arrays.
     test = _shared.sparse_rows("test_user_items", test_user_items, "csr_matrix")
     train = _shared.sparse_rows("train_user_items", train_user_items, "csr_matrix")
     for matrix in (test, train):
@@ -128,21 +128,21 @@ def _is_ranked_here(model: Any) -> bool:
 def _is_simple(train: Any, test: Any, k: int) -> bool:
     """Return whether training items are never recommended and never relevant.
 
-    implicit ranks these items last, so it recommends them if fewer than k other items are left.
+    implicit ranks training items last, so it recommends them if a user has fewer than k others.
     """
     most = int(np.diff(train.indptr).max(initial=0))
     return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
 
 
 class RankedHere(Source):
-    """A source that keeps the positions of the judged items, for `ties_part`."""
+    """A source that stores the ranks of the judged items, which `ties_part` reads."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.ranks: Ranks | None = None
 
     def rank(self, request: Request) -> Ranks:
-        """Return where each judged item is ranked."""
+        """Return the ranks of the judged items, and store them."""
         self.ranks = self.source.rank(request)
         return self.ranks
 
@@ -161,12 +161,12 @@ class RankedHere(Source):
 
     @property
     def facts(self) -> Facts:
-        """The facts about the wrapped source."""
+        """The facts of the wrapped source."""
         return self.source.facts
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
-    """Request lists for the test users from a model, in batches of the same size as implicit's."""
+    """Request lists for the test users from a model, in batches of the same size as in implicit."""
     n_users, n_items = test.shape
     lists = np.full((n_users, 0), -1, dtype=np.int64)  # the model may return fewer than k items
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)

@@ -2,9 +2,9 @@
 
 Nothing here derives from a class of PyTorch Geometric or TorchMetrics.
 
-`pred_index_mat` (an integer tensor [batch_size, k]) holds the predictions for each source node,
+`pred_index_mat` (an integer tensor [batch_size, k]) contains the predictions for each source node,
 best first; -1 fills the end of a row. `edge_label_index` (an integer tensor [2, n_edges], or two
-tensors [n_edges]) holds the row of the source node and the index of the destination of each true
+tensors [n_edges]) contains the row of the source node and the index of the destination of each true
 edge. Only weighted metrics read `edge_label_weight` (a tensor [n_edges]); they ignore edges without
 a positive weight. ``compute()`` returns a zero-dimensional float32 tensor. Invalid arguments raise
 an InputError or InputTypeError.
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class _Metric:
-    """The base class of all metrics, which accumulates the sum and the number of values."""
+    """The base class of all metrics, which adds up the values of batches and counts them."""
 
     higher_is_better = True
     weighted = False
@@ -82,7 +82,7 @@ class _Metric:
 
 
 class LinkPredMetric(_Metric):
-    """A metric that is averaged over the source nodes with a true edge.
+    """A metric whose mean is over the source nodes with a true edge.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class LinkPredMRR(LinkPredMetric):
 
 
 class LinkPredHitRatio(LinkPredMetric):
-    """Share of source nodes with a true edge in the list."""
+    """The share of source nodes whose list contains the destination of a true edge."""
 
 
 class _WeightedMetric(LinkPredMetric):
@@ -150,7 +150,7 @@ class _ListMetric(_Metric):
     def update(
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
     ) -> None:
-        """Add the lists of a batch; edges are not read."""
+        """Add the lists of a batch, without reading its edges."""
         self._add(lists_of(pred_index_mat)[:, : self.k])
 
     def _add(self, lists: Array) -> None:
@@ -162,7 +162,7 @@ class _ListMetric(_Metric):
 
 
 class LinkPredCoverage(_ListMetric):
-    """Share of the `num_dst_nodes` destinations that appear in at least one list."""
+    """The share of the `num_dst_nodes` destinations that are in at least one list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
         self.num_dst_nodes = _shared.whole("num_dst_nodes", num_dst_nodes)
@@ -177,12 +177,12 @@ class LinkPredCoverage(_ListMetric):
         self.mask[lists] = True
 
     def compute(self) -> Any:
-        """Return the share."""
+        """Return the share over all batches."""
         return tensor(self.mask.mean())
 
 
 class LinkPredDiversity(_ListMetric):
-    """Share of pairs of listed items whose `category` (a tensor [n_destinations]) differs."""
+    """The share of pairs of listed items with different `category` (a tensor [n_destinations])."""
 
     def __init__(self, k: int, category: Any) -> None:
         self.category = column_of("category", category)
@@ -198,7 +198,7 @@ class LinkPredDiversity(_ListMetric):
 
 
 class LinkPredAveragePopularity(_ListMetric):
-    """Mean `popularity` (a tensor [n_destinations]) of the items in lists."""
+    """The mean `popularity` (a tensor [n_destinations]) of listed items."""
 
     higher_is_better = False
 
@@ -235,7 +235,7 @@ class LinkPredPersonalization(_ListMetric):
         self.total += len(lists)
 
     def compute(self) -> Any:
-        """Return the mean over pairs."""
+        """Return the mean over pairs of source nodes from all batches."""
         if self.total == 0:
             return tensor(0.0)
         lists = np.concatenate(self.preds)
@@ -244,7 +244,7 @@ class LinkPredPersonalization(_ListMetric):
         name = f"LinkPredPersonalization@{lists.shape[1]}"
         from scipy.sparse import csr_array
 
-        # This metric only compares lists, but the test data must not be empty.
+        # The metric does not read test data, but they must not be empty.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
         return tensor(evaluated("pyg", Lists(lists), test, [name]).mean()[name])
 
@@ -265,7 +265,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
 
     @property
     def max_k(self) -> int:
-        """The largest k."""
+        """The largest k of the metrics."""
         return max(metric.k for metric in self.values())
 
     @property
@@ -273,7 +273,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
         """Whether any metric reads weights."""
         return any(metric.weighted for metric in self.values())
 
-    # dict.update adds entries, but update of PyTorch Geometric's collection adds a batch.
+    # `dict.update` adds entries, but this method adds a batch, as in PyTorch Geometric.
     def update(  # type: ignore[override]
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
@@ -304,7 +304,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Batch:
-    """Lists, and the true edges of each source node, with or without weights."""
+    """A batch of lists and true edges, with or without weights."""
 
     lists: Array
     source: Array
@@ -328,11 +328,14 @@ class _Batch:
 
     @cached_property
     def n_items(self) -> int:
-        """One more than the largest index."""
+        """The number of items: one more than the largest index in the batch."""
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
     def source_of_lists(self, k: int) -> CountedPlaces:
-        """Return the first k places, where -1 means the last item of the previous source node."""
+        """Return lists of k places, where -1 counts as the last item of the previous source node.
+
+        This is what PyTorch Geometric computes.
+        """
         filler, lists = None, self.lists[:, :k]
         if lists.min(initial=0) < 0:
             filler = np.zeros(len(self.lists) + 1)
@@ -343,7 +346,7 @@ class _Batch:
 
     @cached_property
     def test(self) -> Interactions:
-        """The true edges."""
+        """The true edges as interactions of source nodes."""
         n, n_items = len(self.lists), self.n_items
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, n_items)
@@ -364,7 +367,7 @@ class _Batch:
 
 
 def _check_alike(pairs: Array, weight: Array) -> None:
-    """Raise an error if an edge has several weights; in PyG, a sort decides which one counts."""
+    """Raise an error if an edge has several weights, of which PyG uses an arbitrary one."""
     order = np.lexsort((weight, pairs))
     pairs, weight = pairs[order], weight[order]
     if ((pairs[1:] == pairs[:-1]) & (weight[1:] != weight[:-1])).any():
@@ -375,7 +378,7 @@ def _check_alike(pairs: Array, weight: Array) -> None:
 
 
 def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
-    """Add a batch to several metrics that read the same edges."""
+    """Add a batch to several metrics that all use weights, or all do not."""
     if not metrics or not len(batch.source):
         return
     names = {metric.name for metric in metrics}

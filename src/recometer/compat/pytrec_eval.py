@@ -1,4 +1,4 @@
-"""Drop-in for pytrec_eval: RelevanceEvaluator, file readers and aggregation."""
+"""Drop-in for pytrec_eval, with RelevanceEvaluator, readers of files, and aggregation."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ AT = "_{k}"
 OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.from_source]
 AT_CUTOFFS = {name.removesuffix(AT) for name in OURS if name.endswith(AT)}
 WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mult_1.00"}
-# Measures computed from other measures: logarithms for geometric means (gm_), and a product.
+# The measures with the prefix gm_ are the logarithm of another; set_map is the product of two.
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
-QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # examples for messages
-LEAST = 0.00001  # smaller values are raised to this number before taking their logarithms
+QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # messages show these examples
+LEAST = 0.00001  # smaller values are raised to this number before their logarithm is taken
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
 
@@ -48,12 +48,12 @@ supported_nicknames = {
 
 
 class RelevanceEvaluator:
-    """Evaluates runs query by query, as ``pytrec_eval.RelevanceEvaluator`` does.
+    """An evaluator of runs for each query, like ``pytrec_eval.RelevanceEvaluator``.
 
     `measures` are names from `supported_measures` or `supported_nicknames`. Cut-offs follow a dot
-    or an underscore (``"ndcg_cut.10,100"``, ``"P_5"``); a measure without cut-offs gets those of
-    trec_eval. Unknown names raise an UnknownNameError (a ValueError). Documents are relevant if
-    their grade is at least `relevance_level`.
+    or an underscore (``"ndcg_cut.10,100"``, ``"P_5"``); a measure without cut-offs gets the default
+    cut-offs of trec_eval. Unknown names raise an UnknownNameError (a ValueError). Documents are
+    relevant if their grade is at least `relevance_level`.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class RelevanceEvaluator:
     def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
         """Return every measure for each query that is in both the qrels and the run.
 
-        Documents with equal scores are in descending order of their ids.
+        Documents with equal scores are ranked in descending order of their ids.
         """
         _shared.dict_of_dicts("The run", scores, RUN)
         queries = [query for query in scores if query in self.query_relevance]
@@ -97,7 +97,7 @@ class RelevanceEvaluator:
         filled = {query: of for query, of in run.items() if of}
         if names and filled:
             columns |= self._values(names, filled)
-        for name in names:  # fill in measures if no query has a document
+        for name in names:  # without documents, there are no values yet
             columns.setdefault(name, {})
         for name in self.measures & DERIVED.keys():
             columns[name] = _derived(name, columns, queries)
@@ -118,7 +118,7 @@ class RelevanceEvaluator:
         if judged is None:
             lists, test = Lists(run), {query: self._judged(query) for query in run}
         values: dict[str, dict[str, float]] = {}
-        # NDCG reads the grades, and ignores the relevance level.
+        # NDCG reads the grades, whatever the relevance level is.
         levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
         for level in set(levels.values()):
             of_level, queries = [name for name in names if levels[name] == level], [*run]
@@ -133,7 +133,7 @@ class RelevanceEvaluator:
         return values
 
     def _judged(self, query: str) -> dict[str, int]:
-        """Return the grades of a query's judged documents; if none was judged, 0 for all."""
+        """Return the grades of a query's judged documents, or 0 for all if none was judged."""
         grades = self.query_relevance[query]
         return {d: grade for d, grade in grades.items() if grade >= 0} or dict.fromkeys(grades, 0)
 
@@ -167,7 +167,7 @@ def _derived(
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
-    """Expand measures into the names of their values, one per cut-off."""
+    """Expand nicknames into measures, and measures into names with a cut-off each."""
     names: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}
@@ -194,9 +194,10 @@ def _split(measure: str) -> tuple[str, list[int]]:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Aggregate the values of queries: sums for counts, geometric means for ``gm_``, else means.
+    """Aggregate the values of a measure over queries.
 
-    For ``gm_``, values are logarithms.
+    Counts (``num_``) are added up. For geometric means (``gm_``), the values are logarithms, and
+    the result is the exponential of their mean. For other measures, the result is the mean.
     """
     array = np.atleast_1d(_shared.array_of_numbers("values", values))
     if str(measure).startswith("num_"):
@@ -206,12 +207,12 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
 
 def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Read the lines of a TREC run: query, Q0, document, rank, score, name."""
+    """Read the lines of a TREC run, with the fields query, Q0, document, rank, score and name."""
     return _parse(f_run, n_fields=6, value=4, kind=float)
 
 
 def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Read the lines of TREC qrels: query, iteration, document, relevance."""
+    """Read the lines of TREC qrels, with the fields query, iteration, document and relevance."""
     return _parse(f_qrel, n_fields=4, value=3, kind=int)
 
 

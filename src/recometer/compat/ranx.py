@@ -1,4 +1,4 @@
-"""Drop-in for ranx: evaluate, with Qrels and Run as dicts or data frames."""
+"""Drop-in for ranx, with `evaluate`, and with `Qrels` and `Run` as dicts or data frames."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """Data with a number for each document of each query: a dict of dicts, or a data frame."""
+    """A dict of dicts, or a data frame, with a number for documents of each query."""
 
     _from_file: Callable[[Any], Any]
     _kind = ""
@@ -39,7 +39,7 @@ class _Queries:
         self.name = name
         self._columns = ("q_id", "doc_id", "score")
         self._data = {} if data is None else data
-        self._kept: dict[str, Any] = {}  # cached for the next evaluation
+        self._kept: dict[str, Any] = {}  # results that the next evaluation uses again
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
                 f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
@@ -60,7 +60,7 @@ class _Queries:
         score_col: str = "score",
         name: str | None = None,
     ) -> Self:
-        """Read a data frame of any library; the arguments name its columns."""
+        """Read a data frame of any library; the arguments ending in ``_col`` name its columns."""
         made = cls(df, name)
         made._columns = (q_id_col, doc_id_col, score_col)
         return made
@@ -89,7 +89,7 @@ class _Queries:
         return keys
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Return the documents of each query, with their numbers."""
+        """Return the number of each document, keyed by query and document."""
         if isinstance(self._data, Mapping):
             return {query: dict(documents) for query, documents in self._data.items()}
         _, read = open_frame(self._data)
@@ -100,7 +100,7 @@ class _Queries:
         return documents
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read the data with `kind`, whose option `value` names the column of numbers."""
+        """Read the data with `kind`, whose argument called `value` names the column of numbers."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -116,13 +116,13 @@ class _Queries:
 
 
 class Qrels(_Queries):
-    """The grades of documents, as whole numbers; grades of at least 1 are relevant.
+    """The grades of documents, as integers; documents with a grade of at least 1 are relevant.
 
     Parameters
     ----------
     data : dict of str to (dict of str to int), or data frame
-        A data frame (of any library) has the columns ``q_id``, ``doc_id`` and ``score``; use
-        `from_df` for other names.
+        The grades, keyed by query and document, or a data frame of any library with the columns
+        ``q_id``, ``doc_id`` and ``score``; use `from_df` for other names.
     name : str, optional
     """
 
@@ -132,9 +132,8 @@ class Qrels(_Queries):
 class Run(_Queries):
     """The retrieved documents with their scores; the highest score is best.
 
-    The parameters are the same as for `Qrels`. After `evaluate`, `scores` holds the values of all
-    queries for each metric, and `mean_scores` and `std_scores` hold their means and standard
-    deviations.
+    The parameters are those of `Qrels`. After `evaluate`, `scores` contains each metric's values,
+    keyed by query; `mean_scores` and `std_scores` contain their means and standard deviations.
     """
 
     _from_file, _kind = staticmethod(read_run), "a run"
@@ -156,19 +155,19 @@ def evaluate(
     save_results_in_run: bool = True,
     make_comparable: bool = False,
 ) -> Any:
-    """Compute metrics of a run, as ``ranx.evaluate`` does.
+    """Compute metrics of a run, like ``ranx.evaluate``.
 
-    `qrels` and `run` are `Qrels` and `Run`, or anything from which these can be made; objects of
-    ranx are accepted, too. Queries are matched by id. If their ids differ, `make_comparable` counts
-    queries missing from the run as empty and leaves out those missing from the qrels; without it,
-    an InputError is raised. 0 threads means all processors.
+    `qrels` and `run` are `Qrels` and `Run`, or anything from which these can be made, including
+    objects of ranx. Queries are matched by id. If the ids differ, `make_comparable` counts queries
+    that are missing from the run as empty, and leaves out queries that are missing from the qrels;
+    without it, the function raises an InputError. ``threads=0`` uses all processors.
 
     Returns
     -------
     float, array or dict
-        The mean of a metric; float64 [n_queries] by ascending id, if `return_mean` is False; or
-        ``{"mean": ..., "std": ...}``, if `return_std` is True. For several metrics, a dict with one
-        such entry per metric.
+        The mean of a metric; if `return_mean` is False, the values of queries in ascending order of
+        their ids, float64 [n_queries]; if `return_std` is True, ``{"mean": ..., "std": ...}``. For
+        several metrics, the result is a dict with such an entry for each metric.
 
     Examples
     --------
@@ -215,7 +214,7 @@ def evaluate(
 
 
 def _as(kind: type[Any], data: Any) -> Any:
-    """Convert data to `kind`, which is `Qrels` or `Run`."""
+    """Convert data to `kind`, which is the class `Qrels` or `Run`."""
     if isinstance(data, kind):
         return data
     module = type(data).__module__.split(".")[0]
@@ -223,7 +222,7 @@ def _as(kind: type[Any], data: Any) -> Any:
 
 
 def _lists(run: Run, queries: Collection[str]) -> Lists | None:
-    """Return the lists of a run, or None if the lists of all these queries are empty or missing."""
+    """Return the lists of a run, or None if the run has no documents for any of the queries."""
     if isinstance(run._data, Mapping):
         present = any(run._data.get(query) for query in queries)
     else:
@@ -243,7 +242,7 @@ def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
 
 
 class _Meaning(NamedTuple):
-    """A metric's name in the convention, the lowest relevant grade, and a factor for its values."""
+    """A metric's name in the convention, its lowest relevant grade, and a factor for its values."""
 
     name: str
     level: int
@@ -266,7 +265,7 @@ def _meaning(name: str, largest: float) -> _Meaning:
 
 
 def _from_level(test: Interactions, level: int) -> Interactions:
-    """Set grades below a level to 0, which means judged but not relevant."""
+    """Set grades below a level to 0, so that the documents are judged but not relevant."""
     if level == 1 or test.values is None:
         return test
     return dataclasses.replace(test, values=np.where(test.values >= level, test.values, 0.0))

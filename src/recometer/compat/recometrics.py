@@ -1,8 +1,8 @@
-"""Drop-in functions for the package recometrics 0.1.6: same parameters, names and numbers.
+"""Drop-in for the package recometrics 0.1.6, with the same parameters, names and numbers.
 
-Parameters mean the same as in recometrics, and ``docs/from_recometrics.md`` lists intended
-differences. Numbers out of range and mismatched shapes raise an `InputError`, and arguments of a
-wrong type raise an `InputTypeError`. A `DataWarning` says which rows were ignored.
+Parameters have the same meaning as in recometrics, and ``docs/from_recometrics.md`` lists
+intended differences. Numbers out of range and mismatched shapes raise an `InputError`, and
+arguments of a wrong type raise an `InputTypeError`. A `DataWarning` says which rows are ignored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 CONVENTION = _shared.convention_of("recometrics")
 # The metric in each column, in the order of the columns. Areas with a cut-off are omitted, because
-# they share a column with the areas without one. Names with parameters are omitted, too.
+# their columns are those of areas without one. Names with parameters are omitted, too.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): entry.metric_name
     for entry in CONVENTION.entries
@@ -97,7 +97,7 @@ def calc_reco_metrics(
     sort_indices: bool = True,
     names: Names = "python",
 ) -> pd.DataFrame | dict[str, Any]:
-    """Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
+    """Calculate metrics of recommendations for each user, like ``recometrics.calc_reco_metrics``.
 
     Three parameters come from the R package: with ``by_rows=False``, `A` has a column per user and
     `B` a column per item; `sort_indices` has no effect, because indices need not be sorted; and
@@ -107,9 +107,10 @@ def calc_reco_metrics(
     Returns
     -------
     DataFrame or dict
-        A row per user, float32 if `A` and `B` are, and otherwise float64. With ``as_df=False``, a
-        dict of arrays [n_users] (or [n_users, k] if cumulative, except the areas) and `k` itself.
-        A user's metrics are NaN where recometrics has NaN; see `undefined_values`.
+        A frame with a row per user, of float32 if `A` and `B` are float32, and otherwise of
+        float64. With ``as_df=False``, a dict of arrays [n_users] (or [n_users, k] if cumulative,
+        except for the areas) and `k` itself. A user's metrics are NaN where recometrics returns
+        NaN; see `undefined_values`.
 
     Raises
     ------
@@ -184,12 +185,12 @@ def calc_reco_metrics(
 def undefined_values(
     ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
 ) -> dict[str, Bool]:
-    """Return, for each column, the users for whom recometrics returns NaN: bool [n_users].
+    """Return a mask, bool [n_users], of the users for whom each column is NaN in recometrics.
 
-    In `ranks`, every judged item is relevant. `labels` has all requested columns, because some
-    rules depend on which other columns are requested. `protocol` has the rules that apply to all
+    In `ranks`, every judged item is relevant. `labels` contains all requested columns, because
+    some rules depend on which other columns are requested. `protocol` contains the rules for all
     columns: the minimum number of relevant items, the minimum number of items to rank (at least k),
-    and what happens to cold-start users and to scores that are NaN, infinite or all equal.
+    and the treatment of cold-start users and of scores that are NaN, infinite or all equal.
     """
     asked = set(labels)
     ranked = RankedUsers(ranks)
@@ -202,9 +203,9 @@ def undefined_values(
         nothing_at_all |= all_relevant
     if not asked & {"AP@K", "TAP@K", "RR@K", *AREAS}:
         nothing_at_all |= no_choice
-    # If all candidates are in the first k places, P, TP, R and Hit at k are NaN. recometrics still
-    # returns their cumulative values if it reads these places for a metric that depends on their
-    # order.
+    # If all candidates are in the first k places, P, TP, R and Hit at k are NaN. However,
+    # recometrics returns their cumulative values if it computes a metric that depends on the order
+    # of these places.
     ordered = {"AP@K", "TAP@K", "NDCG@K"}
     walked = asked & {*ordered, "P@K", "TP@K", "R@K"} and asked & {*ordered, "RR@K"}
     kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
@@ -270,7 +271,7 @@ Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return a whole number of at least `least`, cutting off fractions as recometrics does."""
+    """Return an integer of at least `least`; fractions are cut off, as in recometrics."""
     try:
         number = int(value)
     except (TypeError, ValueError):
@@ -281,7 +282,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def seed_of(seed: Any) -> int:
-    """Return a seed; a random generator draws one."""
+    """Return a seed, which a random generator draws if `seed` is one."""
     largest = np.iinfo(np.int32).max
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(largest))
@@ -291,7 +292,7 @@ def seed_of(seed: Any) -> int:
 
 
 def threads_of(nthreads: Any) -> int:
-    """Return the number of threads; as in joblib, -1 means all processors, -2 all but one, ..."""
+    """Return the number of threads; as in joblib, -1 means all processors, and -2 all but one."""
     if nthreads is None:
         return 1
     threads = whole("nthreads", nthreads, least=-(2**31))
@@ -306,7 +307,7 @@ def threads_of(nthreads: Any) -> int:
 
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
-    """Return the first `length` rows. Warn if there are more; raise an error if there are fewer."""
+    """Return the first `length` rows; warn if there are more, and raise an error if fewer."""
     n_rows = rows.shape[0]
     if n_rows < length:
         raise InputError(
@@ -321,7 +322,7 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
 def factors_of(
     A: Array | None, B: Array | None, item_biases: npt.ArrayLike | None, shape: tuple[int, int]
 ) -> tuple[Factors, np.dtype[Any]]:
-    """Return the model as a source, and the dtype of the computation."""
+    """Return the model as a source, and the dtype of its scores."""
     n_users, n_items = shape
     if (A is None) != (B is None):
         raise InputError("A and B must both be given, or both be None.")
@@ -357,26 +358,25 @@ def split_reco_train_test(
     consider_cold_start: bool = False,
     seed: int = 1,
 ) -> tuple[Any, ...]:
-    """Split interactions into train and test, as ``recometrics.split_reco_train_test`` does.
+    """Split interactions into train and test, like ``recometrics.split_reco_train_test``.
 
-    The users and items drawn depend on `seed`, and differ from those that recometrics draws with
-    it. Stored zeros are interactions.
+    The same `seed` draws other users and items than in recometrics. Stored zeros are interactions.
 
     Returns
     -------
     tuple
-        csr_arrays with n_items columns, float32 if `X` is, and otherwise float64:
+        The parts as csr_arrays with n_items columns, float32 if `X` is float32, and otherwise
+        float64:
 
         * "separated": ``X_rem`` (the other users), ``X_train``, ``X_test`` (the test users)
-          and ``users_test`` (their rows in X, ascending, int32);
+          and ``users_test`` (their rows in X in ascending order, int32);
         * "joined": ``X_train`` (the test users, then the others), ``X_test``, ``users_test``;
         * "all": ``X_train``, ``X_test``.
 
     Raises
     ------
     NoTestUsersError
-        If no user can be a test user (a RuntimeError). A user with n_items - 1 interactions or
-        more never can.
+        If no user can be a test user, as with at least n_items - 1 interactions (a RuntimeError).
     """
     from scipy.sparse import csr_array
 
@@ -418,7 +418,7 @@ def split_reco_train_test(
 
 
 def _number_of_users(n_users: int, share: float | None, largest: float | None) -> int:
-    """Return how many users to draw; None, 0 and infinity set no limit."""
+    """Return how many users to draw; a `largest` of None, 0 or infinity sets no limit."""
     if n_users < 2:
         raise InputError(
             f"X has {n_users} user, but drawing needs at least two. Hint: split_type='all'."
@@ -441,7 +441,7 @@ def _number_of_users(n_users: int, share: float | None, largest: float | None) -
 def _possible_users(
     table: Table, share: float, least_train: int, min_items_pool: int, min_pos_test: int
 ) -> Bool:
-    """Return which users can be test users: bool [n_users]."""
+    """Return a mask of the users who can be test users: bool [n_users]."""
     n_rows, n_items = table.users.counts, table.items.n_known
     n_test = holdout_sizes(n_rows, share)
     n_train = n_rows - n_test
@@ -458,7 +458,7 @@ def _possible_users(
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:
     matrix: csr_array[Any] = interactions.to_csr().astype(dtype)
-    # Use 32 bits if they suffice, like recometrics, because many libraries only accept these.
+    # Use 32 bits if they suffice, as in recometrics, because many libraries accept nothing else.
     if matrix.nnz < 2**31:
         matrix.indptr = matrix.indptr.astype(np.int32)
         matrix.indices = matrix.indices.astype(np.int32)

@@ -1,12 +1,12 @@
-"""Drop-in for recommenders.evaluation.python_evaluation, of Microsoft's Recommenders.
+"""Drop-in for recommenders.evaluation.python_evaluation of Microsoft's Recommenders.
 
 `rating_true` and `rating_pred` are data frames of any library; the arguments ``col_...`` name their
 columns. Ranking metrics count every row of `rating_true` as relevant, whatever its rating, and
-return the mean over the users who are in both frames. They read each user's best `k` rows of
+return the mean over the users who are in both frames. For each user, they read the best `k` rows of
 `rating_pred` (``relevancy_method="top_k"``), the best `threshold` rows (``"by_threshold"``), or all
-rows in their order (None). Lists longer than `k` raise an InputError. Rating metrics compare the
-pairs that are in both frames, and raise an InputError if there are none. A missing column raises a
-ColumnError.
+rows in the order of the frame (None). Lists longer than `k` raise an InputError. Rating metrics
+compare the user-item pairs that are in both frames, and raise an InputError if there are none. A
+missing column raises a ColumnError.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _rated(name: str, doc: str) -> Callable[..., float]:
 
 precision_at_k = _ranked(
     "precision_at_k",
-    """Calculate precision at k, as ``python_evaluation.precision_at_k`` does.
+    """Calculate precision at k, like ``python_evaluation.precision_at_k``.
 
     Examples
     --------
@@ -99,7 +99,7 @@ precision_at_k = _ranked(
 recall_at_k = _ranked("recall_at_k", "Calculate recall at k.")
 r_precision_at_k = _ranked(
     "r_precision_at_k",
-    "Calculate precision at the number of relevant items (at most k), over users with a hit.",
+    "Calculate precision at min(k, relevant items), over the users with a hit.",
 )
 map = _ranked("map", "Calculate MAP, which divides by the number of relevant items.")
 map_at_k = _ranked("map_at_k", "Calculate MAP, which divides by min(k, relevant items).")
@@ -119,7 +119,7 @@ def ndcg_at_k(
     discfun_type: Literal["loge", "log2"] = "loge",
     **_: Any,
 ) -> float:
-    """Calculate NDCG at k, over the users of `rating_true`.
+    """Calculate NDCG at k, over the users in `rating_true`.
 
     The gain of an item with the rating r in `col_rating` is 1 (``score_type="binary"``), r
     (``"raw"``) or 2^r - 1 (``"exp"``). `discfun_type` has no effect, because the base of the
@@ -166,7 +166,7 @@ def _mean_of_lists(
 
 
 def _joined(truth: dict[str, Any], predictions: dict[str, Any]) -> Any:
-    """Return the ratings and scores of the pairs in both frames, assigned to a single user."""
+    """Return the ratings and scores of pairs that are in both frames, as rows of a single user."""
     import polars as pl
 
     for name, plural in (("user", "users"), ("item", "items")):
@@ -189,7 +189,7 @@ def _of_pairs(name: str, frame: Any) -> float:
     mean = float(evaluated("recommenders", pairs, None, [name]).mean()[name])
     if not np.isnan(mean) or name not in ("rsquared", "exp_var"):
         return mean
-    # For constant ratings, the value is 1 if all predictions are right, else 0, as in scikit-learn.
+    # For constant ratings, return 1 if all predictions are right, and else 0, as in scikit-learn.
     if name == "rsquared" and len(frame) < 2:
         return np.nan
     errors = frame["score"] - frame["rating"]

@@ -84,7 +84,7 @@ def ndcg_at_k(
     discfun_type: Literal["loge", "log2"] = "loge",
     **_: Any,
 ) -> float:
-    """Calculate NDCG at k, over the users of `rating_true`.
+    """Calculate NDCG at k, over the users in `rating_true`.
 
     The gain of an item with the rating r in `col_rating` is 1 (``score_type="binary"``), r
     (``"raw"``) or 2^r - 1 (``"exp"``). `discfun_type` has no effect, because the base of the
@@ -102,7 +102,7 @@ def precision_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate precision at k, as ``python_evaluation.precision_at_k`` does.
+    """Calculate precision at k, like ``python_evaluation.precision_at_k``.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def r_precision_at_k(
     threshold: int = 10,
     **_: Any,
 ) -> float:
-    """Calculate precision at the number of relevant items (at most k), over users with a hit."""
+    """Calculate precision at min(k, relevant items), over the users with a hit."""
 
 def recall_at_k(
     rating_true: Any,

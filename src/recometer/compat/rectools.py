@@ -1,4 +1,4 @@
-"""Drop-in for rectools.metrics.calc_metrics, which takes RecTools' own metrics."""
+"""Drop-in for rectools.metrics.calc_metrics, which takes RecTools' metric objects."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from recometer.sources.lists import Lists
 
 __all__ = ["calc_metrics"]
 
-USER, ITEM, RANK = "user_id", "item_id", "rank"  # as in rectools.Columns
-# The attributes of RecTools' metrics that become parameters in brackets after the metric's name,
-# with their defaults.
+USER, ITEM, RANK = "user_id", "item_id", "rank"  # the same names as in rectools.Columns
+# These attributes of RecTools' metrics, shown with their defaults, become parameters in brackets
+# after the metric's name.
 OPTIONS: dict[str, dict[str, Any]] = {
     "Precision": {"r_precision": False},
     "F1Beta": {"beta": 1.0},
@@ -40,12 +40,12 @@ def calc_metrics(
     catalog: Any = None,
     ref_reco: Any = None,
 ) -> dict[str, float]:
-    """Calculate metrics of recommendations, as ``rectools.metrics.calc_metrics`` does.
+    """Calculate metrics of recommendations, like ``rectools.metrics.calc_metrics``.
 
-    `metrics` holds RecTools' metric objects, such as ``NDCG(k=10)``; only their classes and
+    `metrics` contains RecTools' metric objects, such as ``NDCG(k=10)``, whose classes and
     attributes are read. `reco` has the columns ``user_id``, ``item_id`` and ``rank``. `ref_reco`
-    must be None, because Intersection is not available. Other unavailable metrics and options raise
-    an UnknownNameError or InputError, and so do metrics whose data are missing.
+    must be None, because Intersection is not available. Other unavailable metrics and options, and
+    metrics whose data are missing, raise an UnknownNameError or InputError.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _check_given(key: str, kind: str, given: Mapping[str, Any]) -> None:
 
 
 def _name_of(metric: Any) -> str:
-    """Return the name that the convention uses for a RecTools metric."""
+    """Return the name of a RecTools metric in the convention."""
     kind = type(metric).__name__
     if not type(metric).__module__.startswith("rectools.") or kind not in KNOWN:
         raise unknown("RecTools", "metric", kind, KNOWN)

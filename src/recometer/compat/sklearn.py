@@ -23,10 +23,10 @@ def ndcg_score(
     sample_weight: npt.ArrayLike | None = None,
     ignore_ties: bool = False,
 ) -> float:
-    """Calculate the normalised discounted cumulative gain, as ``sklearn.metrics.ndcg_score`` does.
+    """Calculate the normalised discounted cumulative gain, like ``sklearn.metrics.ndcg_score``.
 
-    The gains of equal scores are averaged; with ``ignore_ties=True``, an unstable sort orders them.
-    Rows without a gain count as 0.
+    The gains of equal scores are averaged; with ``ignore_ties=True``, an unstable sort orders them
+    instead. Rows without a gain count as 0.
 
     Parameters
     ----------

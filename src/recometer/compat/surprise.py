@@ -1,8 +1,8 @@
-"""Drop-in for surprise.accuracy: errors of predicted ratings.
+"""Drop-in for surprise.accuracy, which measures errors of predicted ratings.
 
-`predictions` are tuples of user, item, true rating, estimate and details, as returned by the
-``test()`` method of Surprise's algorithms. Without predictions, the functions raise an InputError
-(a ValueError).
+`predictions` are tuples of user, item, true rating, estimate and details, such as the ``test()``
+method of Surprise's algorithms returns. Without predictions, the functions raise an InputError (a
+ValueError).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
 rmse = _printed(
     "rmse",
     "RMSE: ",
-    """Calculate the root of the mean squared error, as ``surprise.accuracy.rmse`` does.
+    """Calculate the root of the mean squared error, like ``surprise.accuracy.rmse``.
 
     Examples
     --------
@@ -65,17 +65,18 @@ mae = _printed("mae", "MAE:  ", "Calculate the mean absolute error.")
 fcp = _printed(
     "fcp",
     "FCP:  ",
-    """Calculate the fraction of concordant pairs, as ``surprise.accuracy.fcp`` does.
+    """Calculate the fraction of concordant pairs, like ``surprise.accuracy.fcp``.
 
-    A pair of ratings by the same user is right if its estimates are in the same order, and
-    otherwise wrong. The value is r / (r + w): r is the mean number of right pairs over users with a
-    right pair, and w is the mean number of wrong pairs over users with a wrong pair.
+    A pair of different ratings by the same user is right if its estimates are in the same order,
+    and otherwise wrong. The value is r / (r + w), where r is the mean number of right pairs over
+    the users with a right pair, and w is the mean number of wrong pairs over the users with a wrong
+    pair.
     """,
 )
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
-    """Return true ratings and estimates, sorted by user and estimate, or all for one user."""
+    """Return true ratings and estimates: sorted by user and estimate, or as rows of one user."""
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
-    """Calculate the fraction of concordant pairs, as ``surprise.accuracy.fcp`` does.
+    """Calculate the fraction of concordant pairs, like ``surprise.accuracy.fcp``.
 
-    A pair of ratings by the same user is right if its estimates are in the same order, and
-    otherwise wrong. The value is r / (r + w): r is the mean number of right pairs over users with a
-    right pair, and w is the mean number of wrong pairs over users with a wrong pair.
+    A pair of different ratings by the same user is right if its estimates are in the same order,
+    and otherwise wrong. The value is r / (r + w), where r is the mean number of right pairs over
+    the users with a right pair, and w is the mean number of wrong pairs over the users with a wrong
+    pair.
     """
 
 def mae(predictions: Sequence[Any], verbose: bool = True) -> float:
@@ -18,7 +19,7 @@ def mse(predictions: Sequence[Any], verbose: bool = True) -> float:
     """Calculate the mean squared error."""
 
 def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
-    """Calculate the root of the mean squared error, as ``surprise.accuracy.rmse`` does.
+    """Calculate the root of the mean squared error, like ``surprise.accuracy.rmse``.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Nothing here derives from a class of TorchMetrics. `preds` are scores (a float tensor [n]). Items
 count as retrieved only if their score is above 0, except in NDCG, the hit rate and areas. `target`
 (a bool or integer tensor [n]) says whether each item is relevant. Invalid arguments raise an
-InputError.
+InputError or InputTypeError.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # items are relevant if their gain is at least this large
-DENSE = 4  # a padded table is used only if it has at most this many cells per pair
-AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # averaged over orders of ties
+DENSE = 4  # `_table` pads a table only if it has at most this number of cells per pair
+AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # metrics averaged over orders of ties
 ACTIONS = ("neg", "pos", "skip", "error")
 # In torch, the median of an even number of values is the lower of the two middle values.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
@@ -39,10 +39,10 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 class RetrievalMetric:
-    """Collects scored pairs of queries and items, and computes a metric from them.
+    """The base class of metrics, which collect scored pairs of queries and items.
 
     Only the first `top_k` places count, or all places if it is None. `empty_target_action` says
-    what happens to queries without a relevant item (for `RetrievalFallOut`, without an irrelevant
+    what to do with queries without a relevant item (for `RetrievalFallOut`, without an irrelevant
     item). Pairs whose target is `ignore_index` are left out.
 
     Examples
@@ -56,7 +56,7 @@ class RetrievalMetric:
     """
 
     higher_is_better = True
-    brackets = ""  # the parameters, in brackets, that follow the metric's name in the convention
+    brackets = ""  # parameters in brackets, which follow the metric's name in the convention
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class RetrievalMetric:
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
-        """Add pairs, as tensors of equal shape; `indexes` holds the query number of each pair."""
+        """Add pairs, as tensors of equal shape; `indexes` are the query numbers of the pairs."""
         if indexes is None:
             raise InputError("indexes=None: every pair needs the index of its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}
@@ -99,7 +99,7 @@ class RetrievalMetric:
         self._parts.append((arrays[0], arrays[1], arrays[2]))
 
     def compute(self) -> Any:
-        """Return the metric over all pairs so far, as a zero-dimensional float32 tensor."""
+        """Return the metric over all pairs added so far, as a zero-dimensional float32 tensor."""
         if not self._parts:
             return tensor(0.0)
         preds, target, indexes = (
@@ -151,7 +151,7 @@ class RetrievalMetric:
             raise InputError("target has other values than 0 and 1, and must be binary.")
         if (target < 0).any():
             raise InputError("target has gains below 0.")
-        # TorchMetrics rounds to float32, too; scores that become equal are ties.
+        # TorchMetrics also rounds to float32, in which different scores may become equal.
         preds = preds.astype(np.float32, copy=False)
         if name == "RetrievalAUROC":
             preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))
@@ -165,7 +165,7 @@ class RetrievalMetric:
             pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
             values = evaluated("torchmetrics", pairs, None, [metric])[metric]
         else:
-            # Columns are in input order, so `ties="item"` keeps the input order.
+            # Columns are in input order, so `ties="item"` ranks tied items in this order.
             how: dict[str, Any] = {} if name in AVERAGED else {"ties": "item"}
             how["relevant_from"] = ABOVE_ZERO
             values = evaluated("torchmetrics", *table, [metric], **how)[metric]
@@ -190,7 +190,7 @@ class RetrievalRecall(RetrievalMetric):
 
 
 class RetrievalHitRate(RetrievalMetric):
-    """Share of queries with a relevant item in the list."""
+    """The share of queries with a relevant item in the list."""
 
 
 class RetrievalNormalizedDCG(RetrievalMetric):
@@ -198,9 +198,10 @@ class RetrievalNormalizedDCG(RetrievalMetric):
 
 
 class RetrievalPrecision(RetrievalMetric):
-    """Precision: hits divided by `top_k`, or by the number of items.
+    """Precision: hits divided by `top_k`, or by the number of the query's items.
 
-    The latter applies if `top_k` is None, or if `adaptive_k` is set and a query has fewer items.
+    The divisor is the number of items if `top_k` is None, or if `adaptive_k` is set and the query
+    has fewer items than `top_k`.
     """
 
     def __init__(
@@ -217,7 +218,7 @@ class RetrievalPrecision(RetrievalMetric):
 
 
 class RetrievalFallOut(RetrievalMetric):
-    """Share of the irrelevant items that are listed."""
+    """The share of the irrelevant items that are listed."""
 
     higher_is_better = False
 
@@ -265,7 +266,7 @@ class RetrievalAUROC(RetrievalMetric):
 def _first(
     preds: Array, target: Array, query: Array, cutoff: int | None
 ) -> tuple[Array, Array, Array]:
-    """Return the best pairs of each query, with ties in input order and NaN first."""
+    """Return the first `cutoff` pairs of each query, with ties in input order and NaN first."""
     if cutoff is None:
         return preds, target, query
     order = np.lexsort((-preds, ~np.isnan(preds), query))
@@ -276,7 +277,7 @@ def _first(
 
 
 def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array, Array, Array]:
-    """Apply a sigmoid to all scores of a query if one of them is not a probability."""
+    """Apply a sigmoid to all scores of each query that has a score outside [0, 1]."""
     odd = np.bincount(query, weights=(preds < 0) | (preds > 1)) > 0
     if not odd.any():
         return preds, target, query
@@ -291,7 +292,7 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
-    """Return a table of scores, with a row per query, and its targets; None if mostly padding.
+    """Return a table of scores with a row per query, and its targets, or None if it is too large.
 
     Padding has a score of -inf, so it is not a candidate.
     """

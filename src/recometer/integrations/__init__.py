@@ -1,4 +1,4 @@
-"""recometer in other tools: experiment trackers, training loops and hyperparameter searches.
+"""Use recometer in experiment trackers, training loops and hyperparameter searches.
 
-Each module is named after its library, and no other module imports this library.
+Most modules are named after a library, and no other module imports that library.
 """

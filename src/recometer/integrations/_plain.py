@@ -8,7 +8,7 @@ from typing import Any
 
 from recometer.errors import InputError
 
-# Functions that rebuild arrays and ids. None of them calls any of its arguments.
+# These functions and classes rebuild arrays and ids. None of them calls its arguments.
 KNOWN = {
     "numpy._core.multiarray": {"_reconstruct", "scalar"},
     "numpy._core.numeric": {"_frombuffer"},
@@ -40,7 +40,7 @@ def loads(text: bytes) -> Any:
     Raises
     ------
     InputError
-        If the pickle contains anything else, or is damaged.
+        If the pickle is damaged, or contains a value that is not plain.
     """
     try:
         return _Plain(io.BytesIO(text)).load()

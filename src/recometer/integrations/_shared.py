@@ -1,4 +1,4 @@
-"""Code shared by the integrations: checks of arguments, and the names of metrics in loggers."""
+"""Code shared by the integrations, such as checks of arguments and names of metrics in loggers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
 
 
 def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-    """Return the means under their names in loggers, such as ``val_ndcg_at_10``."""
+    """Return the means, keyed by their names in loggers, such as ``val_ndcg_at_10``."""
     return {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
 
 
 class Evaluating:
-    """The base class of training callbacks: their arguments, and how they evaluate a model."""
+    """The base class of training callbacks, which checks their arguments and makes sources."""
 
     source_needed: ClassVar[bool] = True
     """Whether the user must pass a function that makes a source from the model."""
@@ -36,7 +36,7 @@ class Evaluating:
         prefix: str,
         every_n_epochs: int,
     ) -> None:
-        """Check the arguments, and set them as attributes."""
+        """Check the arguments, and store them as attributes."""
         check_evaluator(evaluator)
         if not callable(source) and (self.source_needed or source is not None):
             raise wrong_type(
@@ -63,7 +63,7 @@ class Evaluating:
             ) from error
 
     def _warn_if_never(self) -> None:
-        """Warn if the training ended without an evaluation."""
+        """Warn if training ended without an evaluation."""
         if self.result is None:
             warn(
                 f"RecometerCallback evaluated nothing: no epoch was due by every_n_epochs="
@@ -72,7 +72,7 @@ class Evaluating:
 
 
 def check_evaluator(evaluator: object) -> None:
-    """Raise an error unless the argument is an evaluator with test data."""
+    """Raise an error unless `evaluator` is an `Evaluator` with test data."""
     if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
         raise InputTypeError(
             "RecometerCallback takes an evaluator with a test, found "
@@ -81,7 +81,7 @@ def check_evaluator(evaluator: object) -> None:
 
 
 def logged_twice(name: str) -> InputError:
-    """Return the error for a value that would replace another value of the same name."""
+    """Return the error for a value that would replace an earlier value logged under its name."""
     return InputError(
         f"{name!r} is logged twice, and the second value would replace the first. Hint: "
         "RecometerCallback(..., prefix=...) gives each callback names of its own."

@@ -1,4 +1,4 @@
-"""Ranking metrics for rows in groups, where each group is a query, for boosted-tree libraries."""
+"""Ranking metrics for boosted-tree libraries, whose rows are grouped by query."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class GroupedMetrics:
     """Metrics for rows in queries. Queries play the role of users, and rows the role of items."""
 
     convention: ClassVar[str]
-    """The library's own convention, which is the default."""
+    """The library's convention, which is the default for `protocol`."""
     taken: ClassVar[tuple[str, ...]] = ()
-    """The names, without cut-offs, of the metrics that the library has itself."""
+    """The names of the library's own metrics, without cut-offs."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class GroupedMetrics:
     ) -> list[Value]:
         """Return the mean of each metric over queries. The rows of a query must be adjacent.
 
-        `label` and `score` have an entry per row. `sizes` (the numbers of rows of the queries) and
+        `label` and `score` have an entry per row. `sizes` (the number of rows in each query) and
         `weights` have an entry per query.
 
         Raises
@@ -117,6 +117,6 @@ class GroupedMetrics:
         ]
 
     def shown(self, metric: str) -> str:
-        """Return a metric's name, with a prefix if the library has a metric of this name."""
+        """Return a metric's name, with a prefix if the library has a metric with this name."""
         name = re.split(r"[@(-]", metric)[0]
         return f"recometer_{metric}" if name in self.taken else metric

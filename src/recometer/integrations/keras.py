@@ -1,4 +1,4 @@
-"""Keras: evaluation on the whole catalogue at the end of each epoch."""
+"""Evaluate Keras models on the whole catalogue at the end of epochs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
         ``rm.Scores(function, ...)`` with a function that calls ``model.predict``.
     prefix
-        The prefix for names, which follow `Evaluation.flat`: ``val_ndcg_at_10``.
+        The prefix for the names of the means. The rest of a name is the same as in
+        `Evaluation.flat`: ``val_ndcg_at_10``.
     every_n_epochs
         The number of epochs between evaluations. In other epochs, the logs repeat the latest means,
         because callbacks that monitor them need a value.
@@ -36,7 +37,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Attributes
     ----------
     result : Evaluation or None
-        The latest evaluation of this training.
+        The latest evaluation in this call of ``fit``.
 
     Raises
     ------
@@ -51,7 +52,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Warns
     -----
     DataWarning
-        At the end of a training without an evaluation, and in ``model.evaluate``, where the
+        At the end of training, if no epoch was evaluated, and in ``model.evaluate``, where the
         callback has no effect.
     """
 
@@ -68,7 +69,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._fits = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Discard the values of an earlier training."""
+        """Discard the evaluation of an earlier call of ``fit``."""
         self.result, self._fits = None, True
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
@@ -77,7 +78,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._warn_if_never()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn if this is ``model.evaluate`` rather than the validation during training."""
+        """Warn if ``model.evaluate`` calls this method, rather than the validation in ``fit``."""
         if not self._fits:
             warn(
                 "RecometerCallback evaluates at the end of epochs of fit(), and has no effect in "
@@ -85,12 +86,12 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
             )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluate, and add the means to the logs.
+        """Evaluate the model if it is due, and add the latest means to the logs.
 
         Raises
         ------
         InputError
-            If the logs already have a value of the same name, for instance from another callback.
+            If the logs already contain one of the names, for instance from another callback.
         ModelError
             If the function `source` raises an exception.
         """

@@ -1,4 +1,4 @@
-"""LightGBM: metrics of grouped ranking for ``lightgbm.train``, ``lightgbm.cv`` and `LGBMRanker`."""
+"""Ranking metrics for LightGBM: for ``lightgbm.train``, ``lightgbm.cv`` and `LGBMRanker`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from recometer.integrations.grouped import GroupedMetrics
 class RankingMetrics(GroupedMetrics):
     """Metrics to pass to LightGBM as ``feval``.
 
-    Values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the
-    default convention ``lightgbm``, the values of ``ndcg@10`` and ``map@10`` equal those that
-    LightGBM itself prints, for which queries without a relevant document count as 1. LightGBM
-    records the values under the names ``recometer_ndcg@10`` and ``recometer_map@10``, so that they
-    do not replace its own.
+    The values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the
+    default convention ``lightgbm``, ``ndcg@10`` and ``map@10`` have the values that LightGBM itself
+    prints, for which a query without a relevant document counts as 1. LightGBM records the values
+    under the names ``recometer_ndcg@10`` and ``recometer_map@10``, so they do not replace its own.
 
     Parameters
     ----------
     metrics
         The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
     protocol
-        The convention. None means LightGBM's; ``"recometer"`` leaves out queries without a relevant
-        document.
+        The convention. None means the convention of LightGBM; ``"recometer"`` leaves out queries
+        without a relevant document.
     threads
-        Maximum number of threads. None uses all available processors.
+        The maximum number of threads. None uses all available processors.
     rules
         Single rules, as in `recometer.evaluate`.
 
@@ -38,8 +37,8 @@ class RankingMetrics(GroupedMetrics):
     -----
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
     A query without a relevant document adds 1 to the sum, whatever its weight, as in LightGBM, so
-    the mean may exceed 1. A table of gains (``label_gain``) raises an error with ``ndcg@10``, whose
-    gains are 2^label - 1. `of_ranker` does not see this table, and raises no error.
+    the mean may exceed 1. ``ndcg@10`` has the gains 2^label - 1, and raises an error if a table of
+    gains (``label_gain``) contains others; `of_ranker` cannot see this table, and raises no error.
 
     Examples
     --------
@@ -51,13 +50,13 @@ class RankingMetrics(GroupedMetrics):
     taken = ("ndcg", "map")
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
-        """Return a tuple (name, value, higher is better) for each metric, given a Dataset.
+        """Return a tuple (name, value, higher is better) for each metric on a Dataset.
 
         Raises
         ------
         InputError
             If the data have a table of gains (``label_gain``) that the convention's ``ndcg`` does
-            not use. The errors of `of_ranker` are raised, too.
+            not use. The method also raises the errors of `of_ranker`.
         """
         if not hasattr(data, "get_group"):
             raise InputTypeError(
@@ -87,12 +86,12 @@ class RankingMetrics(GroupedMetrics):
         weight: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
     ) -> list[tuple[str, float, bool]]:
-        """Return the same tuples for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
+        """Return these tuples for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
 
         Raises
         ------
         InputError
-            If the data have no groups, or the lengths of arguments do not match.
+            If the data have no groups, or the lengths of the arguments do not match.
         InputTypeError
             If labels, scores or weights are not numbers.
         """

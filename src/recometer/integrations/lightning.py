@@ -1,4 +1,4 @@
-"""Lightning: evaluation on the whole catalogue at the end of each validation."""
+"""Evaluate Lightning modules on the whole catalogue at the end of each validation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ TEST = "test_"
 class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     """Evaluate a module on the whole catalogue, and log the means.
 
-    The evaluator decides whether training items are left out. Means are logged under the names
-    of `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation,
-    so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can
-    monitor them. Without validation, means are logged at the end of each training epoch. With
-    several processes, the first process evaluates the model, and all processes log its means.
+    The rules of the evaluator say whether training items are left out. At the end of each
+    validation, the callback logs the means under the names of `Evaluation.flat` with a prefix, such
+    as ``val_ndcg_at_10``, so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and
+    ``ModelCheckpoint`` can monitor them. Without validation, it logs them at the end of each
+    training epoch. If there are several processes, only the first one evaluates, and all log its
+    means.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     Warns
     -----
     DataWarning
-        At the end of a training without an evaluation.
+        At the end of training, if no epoch was evaluated.
     """
 
     source_needed = False
@@ -98,7 +99,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
                     raise logged_twice(name)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Discard the evaluation of an earlier training."""
+        """Discard the evaluation of an earlier call of ``fit``."""
         self.result = None
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
@@ -117,7 +118,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
             self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
 
     def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate the module with the evaluator ``test``, and log the means."""
+        """Evaluate the module with the evaluator passed as ``test``, and log the means."""
         if self.test is not None:
             self._evaluate(trainer, pl_module, self.test, TEST)
 
@@ -126,7 +127,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         return not fitting or (trainer.current_epoch + 1) % self.every_n_epochs == 0
 
     def _names(self, stage: str) -> set[str]:
-        """Return the names under which means are logged."""
+        """Return the names under which the callback logs means in this stage."""
         if stage != "test":
             evaluator, prefix = self.evaluator, self.prefix
         elif self.test is None:
@@ -136,7 +137,6 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         return set(logged(dict.fromkeys(map(str, evaluator.arguments.metrics), 0.0), prefix))
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
-        """Make a source from a module."""
         if self.source is not None:
             return self._made(module)
         if not hasattr(module, "score_users"):

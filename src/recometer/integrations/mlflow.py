@@ -1,4 +1,4 @@
-"""MLflow: results in runs, and an evaluator for ``mlflow.models.evaluate``."""
+"""An MLflow evaluator, which logs results in runs, for ``mlflow.models.evaluate``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recometer.evaluation import Evaluation, evaluate
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
-# Model types of `mlflow.models.evaluate`. MLflow has its own metrics for retrievers.
+# `mlflow.models.evaluate` has these model types. MLflow has metrics of its own for retrievers.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 
@@ -26,10 +26,11 @@ class RecometerEvaluator:
     """The evaluator of ``mlflow.models.evaluate(..., evaluators="recometer")``.
 
     The data have either a row per user-item pair, with its relevance as the target and its score as
-    the prediction, or a row per user, with lists of items as the target and as the prediction (best
-    first). ``evaluator_config`` takes arguments of `recometer.evaluate` by name, such as
-    ``metrics`` and ``train``, and the names of the id columns as ``user`` and ``item``. Metrics are
-    logged under the names of `Evaluation.flat`, and the evaluation is logged as an artifact.
+    the prediction, or a row per user, with a list of relevant items as the target and a list of
+    items, best first, as the prediction. ``evaluator_config`` takes arguments of
+    `recometer.evaluate` by name, such as ``metrics`` and ``train``, and the names of the id columns
+    as ``user`` and ``item``. The evaluator logs metrics under the names of `Evaluation.flat`, and
+    the evaluation as an artifact.
 
     MLflow finds this evaluator through its entry point, and uses it by default for the model types
     recommender and ranker.
@@ -58,12 +59,13 @@ class RecometerEvaluator:
         model_id: str | None = None,
         **_: Any,
     ) -> Any:
-        """Evaluate, log, and return an ``mlflow.models.EvaluationResult``.
+        """Evaluate the predictions, log the metrics, and return them.
 
         Raises
         ------
         InputError
-            If there are no targets, there are extra metrics, or the data do not match.
+            If there are no targets, if there are extra metrics or custom artifacts, or if the
+            targets do not match the predictions.
         InputTypeError
             If the model returns something other than a prediction for each row.
         ModelError
@@ -90,7 +92,7 @@ class RecometerEvaluator:
 
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
-    """Return a prediction for each row, from the model or from a column of the data."""
+    """Return a prediction for each row: from the model or, without one, from the data."""
     found = dataset.predictions_data if model is None else _predicted(model, dataset)
     if found is None and model is None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Optuna: report and prune trials based on the interval of a metric's mean."""
+"""Report and prune Optuna trials based on the confidence interval of a metric's mean."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 __all__ = ["IntervalPruner", "cautious", "report"]
 
 HOPEFUL = "recometer: hopeful ends"
-"""The attribute of a trial that holds the better end of the interval at each step."""
+"""The name of a trial's attribute that contains the better end of the interval at each step."""
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of the interval of a metric's mean, which the model likely exceeds.
+    """Return the worse end of the interval of a metric's mean; the model is likely better than it.
 
-    This is the lower end if higher values are better. Among many trials, the trial with the best
+    If higher values are better, this is the lower end. Among many trials, the one with the best
     mean is often just lucky. If your objective returns this end instead of the mean, the search
-    prefers models whose values are certain.
+    prefers models whose means are more certain.
 
     Returns
     -------
     float
-        NaN if the mean is undefined.
+        The end of the interval, or NaN if the mean is undefined.
 
     Raises
     ------
     InputError
-        If the mean has no interval. The message says why.
+        If the mean has no interval. The message says why it has none.
     InputTypeError
         If the result is not an evaluation.
     """
@@ -60,14 +60,14 @@ def report(
     metric
         A metric of the evaluation, with at most one cut-off.
     step
-        A whole number, as in ``trial.report``. Only the first report of a step counts.
+        The number of the step, as in ``trial.report``. Only the first report of a step counts.
     prune
-        Whether to ask the pruner of the study.
+        Whether to ask the study's pruner whether the trial should stop.
 
     Returns
     -------
     float
-        The value of `cautious`. Your objective should return the value of the last step.
+        The worse end, as in `cautious`. Your objective should return that of the last step.
 
     Raises
     ------
@@ -98,15 +98,15 @@ def report(
 
 
 class IntervalPruner:
-    """A pruner for trials that use `report`; it stops trials that are almost certainly worse.
+    """A pruner for trials that use `report`, which stops trials that are almost certainly worse.
 
-    A trial is pruned if the better end of its interval is still worse than the worse end of another
-    trial's interval at the same step. Optuna's own pruners only compare the worse ends.
+    A trial is pruned if the better end of its interval is worse than the worse end of another
+    trial's interval at the same step. Optuna's own pruners compare only the worse ends.
 
     Parameters
     ----------
     warmup_steps
-        No trial is pruned before this step.
+        The first step at which trials may be pruned.
 
     Raises
     ------
@@ -116,8 +116,8 @@ class IntervalPruner:
     Notes
     -----
     Pass the pruner to ``optuna.create_study(pruner=IntervalPruner())``. The values of two models
-    for the same users are usually correlated, so their difference is more certain than their means.
-    This pruner therefore prunes late, but rarely wrongly.
+    for the same users are usually correlated, so their difference is more certain than either mean.
+    This pruner ignores the correlation, so it prunes late, but rarely wrongly.
     """
 
     def __init__(self, warmup_steps: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Sentence Transformers: evaluation of retrieval on the whole corpus."""
+"""Evaluate the retrieval of Sentence Transformers models on the whole corpus."""
 
 from __future__ import annotations
 
@@ -32,28 +32,30 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     """Rank the whole corpus for each query, and return the means of recometer's metrics.
 
     Pass the evaluator to ``SentenceTransformerTrainer(..., evaluator=...)``, or call it with a
-    model. It replaces ``InformationRetrievalEvaluator``, and takes the same arguments. Recometer's
-    rules apply to equal scores and undefined values. The model's own similarity function
+    model. It replaces ``InformationRetrievalEvaluator``, and takes the same data. Recometer's rules
+    apply to equal scores and undefined values. The model's own similarity function
     (``model.similarity_fn_name``) compares the texts.
 
     Parameters
     ----------
-    queries, corpus : dict of id to text
-    relevant_docs : dict of id of a query to ids of documents
-        For each query, a set or list of relevant documents, or a dict from ids to grades.
+    queries, corpus : dict
+        The texts of queries and documents, keyed by their ids.
+    relevant_docs : dict
+        For each query's id, a set or list of the relevant documents' ids, or a dict from ids to
+        grades.
     metrics
         The metrics, as in `recometer.evaluate`.
     primary_metric
         The metric that determines the best checkpoint, such as ``"rr@10"`` or ``"rr_at_10"``. None
         means the first metric.
     name
-        The prefix for names of metrics, which follow `Evaluation.flat`: ``name_ndcg_at_10``.
+        The prefix for the names of metrics, which are those of `Evaluation.flat`:
+        ``name_ndcg_at_10``.
     batch_size, show_progress_bar
-        Options for encoding the texts.
+        Options that the evaluator passes to the model when it encodes the texts.
     write_csv
         Whether to append the means to a file ``recometer_<name>.csv`` in the trainer's output
-        folder. Characters in the name other than letters, digits and ``_.-~`` are percent-encoded
-        (``%2F``).
+        folder. Characters other than letters, digits and ``_.-~`` are percent-encoded (``%2F``).
     **options
         Options of `Evaluator`: ``train=`` (documents that must not be retrieved for a query),
         ``protocol=``, or single rules.
@@ -73,7 +75,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     ModelError
         In a call, if the model raises an exception.
     FileError
-        In a call, if the file cannot be written, or has other columns.
+        In a call, if the CSV file cannot be written, or already has different columns.
     MissingExtraError
         On import, if sentence-transformers is not installed.
     """
@@ -132,7 +134,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Encode the queries and the corpus, evaluate, and return the means by name."""
+        """Encode the queries and the corpus, evaluate the model, and return the means by name."""
         result = self.result = self.evaluator(self._source(model))
         means = logged(result.mean())
         if output_path is not None and self.write_csv:
@@ -184,8 +186,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     def _write(self, folder: str, epoch: int, steps: int, means: Mapping[str, float]) -> None:
         """Append a line to the CSV file, after a line with the column names if the file is new."""
         as_path(folder, "the means")
-        # A name may contain characters that are not allowed in file names, or that leave the
-        # folder.
+        # A name may contain characters that file names must not contain, or a path.
         stem = "_".join(["recometer", *filter(None, [quote(self.name, " ", errors=SURROGATES)])])
         path = as_path(os.path.join(folder, f"{stem}.csv"), "the means")
         columns = ",".join(["epoch", "steps", *means])
@@ -211,7 +212,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
             ) from error
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Return the description of the evaluation for the model card."""
+        """Return the metrics and rules of the evaluation, for the model card."""
         metrics = " ".join(map(str, self.evaluator.arguments.metrics))
         return {"metrics": metrics, "protocol": self.evaluator.arguments.protocol.describe()}
 

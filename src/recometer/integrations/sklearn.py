@@ -1,4 +1,4 @@
-"""scikit-learn: metrics of rankings in groups, as scorers for cross-validation and grid search."""
+"""Ranking metrics as scikit-learn scorers, for cross-validation and grid search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["RankingScore", "ranking_scorer"]
 
 RESPONSES = ("decision_function", "predict_proba", "predict")
-"""The methods that can rank rows; the first one that an estimator has is used."""
+"""The methods that can rank rows, in order of preference."""
 
 
 class RankingScore:
@@ -39,7 +39,7 @@ class RankingScore:
     metric
         A metric with at most one cut-off.
     protocol, rules
-        As in `recometer.evaluate`.
+        The rules, as in `recometer.evaluate`.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class RankingScore:
         Parameters
         ----------
         y_true, y_pred : [n_rows]
-            The relevance of rows, and the scores that rank them.
+            The relevance of each row, and the scores by which rows are ranked.
         groups : [n_rows]
             The user or query of each row, in any order.
 
@@ -90,9 +90,9 @@ class RankingScore:
         InputError
             If there are no groups.
         InputTypeError
-            If there are more arguments, as when a score function is called like a scorer.
+            If there are more positional arguments, because the function is called like a scorer.
         """
-        if more:  # called like a scorer, with an estimator, X and y
+        if more:  # scikit-learn calls a scorer with an estimator, X and y
             raise InputTypeError(
                 "RankingScore takes labels and predictions, and groups= by name, but got "
                 f"{2 + len(more)} arguments. Hint: as scoring= of scikit-learn, "
@@ -126,10 +126,10 @@ def ranking_scorer(
     Parameters
     ----------
     metric, protocol, rules
-        As for `RankingScore`.
+        The arguments of `RankingScore`.
     groups
-        A column of X with the group of each row. None takes the groups that scikit-learn passes on
-        after ``sklearn.set_config(enable_metadata_routing=True)``:
+        The name of the column of X with the group of each row. None means that scikit-learn passes
+        the groups on, after ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
 
     Raises

@@ -1,4 +1,4 @@
-"""TorchMetrics: recometer's metrics as a ``torchmetrics.Metric``."""
+"""Recometer's metrics as a ``torchmetrics.Metric``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric
 torch: Any = need("torch", "RankingMetrics", "torchmetrics")
 
 Tensor = Any
-LENGTH = 8  # number of bytes in front of a message that store its length
+LENGTH = 8  # the first 8 bytes of a message store the length of the rest
 OF_TORCHMETRICS = {
     "compute_on_cpu", "compute_with_cache", "dist_sync_fn", "dist_sync_on_step",
     "distributed_available_fn", "process_group", "sync_on_compute",
@@ -37,24 +37,23 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     Parameters
     ----------
     evaluator
-        An evaluator with the metrics, and optionally test data. With test data, `update` takes the
-        scores of all items, or lists; without test data, it takes candidates with their labels.
-        None means an evaluator without test data, made from ``metrics=`` and other options of
-        `Evaluator`.
+        An evaluator with the metrics, and optionally test data. With test data, `update` takes
+        either the scores of all items or lists; without test data, it takes candidates with their
+        labels. None makes one without test data from ``metrics=`` and the other `options`.
     item_ids, repeated
         As in `Evaluator.stream`. By default, only the first occurrence of a user counts, because
         distributed samplers repeat some users.
     **options
-        Options of `Evaluator`, if you do not pass an evaluator, and options of
-        ``torchmetrics.Metric``, such as ``process_group``.
+        Options of ``torchmetrics.Metric``, such as ``process_group``, and, if you do not pass an
+        evaluator, options of `Evaluator`.
 
     Raises
     ------
     InputError
-        If you pass both an evaluator and options of an evaluator, or ``torchmetrics.Metric``
+        If you pass both an evaluator and options of `Evaluator`, or if ``torchmetrics.Metric``
         rejects one of its options.
     InputTypeError
-        If `evaluator` is not an evaluator.
+        If `evaluator` is not an `Evaluator`.
     MissingExtraError
         On import, if TorchMetrics or torch is not installed.
 
@@ -99,8 +98,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._evaluator = evaluator
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._new_stream()
-        self._whole: Stream | None = None  # merged from all processes, while synchronised
-        # A MetricCollection only updates one of several metrics with equal states.
+        self._whole: Stream | None = None  # the batches of all processes, while synchronised
+        # A MetricCollection updates only one of several metrics with equal states.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
 
@@ -129,7 +128,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self.counted = [self._tensor(self._identity)]
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the mean of each metric; names follow `Evaluation.flat`, as in ``ndcg_at_10``."""
+        """Return the mean of each metric, keyed by its name in `Evaluation.flat`."""
         self._absorb()
         return self._named((self._whole or self._stream).mean())
 
@@ -179,7 +178,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._whole = None
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Gather the batches of all processes, with the gathering function of TorchMetrics."""
+        """Gather the batches of all processes with the gathering function of TorchMetrics."""
         self._absorb()
         before, self.counted = self.counted, [self._message()]
         super().sync(*args, **kwargs)
@@ -197,13 +196,13 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self._whole, self.counted = None, [self._tensor(self._identity)]
 
     def merge_state(self, incoming_state: Any) -> None:
-        """Add the batches of another metric of the same evaluator.
+        """Add the batches of another `RankingMetrics` with an equal evaluator.
 
         Raises
         ------
         InputError
             If the evaluators differ in test, train, metrics, rules or seed. Loading or gathering a
-            state raises the same error.
+            state can raise this error, too.
         InputTypeError
             If `incoming_state` is not a `RankingMetrics`.
         """
@@ -221,7 +220,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._plot(val, ax)
 
     def _reduce_states(self, incoming_state: Any) -> None:
-        """Raise an error, because wrappers that merge states would not merge the batches."""
+        """Raise an error, because wrappers that merge states would lose the batches."""
         raise InputError(
             "RankingMetrics keeps its batches in a stream, so that wrappers that put states "
             "together, such as Running, cannot be used. Hint: a RankingMetrics for each window; "
@@ -238,7 +237,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self.counted = before
 
     def _absorb(self) -> None:
-        """Merge the loaded state into the stream."""
+        """Replace the batches of the stream by those of a loaded state, if there is one."""
         if self._is_synced:
             return
         loaded = [one for one in _tensors(self.counted) if len(one) > len(self._identity)]
@@ -249,7 +248,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 self._stream.merge(state)
 
     def _message(self) -> Tensor:
-        """Return the state as bytes, preceded by the number of bytes."""
+        """Return the pickled state of the stream as bytes, preceded by the number of bytes."""
         text = pickle.dumps(self._stream.state())
         return self._tensor(len(text).to_bytes(LENGTH, "little") + text)
 
@@ -274,7 +273,7 @@ def _tensors(state: Any) -> list[Tensor]:
 
 
 def _messages(gathered: Any) -> list[dict[str, Any]]:
-    """Return the states of all processes from their gathered messages."""
+    """Unpickle the states of all processes from their gathered messages."""
     parts = _tensors(gathered if isinstance(gathered, list) else [gathered])
     text = b"".join(to_numpy(part).astype(np.uint8).tobytes() for part in parts)
     found = []

@@ -1,4 +1,4 @@
-"""XGBoost: metrics of grouped ranking for ``xgboost.train``, ``xgboost.cv`` and `XGBRanker`."""
+"""Ranking metrics for XGBoost: for ``xgboost.train``, ``xgboost.cv`` and `XGBRanker`."""
 
 from __future__ import annotations
 
@@ -17,43 +17,42 @@ from recometer.stats.checks import check_whole
 class RankingMetrics(GroupedMetrics):
     """Metrics to pass to XGBoost as ``custom_metric``.
 
-    Values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the
-    default convention ``xgboost``, the values of ``ndcg@10``, ``map@10``, ``pre@10`` and
-    ``ndcg@10-`` equal those that XGBoost itself prints; unlike in XGBoost, map and pre also accept
-    grades. XGBoost records the values under names such as ``recometer_ndcg@10``, so that they do
-    not replace its own.
+    The values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the
+    default convention ``xgboost``, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` have the
+    values that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades. XGBoost
+    records the values under names such as ``recometer_ndcg@10``, so they do not replace its own.
 
     Parameters
     ----------
     metrics
         The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
     protocol
-        The convention. None means XGBoost's; ``"recometer"`` leaves out groups without a relevant
-        row.
+        The convention. None means the convention of XGBoost; ``"recometer"`` leaves out groups
+        without a relevant row.
     threads
-        Maximum number of threads. None uses all available processors.
+        The maximum number of threads. None uses all available processors.
     rules
         Single rules, as in `recometer.evaluate`.
 
     Notes
     -----
-    XGBoost infers from the name of a metric whether higher values are better, and assumes for most
-    names that lower values are better. Use `early_stopping` to stop early in the right direction.
+    XGBoost infers the better direction from the name of a metric; for most names, it assumes that
+    lower is better. To stop early in the right direction, use `early_stopping`.
 
     The mean uses the weights of groups, as in XGBoost. A group without a relevant row adds 1 to the
-    sum, whatever its weight, as in XGBoost. XGBoost rounds the values of custom metrics to 6
-    decimals.
+    sum, whatever its weight. XGBoost rounds the values of custom metrics to 6 decimals.
     """
 
     convention = "xgboost"
     taken = ("ndcg", "map", "pre", "auc")
 
     def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
-        """Return a pair (name, value) for each metric, given a DMatrix.
+        """Return a pair (name, value) for each metric on a DMatrix.
 
-        An object with a single metric can also be the `eval_metric` of an `XGBRanker`, which passes
-        the labels and scores of one query at a time and expects a value. `XGBRanker` averages these
-        values, weighted by the number of rows of each query, and uses 1 for queries with one row.
+        A `RankingMetrics` with a single metric can also be the `eval_metric` of an `XGBRanker`,
+        which passes the labels and scores of one query at a time and expects one number. It
+        averages these numbers, weighted by the number of rows in each query, and uses 1 for queries
+        with one row.
 
         Raises
         ------
@@ -77,12 +76,12 @@ class RankingMetrics(GroupedMetrics):
         return self.of_rows(label, score, [label.size])[0].mean
 
     def early_stopping(self, rounds: int, metric: str | None = None, **options: Any) -> Any:
-        """Return an ``xgboost.callback.EarlyStopping`` that knows whether higher is better.
+        """Return an ``xgboost.callback.EarlyStopping`` that knows whether higher values are better.
 
         Parameters
         ----------
         rounds
-            Training stops after this number of rounds without a better value.
+            The number of rounds without a better value after which training stops.
         metric
             The metric to monitor. None means the first metric.
         options
@@ -91,8 +90,8 @@ class RankingMetrics(GroupedMetrics):
         Raises
         ------
         InputError
-            If the number of rounds is not a whole number of at least 1, or an option is set by this
-            method or unknown to the callback.
+            If `rounds` is not a whole number of at least 1, or if this method sets an option itself
+            or the callback does not have it.
         MissingExtraError
             If XGBoost is not installed.
         UnknownNameError

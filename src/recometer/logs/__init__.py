@@ -1,4 +1,4 @@
-"""Logged impressions: how good another policy would have been, from a log with propensities."""
+"""Estimate how good another policy would have been, from logged impressions with propensities."""
 
 from recometer.logs.impressions import Impressions
 from recometer.logs.values import PolicyValues, UserSums

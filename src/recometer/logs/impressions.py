@@ -1,4 +1,4 @@
-"""The record of logged impressions: rows with a user, an item, a reward and a propensity."""
+"""Logs of impressions, whose rows have a user, an item, a reward and a propensity."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ Sums = dict[tuple[str, str], Float64]  # see `UserSums.sums`
 
 
 class Impressions:
-    """A log of impressions: which item each user saw, with which probability, and the reward.
+    """A log of impressions: the item that a user saw, its probability of being shown, and a reward.
 
     Parameters
     ----------
     frame
-        A row for each impression: a data frame of any library, a dict of columns, or the path of
-        a file (Parquet, CSV or TSV).
+        A table with a row for each impression: a data frame of any library, a dict of columns, or
+        the path of a file (Parquet, CSV or TSV).
     user, item
-        The columns of users and items. Intervals and tests are over users: the impressions of one
-        user need not be independent of each other.
+        The columns of users and items. Intervals and tests are over users, so the impressions of
+        one user need not be independent of each other.
     reward
-        The column of rewards (such as clicks, 0 and 1), or of costs. Finite numbers.
+        The column of rewards (such as clicks, 0 or 1) or of costs, which must be finite numbers.
     propensity
-        The column of propensities: how likely the system that wrote the log was to show this item
-        here, above 0 and at most 1.
+        The column of propensities: the probability, above 0 and at most 1, with which the logging
+        policy showed the item.
     position
-        For slates: the column of the positions within a slate, each once.
+        The column of the positions of items in their slates. A slate has each position once.
     slate
-        The column of slates, if several items were shown together. A user and a slate together
-        identify a slate, so that users may number their slates from 0.
+        The column of slates, if several items were shown together. Slates of different users are
+        different slates, so the slates of each user may be numbered from 0.
 
     Attributes
     ----------
@@ -55,12 +55,12 @@ class Impressions:
     Raises
     ------
     ColumnError
-        If there is no such column.
+        If a named column does not exist.
     InputError
         If a value is missing or not finite, a propensity is not above 0 and at most 1, there are
         no rows, or a position occurs twice in a slate.
     InputTypeError
-        If the frame is not a table, or a column does not hold numbers.
+        If `frame` is not a table, or a column does not contain numbers.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Impressions:
         self.propensity = numbers(table, propensity, "propensities", self.n)
         probabilities(self.propensity, f"propensity of column {propensity!r}", above_0=True)
         self._log, self._cells = Log(table, item, self.propensity), self._users
-        self._positions = np.zeros(1)  # the sums of a position lie behind each other in the cells
+        self._positions = np.zeros(1)  # cells are numbered position by position
         self._slates_of_users: Float64 | None = None
         if slate is not None and position is not None:
             self._read_slates(slate, position)
@@ -136,59 +136,63 @@ class Impressions:
         confidence: float = 0.95,
         reward_range: tuple[float, float] | None = None,
     ) -> PolicyValues:
-        """Estimate how good policies would have been, from the impressions of the logged one.
+        """Estimate how good policies would have been, from the impressions of the logging policy.
 
         Parameters
         ----------
         policies
-            The policies by name. A policy is one of these, with a row for each row of the log
-            unless it is a table of candidates:
+            The policies, keyed by name. A policy is one of the following:
 
-            * the name of a column of the log, or an array: the probability with which the policy
-              shows the logged item here (the target probability);
-            * a frame, dict or `pathlib.Path` with ``target_probability``, and for direct and
-              doubly robust estimates ``predicted_reward`` (of the logged item) and
-              ``policy_value`` (the sum over items of probability times predicted reward). Values
-              of a dict may name columns of the log;
-            * a long table of candidates with ``impression`` (the row of the log, from 0),
+            * the name of a column of the log, or an array with an entry for each row: the
+              probability with which the policy shows the logged item (the target probability);
+            * a frame, dict or `pathlib.Path` with a row for each row of the log and a column
+              ``target_probability``. Direct and doubly robust estimates also need
+              ``predicted_reward`` (of the logged item) and ``policy_value`` (the sum over items of
+              probability times predicted reward). The values of a dict may name columns of the log;
+            * a long table of candidates with ``impression`` (the row of the log, counted from 0),
               ``item``, ``target_probability``, and optionally ``predicted_reward`` and
               ``logging_probability``. The probabilities of an impression must add up to 1.
         estimators
-            Any of ``"ips"``, ``"clipped_ips"``, ``"snips"``, ``"direct"`` and ``"dr"``, as names
-            or one text. p-values are adjusted over the comparisons by the first of them. None
-            stands for those that the data permit, the most robust first: dr, snips, ips, direct.
+            Any of ``"ips"``, ``"clipped_ips"``, ``"snips"``, ``"direct"`` and ``"dr"``, as a list
+            or as a string of names. p-values are adjusted over the comparisons by the first
+            estimator. None means the estimators that the data permit, the most robust one first:
+            dr, snips, ips, direct.
         slates
-            What the propensities of a log with slates mean; it has to be stated. With
-            ``"independent"``, those of the log and of the policies are marginal: the probability
-            of the item at its position. With ``"cascade"`` they are cumulative: the probability of
-            the item and all items above it, the product of conditional probabilities.
+            The meaning of the propensities, which you must state if the log has slates. With
+            ``"independent"``, the propensities and target probabilities are marginal: each is the
+            probability of the item at its position. With ``"cascade"``, they are cumulative: each
+            is the probability of the item and all items above it.
         clip
-            The largest weight of ``"clipped_ips"``. Clipping lowers the variance, and the estimate
-            if rewards are not negative.
+            The largest weight of ``"clipped_ips"``. Clipping lowers the variance; if rewards are
+            not negative, it also lowers the estimate.
         maximise
-            Whether a higher value is better. False for costs.
+            Whether a higher value is better. Pass False for costs.
         min_effective
-            The minimum effective number of users, (Σ W)² / Σ W², with W the summed weights of a
-            user. Policies below it are refused.
+            The minimum effective number of users, (Σ W)² / Σ W², where W is the sum of a user's
+            weights. Policies with fewer effective users are refused.
         confidence
             The coverage of intervals, in (0, 1).
         reward_range
-            The lowest and highest possible reward: the interval of ``"clipped_ips"`` is then the
-            empirical Bernstein interval, which holds at any number of users, for the clipped value.
+            The lowest and the highest possible reward. With them, ``"clipped_ips"`` gets an
+            empirical Bernstein interval for the clipped value, valid for any number of users.
 
         Returns
         -------
         PolicyValues
-            The value of each policy by each estimator, per impression (or slate), and ``"logged"``,
-            the mean reward of the log.
+            The value of each policy by each estimator, per impression (or slate), and the mean
+            reward of the log, named ``"logged"``.
 
         Raises
         ------
         InputError
-            If probabilities or predictions do not fit, there are fewer than two users, or the
+            If probabilities or predictions are invalid, there are fewer than two users, or the
             effective number of users of a policy is too small.
-        ColumnError, InputTypeError, UnknownNameError
-            If a column, a type or a name is wrong.
+        ColumnError
+            If a column does not exist, or has no meaning.
+        InputTypeError
+            If an argument has a wrong type.
+        UnknownNameError
+            If there is no such estimator or meaning of slates.
 
         References
         ----------
@@ -212,11 +216,11 @@ class Impressions:
         slates: Slates | None = None,
         clip: float | None = None,
     ) -> UserSums:
-        """Return the sums of each user, from which all estimates follow.
+        """Return the sums over each user's impressions, from which all estimates follow.
 
-        Sums of several blocks of a log add up: ``(first + second).values()`` is what `evaluate`
-        returns for the whole log. Users may be in several blocks, but a slate must be in only one.
-        The parameters are the same as for `evaluate`.
+        You can add the sums of several blocks of a log: ``(first + second).values()`` is what
+        `evaluate` returns for the whole log. A user may be in several blocks, but a slate must be
+        in only one. The parameters are the same as for `evaluate`.
         """
         if not isinstance(policies, Mapping):
             raise InputTypeError(
@@ -278,7 +282,7 @@ class Impressions:
     def _sums_of_policy(
         self, name: str, policy: Policy, estimators: Sequence[str], clip: float | None
     ) -> tuple[Sums, float, tuple[float, ...]]:
-        """Return the sums that the estimators need, and the squares and largest of the weights."""
+        """Return the sums that the estimators need, the sum of w², and the largest weights w."""
         weight = policy.probability / self.propensity
         terms = {TERMS[estimator] for estimator in estimators}
         of = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
@@ -289,9 +293,9 @@ class Impressions:
         return sums, float(weight @ weight), largest_of(weight)
 
     def _of_users(self, values: Float64) -> Float64:
-        """Return the sums of users: float64 [n_positions, n_users]."""
+        """Add up the values of each user at each position: float64 [n_positions, n_users]."""
         cells = self._cells
-        if 2 * np.count_nonzero(values) < self.n:  # few rewards, such as clicks
+        if 2 * np.count_nonzero(values) < self.n:  # most values are 0, as with clicks
             rows = np.flatnonzero(values)
             cells, values = cells[rows], values[rows]
         sums = ragged.sums_of(cells, values, len(self._positions) * self.n_users)
@@ -318,7 +322,7 @@ class Impressions:
             )
 
     def _check_cumulative(self, probability: Float64, what: str) -> None:
-        """Raise if probabilities of a cascade increase from a position to the next."""
+        """Raise an error if the probabilities of a cascade rise from one position to the next."""
         ordered = probability[self._order]
         rises = self._below & (ordered[1:] > ordered[:-1] * (1 + 1e-9))
         if rises.any():
@@ -373,7 +377,8 @@ def estimators_of(
 
 
 def largest_of(values: Float64) -> tuple[float, ...]:
-    """Return the largest values, decreasing; they lie in the blocks with the largest maxima."""
+    """Return the `LARGEST` largest values, in descending order."""
+    # Only the blocks with the largest maxima can contain the largest values.
     starts = np.arange(0, len(values), BLOCK)
     first = np.argsort(np.maximum.reduceat(values, starts))[-LARGEST:]
     near = np.concatenate([values[start : start + BLOCK] for start in starts[first]])

@@ -1,4 +1,4 @@
-"""The content of the report of policies: whether the log can answer, values, and differences."""
+"""The content of the report on policies: whether the log suffices, values, and differences."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from recometer.version import __version__
 
 
 def content(values: Any, gates: GateReport | None = None) -> ReportModel:
-    """Return the content of the report of `PolicyValues`, whose module imports this one."""
-    rows = values.compare().rows  # all pairs
+    """Return the content of the report on `values`, a `PolicyValues`."""
+    rows = values.compare().rows  # all pairs of policies
     standings = [_standings(values, name, rows) for name in values.estimators]
     first, second, *_ = (place.model for place in standings[0].places)
     other = values.baseline if values.baseline not in (None, first) else second
@@ -59,7 +59,7 @@ def _facts(title: str, table: Table) -> Facts:
 
 
 def _standings(values: Any, estimator: str, pairs: tuple[PairRow, ...]) -> Standings:
-    """Rank all policies on an estimator, best first."""
+    """Rank all policies by an estimator, best first."""
     names, higher = values.policies, values.maximise
     estimates = [values[name, estimator] for name in names]
     places = rank_models(

@@ -1,4 +1,4 @@
-"""The probabilities and predicted rewards of a policy's choices on each impression of a log."""
+"""Read a policy's probabilities and predicted rewards for each impression of a log."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from recometer.data.ids import as_ids, encode, kind, missing, show
 from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
 
-SUM_OF_PROBABILITIES = 1e-3  # how far a sum may be from 1, since columns may be rounded
-LOGGED = "logged"  # the logging policy
+SUM_OF_PROBABILITIES = 1e-3  # sums may differ this much from 1, because columns may be rounded
+LOGGED = "logged"  # the name of the logging policy
 TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
 CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 
 
 class Policy(NamedTuple):
-    """Numbers about a policy, one for each impression of a log: float64 [n], or None if unknown."""
+    """A policy's numbers for each impression of a log: float64 [n], or None if unknown."""
 
-    probability: Float64  # the probability of the logged item
+    probability: Float64  # the probability with which the policy shows the logged item
     predicted: Float64 | None = None  # the predicted reward of the logged item
     value: Float64 | None = None  # the expected predicted reward under the policy
-    # The total probability of items that the logging policy never shows in an impression.
+    # The policy's total probability of items that the logging policy never shows.
     unsupported: Float64 | None = None
 
 
 class Log(NamedTuple):
-    """The columns of a log, the name of the column of items, and the propensities."""
+    """The table of a log, the name of its column of items, and its propensities."""
 
     table: NamedColumns
     item: str
@@ -41,7 +41,7 @@ class Log(NamedTuple):
 
 
 def read_policy(log: Log, name: str, policy: Any, *, cascade: bool) -> Policy:
-    """Read a policy in any form that `Impressions.evaluate` takes."""
+    """Read a policy in any form that `Impressions.evaluate` accepts."""
     if isinstance(policy, str | list) or is_column(policy) or is_array(policy):
         policy = {TARGET: policy}
     table = NamedColumns.of(policy)
@@ -84,7 +84,7 @@ def read_policy(log: Log, name: str, policy: Any, *, cascade: bool) -> Policy:
 
 
 def probabilities(values: Float64, what: str, *, above_0: bool = False) -> None:
-    """Raise InputError unless values are from 0 (or above 0) to 1."""
+    """Raise an error unless all values are from 0 to 1, and above 0 if `above_0`."""
     least, most = values.min(initial=1), values.max(initial=0)
     if most <= 1 and (least > 0 or (least == 0 and not above_0)):
         return
@@ -105,7 +105,7 @@ def probabilities(values: Float64, what: str, *, above_0: bool = False) -> None:
 
 
 def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
-    """Return a policy from the probabilities (and predictions) of all candidates."""
+    """Make a policy from a table of the probabilities (and predictions) of all candidates."""
     check_column("column", "item", table.names)
     n, of = len(log.propensity), f"of the candidates of {name}"
     offered = as_ids(table.ids("item"), f"items {of}")
@@ -171,7 +171,7 @@ def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
 
 
 def numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
-    """Return a column of n finite numbers; a string is its name in the table."""
+    """Return a column of n finite numbers, given as an array or as the name of a column."""
     if isinstance(column, str):
         check_column("column", column, table.names)
         values = table.numbers(column, what)
@@ -192,6 +192,6 @@ def numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
 
 
 def first_of(wrong: Bool, values: Float64) -> tuple[int, float]:
-    """Return the first row where something is wrong, and its value."""
+    """Return the first row that is marked as wrong, and its value."""
     row = int(np.argmax(wrong))
     return row, float(values[row])

@@ -1,4 +1,4 @@
-"""The sums of each user, the values of policies that follow from them, and their comparison."""
+"""The sums over users' impressions, and the values of policies that follow from these sums."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ if TYPE_CHECKING:
     from recometer.comparing.gates import GateReport, Undecided
     from recometer.report.result import Report
 
-LARGEST = 3  # the number of largest weights to keep
+LARGEST = 3  # the number of weights in `Weights.largest`
 
 
 def _weighted(_: Policy, weight: Float64, reward: Float64, __: object) -> Float64:
     return weight * reward
 
 
-# Each estimate is the mean of its term over impressions, given the policy, the weights, the rewards
-# and the largest weight; snips divides by the sum of the weights. The most robust come first.
+# The estimators, the most robust one first, with their terms as functions of the policy, the
+# weights, the rewards and the largest weight. An estimate is the mean of its term over impressions,
+# except for snips, which divides the sum of its term by the sum of the weights.
 TERMS: dict[str, Callable[[Any, Float64, Float64, Any], Float64]] = {
     "dr": lambda policy, w, r, _: w * (r - policy.predicted) + policy.value,
     "snips": _weighted,
@@ -45,7 +46,8 @@ TERMS: dict[str, Callable[[Any, Float64, Float64, Any], Float64]] = {
     "direct": lambda policy, *_: policy.value,
 }
 PREDICTING = ("dr", "direct")  # estimators that need predicted rewards
-# Linearised values do not tell which users are better off, so that pairs have only these.
+# A `PairRow` of policies copies only these fields of a `Difference`, because linearised values do
+# not show which users are better off.
 OF_PAIRS = (
     *("n", "mean", "mean_other", "difference", "interval"),
     *("relative", "relative_interval", "test"),
@@ -54,21 +56,25 @@ OF_PAIRS = (
 
 @dataclasses.dataclass(frozen=True)
 class Weights:
-    """Whether the log supports a policy; a weight is target probability / propensity.
+    """The weights of a policy, which show whether the log supports it.
+
+    The weight of an impression is target probability / propensity.
 
     Attributes
     ----------
     policy
     effective_users, effective_impressions
-        (Σ W)² / Σ W² of the summed weights of users, and of the weights of impressions: as many
-        equal weights would give the same variance (Kish 1965).
+        The effective numbers of users and of impressions: (Σ W)² / Σ W², where W are the summed
+        weights of users, or the weights of impressions. This number of equal weights would give the
+        same variance (Kish 1965).
     largest : tuple of float
-        The largest weights, decreasing.
+        The largest weights, in descending order.
     mean, interval
-        The mean weight, which is 1 (less `unsupported`) if the propensities are right.
+        The mean weight, which should be 1 - `unsupported` if propensities are right, and its
+        interval.
     unsupported
-        The share of the policy's probability on items that the logging policy never shows; NaN
-        unless all logging probabilities are given.
+        The share of the policy's probability that goes to items that the logging policy never
+        shows; NaN unless all logging probabilities are known.
     """
 
     policy: str
@@ -82,17 +88,17 @@ class Weights:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """The value of a policy, as an estimator finds it.
+    """An estimate of the value of a policy.
 
     Attributes
     ----------
     policy, estimator
     value
-        Reward per impression, or per slate.
+        The reward per impression, or per slate.
     interval
-        See docs/logs.md for what it covers.
+        The confidence interval of `value`; docs/logs.md says what it covers.
     per_user : float64 [n_users]
-        Linearised values of users, whose mean is the value (the delta method).
+        The users' linearised values (by the delta method), whose mean is `value`.
     """
 
     policy: str
@@ -104,20 +110,20 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserSums:
-    """The sums over each user's impressions from which estimates follow; add blocks with +."""
+    """The sums over each user's impressions, from which estimates follow; + adds blocks."""
 
     user_ids: Array
     positions: Float64  # the positions of items in slates; a single 0 without slates
-    # float64 [n_positions, n_users] by policy and term: "weight", the terms of `estimators`, and
-    # "unsupported" probabilities. The policy "logged" has the numbers of "rows" and "units"
-    # (slates, or rows without slates) and the "reward".
+    # float64 [n_positions, n_users], keyed by a policy and either an estimator, "weight" or
+    # "unsupported". The policy "logged" has the sums of "rows", "units" (slates, or rows if there
+    # are no slates) and "reward".
     sums: dict[tuple[str, str], Float64]
     squares: dict[str, float]  # the sum of the squared weights of each policy
-    largest: dict[str, tuple[float, ...]]  # the largest weights of each policy, decreasing
-    reward_ends: tuple[float, float]
+    largest: dict[str, tuple[float, ...]]  # the largest weights of each policy, in descending order
+    reward_ends: tuple[float, float]  # the lowest and the highest reward in the log
     estimators: tuple[str, ...]
     clip: float | None
-    unit: str  # estimates are values per unit: "slate" or "impression"
+    unit: str  # "slate" or "impression": estimates are rewards per unit
 
     @property
     def n_users(self) -> int:
@@ -135,7 +141,7 @@ class UserSums:
         Raises
         ------
         InputError
-            If policies, estimators, clip or slates differ.
+            If the blocks differ in policies, estimators or clip, or if only one has slates.
         """
         for what in ("policies", "estimators", "clip", "unit"):
             mine, theirs = getattr(self, what), getattr(other, what)
@@ -177,7 +183,7 @@ class UserSums:
         confidence: float = 0.95,
         reward_range: tuple[float, float] | None = None,
     ) -> PolicyValues:
-        """Return the estimates; for the parameters, see `Impressions.evaluate`."""
+        """Return the estimates. The parameters are the same as for `Impressions.evaluate`."""
         check_confidence(confidence)
         check_number("min_effective", min_effective)
         if self.n_users < 2:
@@ -217,15 +223,15 @@ class UserSums:
         )
 
     def total(self, what: str) -> int:
-        """Return the number of all ``"rows"`` or ``"units"`` of the log."""
+        """Return the number of ``"rows"`` or of ``"units"`` in the whole log."""
         return int(self.sums[LOGGED, what].sum())
 
     def _of_user(self, name: str, what: str) -> Float64:
-        """Return the sums of users over all positions."""
+        """Return each user's sum over all positions."""
         return np.asarray(self.sums[name, what].sum(axis=0))
 
     def _per_user(self, name: str, estimator: str) -> Float64:
-        """Return linearised values of users, whose mean is the estimate."""
+        """Return the users' linearised values, whose mean is the estimate."""
         units = self._of_user(LOGGED, "units")
         if name == LOGGED:
             return _linear(self._of_user(LOGGED, "reward"), units)
@@ -237,7 +243,7 @@ class UserSums:
             if not weight.sum() > 0:
                 return np.full(len(units), np.nan)
             per_row, share = _linear(reward, weight), _linear(rows, units)
-            # Their product. Without slates, every share is 1.
+            # Add the linearised product of both means. Without slates, every share is 1.
             total += per_row * share.mean() + per_row.mean() * (share - share.mean())
         return total
 
@@ -254,7 +260,7 @@ class UserSums:
         return Weights(name, of_users, of_rows, largest, total / n, interval, float(unsupported))
 
     def _clipped_ends(self, reward_range: tuple[float, float]) -> tuple[float, float]:
-        """Return the lowest and highest value of clipped weight x reward."""
+        """Return the lowest and the highest possible product of clipped weight and reward."""
         if "clipped_ips" not in self.estimators or self.clip is None or self.unit == "slate":
             raise InputError(
                 "reward_range= gives the empirical Bernstein interval of clipped_ips, without "
@@ -272,24 +278,24 @@ class UserSums:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyValues(Printed):
-    """The values of policies, estimated from a log of another one.
+    """The values of policies, estimated from a log of another policy.
 
-    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is that of the first
-    estimator. ``"logged"`` is the mean reward of the log itself. `compare` adds differences.
+    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is the one by the first
+    estimator. The value of ``"logged"`` is the mean reward of the log. `compare` adds differences.
 
     Attributes
     ----------
     estimates : dict of Estimate
-        By policy and estimator.
+        The estimates, keyed by policy and estimator.
     weights : dict of Weights
-        By policy: read these first.
+        The weights of each policy, which you should read first.
     maximise, confidence
         The arguments of `Impressions.evaluate`.
     rows : tuple of PairRow
-        The differences, after `compare`: `metric` is the estimator, `model` and `other` are the
-        policies. Relative intervals are Fieller's.
+        The differences, after `compare`. In a row, `metric` is the estimator, and `model` and
+        `other` are the policies. Relative intervals are computed by Fieller's method.
     baseline
-        The argument of `compare`.
+        The argument `baseline` of `compare`.
     """
 
     sums: UserSums = dataclasses.field(repr=False)
@@ -299,7 +305,7 @@ class PolicyValues(Printed):
     confidence: float
     rows: tuple[PairRow, ...] = ()
     baseline: str | None = None
-    # Gates read these attributes, because comparisons of models have them.
+    # Gates read these attributes of comparisons of models, so they must exist here, too.
     models: ClassVar = ()
     known_users: ClassVar = ()
     sample_ratio: ClassVar = None
@@ -320,25 +326,26 @@ class PolicyValues(Printed):
         return [LOGGED, *self.weights]
 
     def known(self, estimator: str) -> str:
-        """Return the name of an estimator that has values; refuse any other."""
+        """Return the name of an estimator, or raise an error if it has no values."""
         return known("There are no values by the estimator", estimator, self.estimators)
 
     def compare(self, *, baseline: str | None = None) -> PolicyValues:
-        """Return the values with the differences of all pairs of policies, over the same users.
+        """Return a copy with the differences between policies over the same users.
 
-        The difference of two estimates is the mean of the differences of the users' linearised
-        values; its interval is Student's, and p is from the paired t test. Over the comparisons on
-        the first estimator, p is adjusted by Holm's method.
+        The difference between two estimates is the mean difference between the users' linearised
+        values, with Student's t interval and the p of a paired t test. Over the comparisons by the
+        first estimator, p is adjusted by Holm's method.
 
         Parameters
         ----------
         baseline
-            Compare with this policy only, for instance ``"logged"``. None compares all pairs.
+            The policy, such as ``"logged"``, with which all others are compared. None compares all
+            pairs.
 
         Raises
         ------
         UnknownNameError
-            If there is no such policy.
+            If the policy does not exist.
         """
         pairs = [(policy, other) for other, policy in itertools.combinations(self.policies, 2)]
         if baseline is not None:
@@ -354,7 +361,7 @@ class PolicyValues(Printed):
         return dataclasses.replace(self, rows=tuple(rows), baseline=baseline)
 
     def row(self, estimator: str, policy: str, other: str) -> PairRow:
-        """Return the difference of two policies, without an adjusted p."""
+        """Return the difference between two policies, without an adjusted p."""
         difference = stats.compare(
             *(self.estimates[name, estimator].per_user for name in (policy, other)),
             bounds=None if self.sums.reward_ends[0] < 0 else (0.0, np.inf),
@@ -371,11 +378,11 @@ class PolicyValues(Printed):
         )
 
     def table(self) -> Table:
-        """Return the differences if the policies are compared, or else the values."""
+        """Return the table of differences after `compare`, and of values before it."""
         return self.differences_table() if self.rows else self.values_table()
 
     def values_table(self) -> Table:
-        """Return the values."""
+        """Return a table of the values, with a row for each policy and estimator."""
         columns = [
             Column("policy"),
             Column("estimator"),
@@ -394,7 +401,7 @@ class PolicyValues(Printed):
         return Table(columns, [*map(_row, self.estimates.values())], notes)
 
     def weights_table(self) -> Table:
-        """Return the weights, which say whether to trust the values."""
+        """Return a table of the weights, which say whether to trust the values."""
         columns = [
             Column("policy"),
             Column("effective users", ("effective_users",), "{:,.0f}".format, number=True),
@@ -419,7 +426,7 @@ class PolicyValues(Printed):
         return Table(columns, [*map(_row, self.weights.values())], self.remarks(), head)
 
     def differences_table(self) -> Table:
-        """Return a row per estimator and pair of policies."""
+        """Return a table of the differences, with a row for each estimator and pair of policies."""
         _, _, *shown = difference_columns(self.confidence, margin=False)
         columns = [
             Column("estimator", ("metric",)),
@@ -440,12 +447,12 @@ class PolicyValues(Printed):
         return Column(f"{self.confidence:.0%} interval", ("low", "high"), _to, number=True)
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
-        """Return the weights, which say whether to trust the values, values and differences."""
+        """Return the tables of weights, of values and, after `compare`, of differences."""
         differences = [self.differences_table()] if self.rows else []
         return [self.weights_table(), self.values_table(), *differences]
 
     def remarks(self) -> list[str]:
-        """Return sentences on mean weights that are not what they should be."""
+        """Return a sentence for each mean weight whose interval excludes the expected mean."""
         remarks = []
         for name, of in self.weights.items():
             expected = 1.0 if np.isnan(of.unsupported) else 1.0 - of.unsupported
@@ -458,7 +465,7 @@ class PolicyValues(Printed):
         return remarks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole result as JSON-compatible Python objects."""
+        """Return the whole result as Python objects that can be written as JSON."""
         table = self.values_table()
         content = {
             "weights": self.weights_table().records(),
@@ -477,10 +484,10 @@ class PolicyValues(Printed):
         return self.maximise
 
     def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
-        """Check bounds for the difference to the baseline: ``"snips >= -1%"``, ``"dr >= 0"``.
+        """Check bounds on the difference from the baseline: ``"snips >= -1%"``, ``"dr >= 0"``.
 
-        Parameters, verdicts and errors are the same as for `recometer.Comparison.gate`; the metrics
-        are estimators.
+        The parameters, verdicts and errors are the same as for `recometer.Comparison.gate`, with
+        estimators in place of metrics.
         """
         from recometer.comparing.gates import check_gates
 
@@ -493,10 +500,10 @@ class PolicyValues(Printed):
         *,
         gates: GateReport | None = None,
     ) -> Report:
-        """Make a report: whether the log can answer, values, differences, and what `gate` returned.
+        """Make a report of the weights, values and differences, and of the results of `gate`.
 
-        Values that are not compared yet are compared with the log. The path and errors are the
-        same as for `recometer.Comparison.report`.
+        Before `compare`, the report compares all policies with ``"logged"``. The path and the
+        errors are the same as for `recometer.Comparison.report`.
         """
         from recometer.logs.page import content
         from recometer.report.result import made
@@ -506,14 +513,14 @@ class PolicyValues(Printed):
 
 
 def known(lacking: str, name: str, names: Collection[str]) -> str:
-    """Return a name that is known; `lacking` begins the message about another one."""
+    """Return a name, or raise an error that begins with `lacking` if the name is unknown."""
     if name not in names:
         raise UnknownNameError(f"{lacking} {brief(name)}. {did_you_mean(str(name), names)}")
     return name
 
 
 def _row(of: Weights | Estimate) -> dict[str, Any]:
-    """Return the row of a table, with the ends of the interval."""
+    """Return a row of a table, with the ends and the method of the interval."""
     interval = of.interval
     return {**vars(of), "low": interval.low, "high": interval.high, "method": interval.method}
 
@@ -523,9 +530,10 @@ def _to(low: float, high: float) -> str:
 
 
 def _linear(values: Float64, sizes: Float64) -> Float64:
-    """Return values of users with the mean A / B, the ratio of the sums of values and sizes.
+    """Return linearised values of U users, whose mean is the ratio A / B of the sums.
 
-    By the delta method, they are A / B + U (a - b A / B) / B over the U users.
+    A and B are the sums of the values a and of the sizes b. By the delta method, the linearised
+    value of a user is A / B + U (a - b A / B) / B.
     """
     total = sizes.sum()
     ratio = values.sum() / total
@@ -535,11 +543,12 @@ def _linear(values: Float64, sizes: Float64) -> Float64:
 def bernstein(
     sums: Float64, sizes: Float64, ends: tuple[float, float], confidence: float
 ) -> Interval:
-    """Return the empirical Bernstein interval of a mean of rows, over users.
+    """Return the empirical Bernstein interval of a mean over rows, with users as samples.
 
-    All θ for which the mean of z = sums - θ sizes is at most √(2 V L / U) + 7 B L / (3 (U - 1))
-    from 0, with L = log(4 / (1 - confidence)). V is the variance of z over U users, and B the
-    largest size times the range of a row. Maurer & Pontil 2009, theorem 4, for both sides.
+    The interval contains all θ for which the mean of z = sums - θ sizes differs from 0 by at most
+    √(2 V L / U) + 7 B L / (3 (U - 1)), with L = log(4 / (1 - confidence)). V is the variance of z
+    over U users, and B is the largest size times the range `ends` of a row's value. Maurer & Pontil
+    2009, theorem 4, for both sides.
     """
     n = len(sums)
     scale = np.log(4 / (1 - confidence))
@@ -548,7 +557,7 @@ def bernstein(
     (xx, xy), (_, yy) = np.cov(sums, sizes) * (2 * scale / n)
 
     def end(side: int) -> float:
-        # side (θ y - x) - add = √(xx - 2 θ xy + θ² yy), squared; the root beyond (x ± add) / y.
+        # Square side (θ y - x) - add = √(xx - 2 θ xy + θ² yy), and take the root farther out.
         shift = x + side * add
         a, b, c = y**2 - yy, -2 * (y * shift - xy), shift**2 - xx
         if a <= 0:

@@ -1,4 +1,4 @@
-"""Tables, and every way to show them: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
+"""Show tables as text, in a terminal, and in Markdown, LaTeX, HTML, JSON and CSV.
 
 A result declares its columns (`Column`) and its rows (`Table`); all formats follow from these.
 """

@@ -25,22 +25,21 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
-NARROWEST, NARROW = 30, 16  # minimum width of a broken column; less if all are broken
-# Characters with a meaning in Markdown. Within words, "_" has no meaning.
+NARROWEST, NARROW = 30, 16  # the minimum width of a broken column; NARROW if several are broken
+# These characters have a meaning in Markdown, except for "_" within words.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
-# Characters with a meaning in HTML, and the backslash, which may escape the next character.
+# These characters have a meaning in HTML, or, in the case of the backslash, in Markdown.
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
-# Characters that sites may turn into a mention of a person, a reference to an issue, or a link.
+# Sites may turn these characters into a mention of a person, a reference to an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # a zero-width space, which `visible` always escapes
-# Characters that begin a formula in a spreadsheet, and their full-width variants in East Asian
-# scripts.
+# In spreadsheets, formulas begin with one of these characters or of their full-width variants.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-GAP = 2  # number of spaces between two columns
-HUGE = 1e12  # from this size on, numbers are shown without decimals
-MOST_LINES = 10_000  # maximum number of lines for which JSON is indented
-# Characters that TeX reads as a command, or shows as another character.
+GAP = 2  # the number of spaces between two columns
+HUGE = 1e12  # numbers from this size on are shown in scientific notation
+MOST_LINES = 10_000  # JSON is indented only if this takes fewer lines
+# TeX reads these characters as commands, or shows them as other characters.
 LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -54,7 +53,7 @@ LATEX = {
 }
 
 
-# Lines take the colour of the text, which is light in dark notebooks.
+# Rules have the colour of the text, which is light in dark notebooks.
 NOTEBOOK = (
     ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
     ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
@@ -64,14 +63,14 @@ NOTEBOOK = (
 
 
 def number(value: float, sign: str = "") -> str:
-    """Return a number with four decimals, or the first digits if it is huge: ``1.7e+308``."""
+    """Return a number as text: with four decimals, or as ``1.7e+308`` if it is huge."""
     return f"{value:{sign}.4{'g' if abs(value) >= HUGE else 'f'}}"
 
 
 def width_of_lines() -> int:
     """Return the width of lines of text: `WIDTH`, or less in a narrower terminal.
 
-    If standard output is redirected within Python (in a notebook, a test), the width of the
+    If Python itself redirects standard output, as in a notebook or a test, the width of the
     terminal does not matter.
     """
     if sys.stdout is not sys.__stdout__:
@@ -94,7 +93,7 @@ def to_text(shown: Shown, width: int | None = None) -> str:
 
 
 def blocks_of(shown: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
-    """Return tables that fit a width, and the lines around them."""
+    """Return tables fitted into a width, and the lines around them."""
     blocks: list[Fitted | Sequence[str]] = []
     left_out: dict[str, None] = {}
     below: Sequence[str] = []
@@ -123,7 +122,7 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
-    """Break a string into lines if there is a width; indent later lines by two more spaces."""
+    """Break a string into lines of a width, if there is one, and indent all but the first line."""
     if width is None:
         return text
     begin = text[: len(text) - len(text.lstrip())]
@@ -141,10 +140,9 @@ class Fitted(NamedTuple):
     headers, rows
         The titles of the columns, and the texts of the cells of each row.
     best
-        Cells to highlight, each as (row, column).
+        The cells to highlight, each as (row, column).
     above
-        A line to show above the table, with the values of the columns in which all cells are equal.
-        It may be empty.
+        The line above the table, which shows the values that all rows share. It may be empty.
     """
 
     columns: Sequence[Column]
@@ -157,12 +155,12 @@ class Fitted(NamedTuple):
 def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
     """Fit a table into a width, and return its parts and the titles of omitted columns.
 
-    These steps are tried in order until the table fits:
+    The function tries these steps in order until the table fits:
 
     1. Break long cells of the last column, then titles.
     2. Move cells that are equal in all rows above the table, and leave out spare columns.
     3. Break the last column into narrower lines.
-    4. If rows share a cell of the first column, put it above their cells of the second column.
+    4. If rows share their first cell, show it once, above their second cells.
     5. Break other cells.
     6. Move the remaining columns to additional tables, which repeat the first columns.
     """
@@ -194,7 +192,7 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
 
 
 def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
-    """Move values that all rows share above the table, and drop spare columns until it fits."""
+    """Move values that all rows share above the table, and omit spare columns until it fits."""
     alike = _alike(of) if len(of.rows) > 1 else []
     titles = [" ".join(title.split()) for title in of.headers]
     kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
@@ -207,7 +205,7 @@ def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[st
 
 
 def _indented(of: Fitted) -> Fitted:
-    """Put the first column above the second one if several rows have the same first cell."""
+    """Merge the first two columns if rows share first cells, which get rows of their own."""
     firsts = [row[0] for row in of.rows]
     if len(set(firsts)) == len(firsts) or of.best or any(one.number for one in of.columns[:2]):
         return of
@@ -221,14 +219,14 @@ def _indented(of: Fitted) -> Fitted:
 
 
 def _with_narrow_titles(of: Fitted) -> Fitted:
-    """Break titles at words into lines no wider than the cells below, if possible."""
+    """Break titles at spaces into lines that are no wider than the cells below, if possible."""
     wide = [max(map(len, column)) for column in zip(*of.rows, strict=True)] if of.rows else []
     titles = [_in_lines(title, max(one, 1)) for title, one in zip(of.headers, wide, strict=False)]
     return of._replace(headers=titles or of.headers)
 
 
 def _alike(of: Fitted) -> list[int]:
-    """Return the text columns whose cells are all equal, except the first if no other is left."""
+    """Return the text columns whose cells are all equal; if that is every one, omit the first."""
     found = [
         at
         for at, one in enumerate(of.columns[:-1])
@@ -239,7 +237,7 @@ def _alike(of: Fitted) -> list[int]:
 
 
 def _some(of: Fitted, columns: Sequence[int]) -> Fitted:
-    """Return the table with only some of its columns."""
+    """Return a table with only some of the columns."""
     return Fitted(
         [of.columns[at] for at in columns],
         [of.headers[at] for at in columns],
@@ -257,13 +255,13 @@ def _widths(of: Fitted) -> list[int]:
 
 
 def _fits(of: Fitted, width: int, narrow: int) -> bool:
-    """Return whether the table fits if the last column is reduced to `narrow` characters."""
+    """Return whether a table fits if its last column is reduced to `narrow` characters."""
     *before, last = _widths(of)
     return sum(before) + GAP * len(before) + min(last, narrow) <= width
 
 
 def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
-    """Break the cells of the last column into lines."""
+    """Break the cells of the last column into lines, so that the table fits if possible."""
     if width is None:
         return of
     *before, _ = _widths(of)
@@ -274,7 +272,7 @@ def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
 def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
     """Break the widest cells until the table fits: at spaces, and within words if necessary.
 
-    If that is not enough, narrow the first columns, which all parts repeat, even further.
+    If that is not enough, narrow the first `keys` columns, which all parts repeat, even further.
     """
     wanted = widths = _widths(of)
     words = [
@@ -304,7 +302,7 @@ def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
 def _shrunk(
     widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
 ) -> list[int]:
-    """Return the widths of columns, reducing the widest until the first n columns fit."""
+    """Reduce the widest of some columns until the first n columns fit, and return all widths."""
     found = list(widths)
     while sum(found[:n]) + GAP * (n - 1) > width:
         wider = [at for at in some if found[at] > least[at]]
@@ -315,7 +313,7 @@ def _shrunk(
 
 
 def _in_lines(text: str, width: int, *, words: bool = False) -> str:
-    """Break a string at spaces, and if `words`, also within words that are too wide."""
+    """Break a string into lines at spaces and, if `words`, also within words that are too wide."""
     return "\n".join(textwrap.wrap(text, width, break_long_words=words, break_on_hyphens=words))
 
 
@@ -345,7 +343,7 @@ def to_markdown(shown: Shown) -> str:
 def to_latex(shown: Shown) -> str:
     """Return tables in LaTeX with the rules of booktabs.
 
-    Lines around tables become comments, except that lines that explain signs become table rows.
+    Lines around tables become comments, except for lines that explain signs, which become rows.
     """
 
     def escape(text: str) -> str:
@@ -374,7 +372,7 @@ def to_latex(shown: Shown) -> str:
 
 def to_html(shown: Shown) -> str:
     """Return tables in HTML with every string escaped."""
-    import html  # imported on use, because terminals do not need it
+    import html  # imported only here, because terminals do not need it
 
     def paragraphs(lines: Iterable[str]) -> list[str]:
         return [f"<p>{html.escape(line)}</p>" for line in lines]
@@ -398,30 +396,30 @@ def to_html(shown: Shown) -> str:
 
 
 def to_notebook(shown: Shown) -> str:
-    """Return tables in HTML for notebooks: compact, and in the colours of the theme."""
+    """Return tables in compact HTML for notebooks, in the colours of the notebook's theme."""
     return f'<div class="recometer"><style>{NOTEBOOK}</style>\n{to_html(shown)}\n</div>'
 
 
 def to_json(shown: Shown) -> str:
-    """Return a result in JSON; undefined values are null."""
+    """Return a result in JSON, with null for undefined values."""
     import json
 
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
-    # With values per user, indentation would make up most of the file.
+    # If there are values of all users, indentation would make up most of the file.
     return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
 
 
 def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
-    """Return rows in CSV with all digits; undefined values are empty.
+    """Return rows in CSV with all digits, and with empty fields for undefined values.
 
-    `field` formats a value as a string; by default, this is `_flat`.
+    The function `field`, by default `_flat`, formats a value as a string.
     """
     import csv
 
     table, made = shown.data(), field or _flat
     lines: list[str] = []
-    # Python quotes only its own line ending; a lone \r would end a line for other readers.
+    # Python's writer quotes only its own line ending, but a lone \r ends a line for other readers.
     writer = csv.writer(types.SimpleNamespace(write=lines.append), lineterminator="\r\n")
     try:
         writer.writerow(map(made, table.fields()))
@@ -449,7 +447,7 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
     "csv": to_csv,
     "spreadsheet": to_spreadsheet,
 }
-"""The functions that show a result, keyed by the name of the format on the command line."""
+"""The functions that write a result, keyed by the names of formats on the command line."""
 
 
 def render(shown: Shown, form: str) -> str:
@@ -460,7 +458,7 @@ def render(shown: Shown, form: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON: None if it is undefined, and a string if JSON has no such type."""
+    """Convert a value for JSON: undefined values to None, and values of other types to strings."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
@@ -475,7 +473,7 @@ def plain(value: Any) -> Any:
 
 
 def _flat(value: Any) -> str:
-    """Return a value as a field of CSV."""
+    """Format a value as a field of CSV."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, Mapping):
@@ -486,7 +484,7 @@ def _flat(value: Any) -> str:
 
 
 def _no_formula(value: Any) -> str:
-    """Return a value as a CSV field; put an apostrophe before strings that look like formulas."""
+    """Format a value as a field of CSV; strings that look like formulas get an apostrophe."""
     text = _flat(value)
     if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
         return text
@@ -494,34 +492,33 @@ def _no_formula(value: Any) -> str:
 
 
 def value_of(row: Any, name: str) -> Any:
-    """Return a value of a row; the row is a mapping, or an object with attributes."""
+    """Return a value of a row, which is a mapping or an object with attributes."""
     return row[name] if isinstance(row, Mapping) else getattr(row, name)
 
 
 def written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return a string, and write it to the path if there is one."""
+    """Write a string to the path, if there is one, and return the string."""
     if path is not None:
         write_text(path, text + "\n")
     return text
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file, and escape lone surrogates, which UTF-8 cannot encode."""
+    """Write a text file, with lone surrogates escaped, because UTF-8 cannot encode them."""
     write_whole(as_path(path, "a table"), text.encode("utf-8", errors="backslashreplace"))
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of a table: its title, and the values of a row that it shows.
+    """A column of a table, which shows one or more values of each row.
 
     Attributes
     ----------
     title
         The heading of the column.
     fields
-        Names of the values that the column shows together, such as ``("low", "high")``. In CSV and
-        JSON, each has its own column. If `fields` is empty, there is one value, named after the
-        title.
+        The names of the values that a cell shows together, such as ``("low", "high")``. In CSV and
+        JSON, each value has its own column. If `fields` is empty, the title names the value.
     show
         A function that formats these values as a string.
     number
@@ -531,7 +528,7 @@ class Column:
     hidden
         Whether the column appears only in CSV and JSON.
     spare
-        Whether the column is one of the first to be left out, with a note, if not all columns fit.
+        Whether the column is left out, with a note, if not all columns fit.
     """
 
     title: str
@@ -544,12 +541,12 @@ class Column:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the values that the column shows."""
+        """The names of the values that a cell shows."""
         return self.fields or (self.title,)
 
 
 class Shown:
-    """Base class of everything that can be shown as a table in all formats."""
+    """The base class of everything that can be shown as a table in all formats."""
 
     def table(self) -> Table:
         """Return the table to show to people."""
@@ -560,49 +557,52 @@ class Shown:
         return [self.table()]
 
     def data(self) -> Table:
-        """Return the table for CSV and JSON, whose rows hold the unformatted values."""
+        """Return the table for CSV and JSON, whose rows contain the unformatted values."""
         return self.table()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole table as JSON-compatible Python objects."""
+        """Return the whole table as Python objects that can be written as JSON."""
         table = self.data()
         return {"rows": table.records(), "notes": [*table.head, *table.notes]}
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a table in Markdown; also write it to a path if one is given."""
+        """Return a table in Markdown, and write it to the path, if any."""
         return written(to_markdown(self), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a LaTeX table for the package booktabs; also write it to a path if given."""
+        """Return a LaTeX table for the package booktabs, and write it to the path, if any."""
         return written(to_latex(self), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return an HTML table with every string escaped; also write it to a path if given."""
+        """Return an HTML table with all strings escaped, and write it to the path, if any."""
         return written(to_html(self), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return everything in JSON, undefined values as null; also write it to a path if given."""
+        """Return everything in JSON, and write it to the path, if any.
+
+        Undefined values are null.
+        """
         return written(to_json(self), path)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return rows in CSV, undefined values empty; also write them to a path if one is given.
+        """Return rows in CSV, and write them to the path, if any.
 
-        Texts are unchanged. Use `to_spreadsheet` for programs that might read some texts as
-        formulas.
+        Undefined values are empty. Strings are unchanged; use `to_spreadsheet` for programs that
+        might read some strings as formulas.
         """
         return written(to_csv(self), path)
 
     def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return CSV that is safe to open in a spreadsheet program; also write it to a path.
+        """Return CSV that is safe in spreadsheets, and write it to the path, if any.
 
-        An apostrophe is put before texts that such a program would read as formulas (they begin
-        with ``=``, ``+``, ``-`` or ``@``). Numbers are written as in `to_csv`.
+        Strings that a spreadsheet program would read as formulas, because they begin with ``=``,
+        ``+``, ``-`` or ``@``, get an apostrophe in front. Numbers are written as in `to_csv`.
         """
         return written(to_spreadsheet(self), path)
 
 
 class Printed(Shown):
-    """Base class of results that ``print`` and notebooks also show as a table."""
+    """The base class of results that ``print`` and notebooks also show as a table."""
 
     def __str__(self) -> str:
         return to_text(self, width_of_lines())
@@ -613,22 +613,21 @@ class Printed(Shown):
 
 @dataclasses.dataclass(frozen=True)
 class Table(Printed):
-    """A table and the lines around it, independent of the format.
+    """A table and the lines around it, which do not depend on the format.
 
     Attributes
     ----------
     columns
     rows
-        Mappings, or objects with attributes, that hold the values of the columns.
+        Mappings, or objects with attributes, that contain the values of the columns.
     notes
-        Lines below the table.
+        The lines below the table.
     legend
-        Lines that explain the signs in the cells, shown before the notes. In LaTeX, they are part
-        of the table.
+        The lines that explain signs, shown before the notes and, in LaTeX, as part of the table.
     head
-        Lines above the table.
+        The lines above the table.
     best
-        Cells to highlight, each as (row, column).
+        The cells to highlight, each as (row, column).
     """
 
     columns: Sequence[Column]
@@ -662,7 +661,7 @@ class Table(Printed):
         return [visible(column.title) for column in self.shown]
 
     def cells(self) -> list[list[str]]:
-        """Return the cells of the shown columns of all rows, as strings."""
+        """Return the cells of the shown columns, row by row, as strings."""
         return [
             [
                 visible(column.show(*(value_of(row, name) for name in column.names)))
@@ -676,11 +675,11 @@ class Table(Printed):
         return list(dict.fromkeys(name for column in self.columns for name in column.names))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a dict of Python objects for each row; undefined values are None."""
+        """Return a dict of Python objects for each row, with None for undefined values."""
         return [{name: plain(value_of(row, name)) for name in self.fields()} for row in self.rows]
 
     def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:
-        """Return the escaped cells of all rows, with the best ones marked."""
+        """Return the escaped cells of all rows, with the best cells marked."""
         return [
             [
                 mark(escape(cell)) if (row, column) in self.best else escape(cell)

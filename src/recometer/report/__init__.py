@@ -1,7 +1,7 @@
 """Reports about a comparison or an evaluation.
 
-`build` makes the `ReportModel`, which is frozen and independent of formats. `page`, `markdown` and
-`charts` turn it into the various formats.
+The module `build` makes a `ReportModel`, which does not depend on the format of the report. `page`,
+`markdown` and `charts` turn it into the various formats.
 """
 
 from recometer.report.result import Report

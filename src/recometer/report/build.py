@@ -32,8 +32,8 @@ from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
 from recometer.version import __version__
 
-DEPTH, LONGEST = 10, 50  # places shown per list, and the maximum for scored pairs
-MOST_AUDITED = 5_000_000  # without audit=True, a larger train is not audited
+DEPTH, LONGEST = 10, 50  # the number of places shown per list, and its maximum for scored pairs
+MOST_AUDITED = 5_000_000  # train with more rows is audited only if audit=True
 
 
 def build(
@@ -109,7 +109,7 @@ def build(
 
 
 def depth_of(known: Mapping[str, ListSource]) -> int:
-    """Return the length of the shown lists: `DEPTH`, or up to `LONGEST` for scored pairs."""
+    """Return the number of places to show: `DEPTH`, or up to `LONGEST` for scored pairs."""
     if known and all(one.own for one in known.values()):
         longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
         return min(max(longest, DEPTH), LONGEST)
@@ -117,7 +117,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the passed audit, or audit train and test; a string is the reason for no audit."""
+    """Return the passed audit, an audit of train and test, or the reason why there is none."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):
@@ -167,7 +167,7 @@ def _subtitle(given: Inputs) -> str:
 
 
 def _notes(given: Inputs) -> list[str]:
-    """Return notes on the comparison; only the metrics that decide have notes on power."""
+    """Return the notes on the comparison, without notes on the power of secondary metrics."""
     comparison = given.comparison
     if comparison is None:
         return list(given.first.table().notes)
@@ -178,7 +178,7 @@ def _notes(given: Inputs) -> list[str]:
 def _missing(
     given: Inputs, charts: tuple[Chart, ...], known: Mapping[str, ListSource]
 ) -> Iterator[str]:
-    """Name the parts that are not shown, and how to get them."""
+    """Yield a sentence on each part that the report lacks, with a hint on how to get it."""
     there = {chart.name for chart in charts}
     if not known:
         lists = python_or_command(

@@ -11,7 +11,7 @@ from recometer.comparing.rows import NO_DIFFERENCE
 from recometer.errors import InputError
 from recometer.report.model import SAME, Chart, Field, Key
 
-# Maps modules, which are imported on use, to the packages of the extra "report".
+# The modules of the extra "report", which are imported on first use, and their packages.
 PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
 
 Spec = dict[str, Any]
@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 IMAGES = {".png": "png", ".svg": "svg"}
 IMAGE_WIDTH = 640
-ROW, CELL = 34, 44  # heights in pixels: of a row of marks, and of a row of a heat map
+ROW, CELL = 34, 44  # the heights, in pixels, of a row of marks and of a row of a heat map
 SHAPES = [
     *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
     *("triangle-right", "triangle-left", "stroke", "arrow"),
@@ -64,7 +64,7 @@ SPECS: dict[str, Callable[[Chart], Spec]] = {}
 
 
 def drawing(kind: str) -> Callable[[Callable[[Chart], Spec]], Callable[[Chart], Spec]]:
-    """Register a function that draws charts of a kind."""
+    """Return a decorator that registers a function that draws charts of a kind."""
 
     def register(function: Callable[[Chart], Spec]) -> Callable[[Chart], Spec]:
         SPECS[kind] = function
@@ -86,12 +86,12 @@ def spec_of(chart: Chart) -> Spec:
 
 
 def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = LIGHT) -> Spec:
-    """Return a specification that contains the data and has a fixed width.
+    """Return a chart's specification with its rows and a fixed width.
 
     Raises
     ------
     InputError
-        If the chart has no such options.
+        If the chart does not have these options.
     """
     spec = copy.deepcopy(spec_of(chart))
     rows = [dict(row) for row in chart.rows[_key(chart, options)]]
@@ -106,7 +106,7 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
 
 
 class Drawing(dict[str, Any]):
-    """A chart and its numbers, as a Vega-Lite specification that notebooks draw."""
+    """A Vega-Lite specification that contains its data, and that notebooks display as a chart."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         svg = str(need("vl_convert").vegalite_to_svg(dict(self)))
@@ -139,7 +139,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Fill in the colours of users who gain or lose; Vega-Lite has no named range for them."""
+    """Replace the range of `WHO` by three colours, for which Vega-Lite has no named range."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)
@@ -153,7 +153,7 @@ def _x(field: str, **more: Any) -> Spec:
 
 
 def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
-    """Return colours, dashes and shapes for models, the same in all charts of a report."""
+    """Return encodings of models as colours, dashes and shapes, the same in all charts."""
     models = list(chart.models)
     of = _names("model", title=None)
     legend = {"symbolOpacity": 1, "symbolStrokeWidth": 2}
@@ -182,13 +182,13 @@ def _tooltip(chart: Chart) -> list[Spec]:
 
 
 def _layer(mark: Spec, *, transform: Sequence[Spec] = (), **encoding: object) -> Spec:
-    """Return a layer of a chart: its marks, and how they show the fields of the rows."""
+    """Return a layer of a chart, whose marks encode the fields of the rows."""
     steps = {"transform": list(transform)} if transform else {}
     return {**steps, "mark": mark, "encoding": encoding}
 
 
 def _names(field: str, **more: Any) -> Spec:
-    """Return the encoding of a field with names, in the order of the rows."""
+    """Return the encoding of a field that contains names, in the order of the rows."""
     return {"field": field, "type": "nominal", "sort": None, **more}
 
 
@@ -202,7 +202,7 @@ def _at_zero(**encoding: Any) -> Spec:
 
 
 def _points(chart: Chart, filled: str) -> list[Spec]:
-    """Draw a point and its interval for each row; points are filled if a test holds."""
+    """Draw a point and its interval for each row; `filled` is the condition for filled points."""
     y = _names(chart.fields[0].name, title=None)
     near = {"zero": False}
     fill = {"condition": {"test": filled, "value": 1}, "value": 0}
@@ -377,7 +377,7 @@ def _differences_of_shares(chart: Chart) -> Spec:
 
 
 def _in_two_lines(at: str) -> str:
-    """Return an expression that breaks labels into two lines between words."""
+    """Return a Vega expression that breaks labels into two lines at the words `at`."""
     parts = f"split(datum.label, '{at}')"
     return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
 
@@ -446,7 +446,7 @@ def _dots(chart: Chart) -> Spec:
 
 
 def need(module: str) -> Any:
-    """Import a module of the extra, or raise MissingExtraError if it is not installed."""
+    """Import a module of the extra "report", or raise an error if it is not installed."""
     return errors.need(module, "A report", "report", PACKAGES[module])
 
 

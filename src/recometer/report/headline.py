@@ -1,4 +1,4 @@
-"""The headline: the best model, how certain that is, and the users who lose."""
+"""Write the headline of a report: the best model, how certain that is, and the users who lose."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from recometer.comparing.rows import NO_DIFFERENCE, PairRow
 from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
-MOST_NAMED = 6  # maximum number of metrics in a sentence
-BASELINE, CHANCE = 1, 2  # sort these models after all others, which get 0
+MOST_NAMED = 6  # the maximum number of metrics or models that a sentence names
+BASELINE, CHANCE = 1, 2  # sort keys, which are above the key 0 of all other models
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
-    """Return the best two models; the baseline or chance is second only if no other is left."""
+    """Return the best two models; the baseline or chance is second only if no others are left."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
@@ -36,10 +36,9 @@ def _stands_apart(given: Inputs, name: str) -> int:
 
 
 def pairs_of(given: Inputs, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
-    """Return the pairs whose users are shown.
+    """Return the pairs of models for which the report shows which users are better or worse off.
 
-    These are all models compared with the baseline, or the best model compared with all others. The
-    main pair comes first.
+    Models are paired with the baseline or, without one, the best model. The main pair is first.
     """
     if pair is None:
         return []
@@ -55,7 +54,7 @@ def pairs_of(given: Inputs, pair: tuple[str, str] | None) -> list[tuple[str, str
 def headline(
     given: Inputs, standings: Standings, pair: tuple[str, str] | None, audit: Audit | str
 ) -> Headline:
-    """Write the headline of the report."""
+    """Return the headline, whose sentences begin with leaks that the audit found."""
     leaks = [f"Careful: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
     if pair is None:
         return _of_one(standings, leaks)
@@ -97,13 +96,13 @@ def headline(
 
 
 def size_of(row: PairRow, what: str) -> str:
-    """Return a difference as text: its size in `what`, its share of the mean, and its interval."""
+    """Return a difference as text: its size, in the unit `what`, its relative size and interval."""
     share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
     return f"{abs(row.difference):.4f} {what}{share} {_ends(row)}"
 
 
 def verdict_of(row: PairRow, size: str, *, shown: bool) -> str:
-    """Return the main sentence: by how much a model beats another one, if that is shown."""
+    """Return the main sentence, which says by how much a model beats another, if that is shown."""
     winner, other = row.model, row.other
     if math.isnan(row.difference):
         return f"{winner} and {other} cannot be compared on {row.metric}."
@@ -137,7 +136,7 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
 
 
 def row_of(given: Inputs, metric: str, pair: tuple[str, str]) -> PairRow:
-    """Compare two models on a metric, in the same way as the comparison."""
+    """Return the comparison of two models on a metric, with the options of the whole comparison."""
     known = given.comparison.rows if given.comparison is not None else ()
     for row in known:
         if (row.metric, row.model, row.other) == (metric, *pair):
@@ -167,7 +166,7 @@ def _on_direction(standings: Standings) -> list[str]:
 
 
 def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> list[str]:
-    """Compare the best model with the baseline and a random order of candidates."""
+    """Return sentences that compare the best model with the baseline and with a random order."""
     said, best = [], pair[0]
     for place in standings.places:
         kind = _stands_apart(given, place.model)
@@ -182,7 +181,7 @@ def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> lis
 
 
 def _beside(row: PairRow, name: str) -> str:
-    """Compare a model with another model, which `name` describes."""
+    """Return a sentence that compares a model with another model, which `name` describes."""
     if math.isnan(row.difference):
         return f"{row.model} and {name} cannot be compared on {row.metric}."
     way = "above" if row.difference > 0 else "below"
@@ -202,9 +201,9 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
 
 
 def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
-    """Describe how the pair differs on the other metrics.
+    """Return a sentence that says how the pair differs in the secondary metrics.
 
-    If models were only compared with the baseline, compare the best model with the baseline.
+    If models were compared only with the baseline, the best model is compared with the baseline.
     """
     said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     comparison = given.comparison
@@ -240,7 +239,7 @@ def _most_harmed(given: Inputs, metric: str, pair: tuple[str, str]) -> UserChang
 
 
 def compact(metrics: Iterable[str]) -> list[str]:
-    """Return names of metrics, with consecutive cut-offs merged: ``"recall@1..10"``."""
+    """Return names of metrics, with their cut-offs merged: ``"recall@1..10"``, ``"rr@1,10"``."""
     families: dict[tuple[str, str], list[int]] = {}
     for name in metrics:
         before, at, after = name.partition("@")

@@ -18,7 +18,7 @@ from recometer.results.groups import quantiles, read_groups
 from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
-N_QUANTILES = 5  # number of groups of users by activity, and by popularity
+N_QUANTILES = 5  # the number of groups into which users are divided by activity or popularity
 TITLES = {
     "activity": "the user's training items",
     "popularity": "popularity of the user's items",
@@ -27,31 +27,31 @@ TITLES = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of users, by a property that `title` names."""
+    """Groups of users by a property, which `title` names."""
 
     title: str
     names: tuple[str, ...]
-    codes: Int64  # each user's group; `recometer.results.groups.LEFT_OUT` if there is none
+    codes: Int64  # each user's group, or `recometer.results.groups.LEFT_OUT`
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Inputs:
-    """The models of a report, and how they were compared."""
+    """The models of a report, and the settings of their comparison."""
 
     models: tuple[Model, ...]
     users: Users
     comparison: Compared | None  # None for a single model
     metrics: tuple[str, ...]  # the primary metric comes first
-    options: Options  # only confidence, threads and paired are read
-    groups: Groups | None  # None if there is no property to group the users by
+    options: Options  # for a single model, only the confidence and the threads matter
+    groups: Groups | None  # None if there is no property by which to group the users
 
     @property
     def first(self) -> EvaluationRecord:
-        """The first evaluation, for properties that all evaluations share."""
+        """The first evaluation, from which properties that all evaluations share are read."""
         return self.models[0].first
 
     def definition(self, metric: str) -> MetricDefinition:
-        """Return the definition of a metric."""
+        """Return the definition of a metric in the report."""
         return self.first.known_metric(metric).definition
 
     def is_whole(self, metric: str) -> bool:
@@ -59,14 +59,14 @@ class Inputs:
         return metric in self.first.together
 
     def model(self, name: str) -> Model:
-        """Return the model with this name."""
+        """Return the model called `name`."""
         return next(model for model in self.models if model.name == name)
 
 
 def read_inputs(
     of: Compared | EvaluationRecord, name: str, groups: object, threads: int | None
 ) -> Inputs:
-    """Read a comparison, or an evaluation as a single model with this name.
+    """Read a comparison, or an evaluation as a single model called `name`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def read_inputs(
     """
     if isinstance(of, Compared):
         models, users, comparison = of.models, of.users, of
-        # With several primary metrics, the report uses the first.
+        # If there are several primary metrics, the report uses the first one.
         metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))
         options = of.options
         if threads is not None:
@@ -96,7 +96,7 @@ def read_inputs(
 
 
 def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | None:
-    """Return the requested groups, or groups by activity if train is known."""
+    """Return the requested groups or, by default, groups by activity if train is known."""
     name = "activity" if groups is None else groups
     if isinstance(name, str) and name in TITLES:
         values = profile(name, models, users)
@@ -109,7 +109,7 @@ def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | No
 
 
 def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
-    """Return the range of each group, with few digits."""
+    """Return each group's range of values as text, with few digits."""
     assert values is not None
 
     def text(value: float) -> str:
@@ -120,14 +120,14 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
         inside = values[codes == code]
         low, high = text(inside.min()), text(inside.max())
         found.append(low if low == high else f"{low} to {high}")
-    # Groups whose ranges look the same with few digits are numbered.
+    # If the ranges of groups look the same with few digits, number these groups.
     return tuple(
         f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
     )
 
 
 def chance_of(given: Inputs, metric: str) -> float:
-    """Return the mean of a random order; NaN if it is unknown."""
+    """Return the expected mean of a metric for a random order, or NaN if it is unknown."""
     means = [
         np.mean(run.chance[metric][run.reasons[metric] == 0])
         for model in given.models

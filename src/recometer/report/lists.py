@@ -39,7 +39,7 @@ LOWEST = -1e300  # a number below all scores
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListSource:
-    """A source of a model's lists, and the data of its requests."""
+    """A source of a model's lists, and the data for requests to it."""
 
     source: Source
     test: Interactions
@@ -57,7 +57,7 @@ class ListSource:
         return self.source.top(self.request(test), k)
 
     def request(self, test: Interactions, *, scores: bool = False) -> Request:
-        """Return the request for the users of `test`."""
+        """Return a request for the users of `test`."""
         rules = settled(self.source, self.protocol, trained=self.train is not None)
         if scores:
             rules = dataclasses.replace(rules, score_above=LOWEST)
@@ -96,14 +96,16 @@ class ListSource:
 
 
 def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
-    """Return the sources of lists by model: those that were passed, and those kept in results.
+    """Return the sources of lists, keyed by model: the passed sources, and those kept in results.
 
     Raises
     ------
+    InputError
+        If the test data for a source are not known.
     UnknownNameError
-        If there is a source for a model that does not exist.
+        If `lists` names a model that does not exist.
     InputTypeError
-        If an object is not a source.
+        If `lists` is not a mapping from names to sources.
     """
     sources = {} if lists is None else lists
     if not isinstance(sources, Mapping):
@@ -121,7 +123,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
                 "rm.Lists(frame) or rm.Factors(users, items)."
             )
     kept = {model.name: _kept(model, data) for model in given.models}
-    # Results without test use the test and train of another result on the same data.
+    # Results that do not keep test use the test and train of another result on the same data.
     other = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:
@@ -133,7 +135,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
 
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs that a model's evaluation keeps, or that were passed for the report."""
+    """Return the inputs that a model's evaluation keeps, replaced by those passed to the report."""
     kept = dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 
@@ -192,7 +194,7 @@ def _positions(test: Interactions, users: Array) -> Int64:
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
-    """Return test with additional rows for the items recommended to the given users."""
+    """Return test with additional rows for all items that are listed for the users in `rows`."""
     listed = np.zeros(tops.items.shape, bool)
     listed[rows] = tops.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
@@ -266,7 +268,7 @@ def _places_of_user(
 def _judged(
     known: ListSource, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
 ) -> dict[Any, Entry]:
-    """Return the ranks of a user's judged items, by item."""
+    """Return the ranking's entries for a user's judged items, keyed by item."""
     judged: dict[Any, Entry] = {}
     for at in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
         item = named(ranks.item_ids, int(ranks.item[at])) if ranks.item[at] >= 0 else None
@@ -285,7 +287,7 @@ def _judged(
 
 
 def named(item_ids: Array | None, position: int) -> Any:
-    """Return an item's id, or its position."""
+    """Return an item's id, or its position if there are no ids."""
     return position if item_ids is None else item_ids[position : position + 1].tolist()[0]
 
 

@@ -1,4 +1,4 @@
-"""ReportModel: the content of a report as numbers and strings, independent of formats."""
+"""The content of a report as numbers and strings, which does not depend on its format."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal, NamedTuple
 from recometer.auditing import Audit
 from recometer.comparing.rows import PairRow, Standing
 
-Key = tuple[str, ...]  # the selected option of each choice of a chart
+Key = tuple[str, ...]  # the selected option for each choice that a chart offers
 Row = Mapping[str, Any]
 
-SAME = "no difference from the best shown"  # a verdict in charts, also for the best model itself
+SAME = "no difference from the best shown"  # a verdict in charts; the best model also gets it
 
 
 class Field(NamedTuple):
-    """A column of the numbers behind a chart: its name in rows, its heading, and its format."""
+    """A column in the numbers of a chart: its name in rows, its heading, and its format."""
 
     name: str
     title: str
@@ -24,10 +24,10 @@ class Field(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A choice between options that the reader makes above a chart, such as ``"Metric"``."""
+    """A choice between options, such as ``"Metric"``, that a chart offers to the reader."""
 
     label: str
-    options: tuple[str, ...]  # the first is selected initially
+    options: tuple[str, ...]  # the first option is selected initially
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Chart:
     """A chart: its numbers, its title and the text around it."""
 
     name: str  # the name of the chart in files and calls, such as "leaderboard"
-    kind: str  # how the chart is drawn: a key of `charts.SPECS`
+    kind: str  # the key in `charts.SPECS` of the function that draws the chart
     title: str
-    text: str  # how to read the chart
+    text: str  # sentences that say how to read the chart
     fields: tuple[Field, ...]  # the columns of its table of numbers
     rows: Mapping[Key, tuple[Row, ...]]  # the rows for each combination of options
-    labels: tuple[str, ...] = ()  # the labels of the reader's choices; empty if there are none
-    lines: int = 0  # the number of rows of marks, which determines the height
+    labels: tuple[str, ...] = ()  # the labels of the choices that the chart offers
+    lines: int = 0  # the number of rows of marks, which determines the height of the chart
     models: tuple[str, ...] = ()  # the names of the models, in the order of their colours
-    section: str = ""  # the section of the page that shows it
+    section: str = ""  # the section of the page that shows the chart
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """The choices of the reader, in the order of `labels`."""
+        """The choices that the chart offers, in the order of `labels`."""
         options = (tuple(dict.fromkeys(of)) for of in zip(*self.rows, strict=True))
         return tuple(map(Choice, self.labels, options))
 
@@ -63,9 +63,9 @@ class Headline:
 
     verdict: str  # the main sentence
     winner: str  # the best model on the primary metric
-    certain: bool | None  # whether it beats all others significantly; None if there are no others
-    sentences: tuple[str, ...]  # further sentences, about other metrics, users and limitations
-    difference: PairRow | None = None  # the main pair, whose difference and interval are drawn
+    certain: bool | None  # whether the winner significantly beats all others; None without others
+    sentences: tuple[str, ...]  # further sentences, about metrics, users and limitations
+    difference: PairRow | None = None  # the difference that the page draws below the verdict
     harmed: str = ""  # the id of the user who loses most, as text; empty if nobody loses
 
 
@@ -76,7 +76,7 @@ class Standings:
     metric: str
     higher_is_better: bool
     places: tuple[Standing, ...]
-    chance: float  # the mean of a random order; NaN if it is unknown
+    chance: float  # the expected mean of a random order; NaN if it is unknown
 
     def place(self, model: str) -> Standing:
         """Return the standing of a model."""
@@ -95,7 +95,7 @@ class Entry(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class UserLists:
-    """The list that a model recommends to a user, and the relevant items that it misses."""
+    """The list that a model recommends to a user, and the relevant items that the list misses."""
 
     entries: tuple[Entry, ...]
     missed: tuple[Entry, ...]
@@ -103,31 +103,31 @@ class UserLists:
 
 @dataclasses.dataclass(frozen=True)
 class InspectedUser:
-    """A user who is shown in the inspector."""
+    """A user whom the inspector shows."""
 
     id: str
-    title: str  # the title if items are recommended for items; empty otherwise
-    kinds: tuple[str, ...]  # reasons: "most improved", "most harmed", "random", "chosen"
-    change: float  # the difference between the main pair on the primary metric; NaN if undefined
-    values: Mapping[str, Mapping[str, float]]  # keyed by model and metric; NaN if undefined
-    history: tuple[int, ...]  # the user's training items, the latest first if there are times
-    n_history: int  # the number of all training items of the user
-    n_relevant: int  # the number of all relevant items of the user
+    title: str  # the title of the item if items are recommended for items; empty otherwise
+    kinds: tuple[str, ...]  # the reasons for showing the user, such as "most improved"
+    change: float  # by how much the first model of the main pair is better for the user, or NaN
+    values: Mapping[str, Mapping[str, float]]  # values keyed by model and metric; NaN if undefined
+    history: tuple[int, ...]  # some of the user's training items, latest first if there are times
+    n_history: int  # the number of all the user's training items
+    n_relevant: int  # the number of all the user's relevant items
     lists: Mapping[str, UserLists]  # the user's lists, keyed by model
 
 
 @dataclasses.dataclass(frozen=True)
 class Inspector:
-    """Lists of single users, with the models side by side."""
+    """The models' lists for single users, side by side."""
 
     who: str  # "user", or "item" if items are recommended for items
-    models: tuple[str, ...]  # the models with lists
+    models: tuple[str, ...]  # the models whose lists are known
     metrics: tuple[str, ...]  # the metrics whose values are shown
-    depth: int  # the number of places shown of each list
+    depth: int  # the number of places that are shown of each list
     users: tuple[InspectedUser, ...]
-    items: Mapping[int, tuple[str, str]]  # the id and the title (or "") of each item, by number
-    n_all: int  # the number of all users, including those who are not in the report
-    note: str = ""  # a remark that readers should know
+    items: Mapping[int, tuple[str, str]]  # each item's id and title (or ""), keyed by its number
+    n_all: int  # the number of all users, including users who are not shown
+    note: str = ""  # a remark for the reader
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,18 +146,18 @@ class ReportModel:
 
     title: str
     subtitle: str  # the test data and the metrics, in one line
-    models: tuple[str, ...]  # best first on the primary metric, also in charts and tables
-    metrics: tuple[str, ...]  # the primary metric first
+    models: tuple[str, ...]  # the names of the models, best first on the primary metric
+    metrics: tuple[str, ...]  # the names of the metrics, with the primary metric first
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
-    call: str  # Python code that repeats the report
+    call: str  # Python code that makes the report again
     version: str  # the version of recometer
-    audit: Audit | str = ""  # the audit, or why there is none; empty if there is nothing to audit
+    audit: Audit | str = ""  # the audit, or why there is none; empty if nothing can be audited
     inspector: Inspector | None = None
     protocol: tuple[Facts, ...] = ()
     notes: tuple[str, ...] = ()  # notes on the comparison
-    missing: tuple[str, ...] = ()  # the parts that are not shown, and how to get them
+    missing: tuple[str, ...] = ()  # sentences on the parts that the report lacks
     before: tuple[Facts, ...] = ()  # tables before the leaderboard
     after: tuple[Facts, ...] = ()  # tables after the leaderboard
 
@@ -170,5 +170,5 @@ class ReportModel:
         return [one.place(model) for one in self.standings]
 
     def chart(self, name: str) -> Chart | None:
-        """Return the chart of this name, or None if there is none."""
+        """Return the chart with this name, or None if there is none."""
         return next((chart for chart in self.charts if chart.name == name), None)

@@ -1,4 +1,4 @@
-"""The numbers of each metric: standings, and counts of users in bins and groups."""
+"""Compute the numbers in a report: standings, and counts of users in bins and groups."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from recometer.results.groups import LEFT_OUT
 from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
 
-N_BINS = 20  # number of bins of a histogram
+N_BINS = 20  # the number of bins of a histogram
 
 
 @dataclasses.dataclass(frozen=True)
 class MetricNumbers:
-    """The numbers of all models on one metric; without rows if it has one value for all users."""
+    """The numbers for one metric; there are no rows if it has one value for all users."""
 
     standings: Standings
-    values: tuple[Row, ...] = ()  # numbers of users by model and bin
-    differences: tuple[Row, ...] = ()  # numbers of users by pair and bin
-    counts: tuple[Row, ...] = ()  # numbers of users who gain, lose and stay the same, by pair
-    # The means of the groups, keyed by model or pair
+    values: tuple[Row, ...] = ()  # the number of users in each bin of values, for each model
+    differences: tuple[Row, ...] = ()  # the number of users in each bin of differences, per pair
+    counts: tuple[Row, ...] = ()  # the numbers of users better off, equal and worse off, per pair
+    # The mean in each group of users, keyed by model or pair.
     groups: Mapping[str, tuple[Row, ...]] = dataclasses.field(default_factory=dict)
 
 
 def all_numbers(
     given: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
-    """Return the numbers of every metric; `primary` contains the standings on the first metric."""
+    """Return the numbers for each metric; `primary` contains the standings on the first metric."""
 
     def one(metric: str, ticker: Ticker) -> MetricNumbers:
         ticker.advance()
@@ -98,7 +98,7 @@ def standings_of(given: Inputs, metric: str) -> Standings:
 
 
 def _with_interval(given: Inputs, standing: Standing) -> Standing:
-    """Return a standing with the interval of its evaluation, if there is a single evaluation."""
+    """Return a standing with the interval of the model's evaluation, if it has only one."""
     model = given.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
     if len(model.runs) > 1 or not model.has(standing.metric):
@@ -124,7 +124,7 @@ def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list
 
 
 def _binned(column: Float64, edges: Float64) -> Array:
-    """Count values in bins of equal width; a value at either end counts in the last bin there."""
+    """Count values in bins of equal width; values beyond the edges count in the outermost bins."""
     known = column[~np.isnan(column)]
     width = (edges[-1] - edges[0]) / (len(edges) - 1)
     places = np.clip(((known - edges[0]) / width).astype(np.int64), 0, len(edges) - 2)
@@ -148,7 +148,7 @@ def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
 
 
 def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]:
-    """Return the histogram of differences other than 0."""
+    """Return rows with the histogram of each pair's differences other than 0."""
     largest = max(
         (float(np.fmax.reduce(np.abs(one), initial=0)) for one in differences.values()), default=0
     )
@@ -185,7 +185,7 @@ def _counts(differences: dict[str, Float64], higher: bool) -> list[Row]:
 def _by_group(
     given: Inputs, columns: dict[str, Float64], higher: bool
 ) -> dict[str, tuple[Row, ...]]:
-    """Return the mean of each column in each group."""
+    """Return rows with the mean of each column in each group of users."""
     groups = given.groups
     if groups is None:
         return {}

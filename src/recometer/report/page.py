@@ -26,10 +26,10 @@ from recometer.errors import FileError, python_or_command
 from recometer.report import charts
 from recometer.report.model import Chart, Inspector, ReportModel, Standings
 
-# Characters in JSON that would end a script element or a line of JavaScript.
+# These characters in JSON could end a script element or a line of JavaScript.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 MISSING = "\u2013"  # shown instead of a missing number
-DIGITS = 6  # significant digits of numbers in charts
+DIGITS = 6  # numbers in charts have this number of significant digits
 
 
 def to_html(model: ReportModel) -> str:
@@ -71,7 +71,7 @@ def _template() -> Any:
 
 
 def check_extra() -> None:
-    """Raise MissingExtraError if a package that the page needs is missing."""
+    """Raise an error if a package that the page needs is not installed."""
     for module in ("jinja2", "vl_convert"):
         charts.need(module)
 
@@ -85,7 +85,7 @@ def vega() -> str:
 
 
 def as_json(content: Any) -> str:
-    """Return JSON that is safe inside a script element, for any strings."""
+    """Return content as JSON that is safe inside a script element, whatever strings it contains."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     for character, escaped in UNSAFE.items():
         text = text.replace(character, escaped)
@@ -93,7 +93,7 @@ def as_json(content: Any) -> str:
 
 
 def data_of(model: ReportModel) -> dict[str, Any]:
-    """Return the data for the script of the page."""
+    """Return the data that the script of the page reads."""
     return {
         "charts": {chart.name: _chart(chart) for chart in model.charts},
         "themes": {
@@ -106,7 +106,7 @@ def data_of(model: ReportModel) -> dict[str, Any]:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number as text."""
+    """Return a number as text, or a dash if it is missing."""
     return MISSING if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
@@ -117,12 +117,12 @@ def breakable(name: str) -> Any:
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign."""
+    """Return a difference as text with its sign, or a dash if it is missing."""
     return MISSING if math.isnan(value) else f"{value:+.4f}".replace("-", "\u2212")
 
 
 def _scale(values: Iterable[float], margin: float) -> Callable[[float], float | None]:
-    """Return a function from values to coordinates, between `margin` and 100 minus `margin`."""
+    """Return a function that maps values to coordinates from `margin` to 100 - `margin`."""
     known = [value for value in values if not math.isnan(value)]
     low, high = min(known, default=0.0), max(known, default=1.0)
     width = (high - low) or 1.0
@@ -154,7 +154,7 @@ def bar(one: PairRow) -> dict[str, Any]:
 
 
 def board(standings: Standings) -> dict[str, Any]:
-    """Return the leaderboard of a metric, with the coordinates of its intervals."""
+    """Return the leaderboard of a metric, with the coordinates of its means and intervals."""
     places = standings.places
     ends = [value for place in places for value in (place.mean, place.low, place.high)]
     at = _scale([*ends, standings.chance], 2)
@@ -171,7 +171,7 @@ def board(standings: Standings) -> dict[str, Any]:
 
 
 def included(inspector: Inspector | None) -> str:
-    """Explain which users the search finds, and how to add others."""
+    """Return a sentence that says which users the page contains, and how to add others."""
     if inspector is None:
         return ""
     who, n = inspector.who, len(inspector.users)
@@ -207,7 +207,7 @@ def _chart(chart: Chart) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """Return content for JSON, with few digits of numbers."""
+    """Return content as JSON types, with numbers rounded to `DIGITS` digits."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, tuple | list):

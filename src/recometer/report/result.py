@@ -1,4 +1,4 @@
-"""`Report`: a report of a comparison or an evaluation, as a page or in Markdown."""
+"""The class `Report`, which writes a report as an HTML page or in Markdown."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Report:
     Attributes
     ----------
     model : recometer.report.model.ReportModel
-        The content as frozen records: numbers, directions, the best models, texts.
+        The content of the report, which does not depend on its format.
     """
 
     def __init__(self, model: ReportModel) -> None:
         self.model = model
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the page, which needs no other files; also write it to a path if one is given.
+        """Return an HTML page that needs no other files, and write it to the path, if any.
 
         Raises
         ------
@@ -53,25 +53,25 @@ class Report:
         return tuple(chart.name for chart in self.model.charts)
 
     def chart(self, name: str, *options: str) -> Any:
-        """Return a chart as a Vega-Lite specification: a dict, which notebooks draw.
+        """Return a chart as a Vega-Lite specification: a dict that notebooks display as a chart.
 
         Parameters
         ----------
         name
-            One of `charts`.
+            One of the names in `charts`.
         options
-            An option for each choice of the chart, such as ``"ndcg@10"``. By default, these are the
-            options that the page shows first.
+            An option for each choice that the chart offers, such as ``"ndcg@10"``. By default,
+            these are the options that the page shows first.
         """
         return charts.Drawing(charts.with_rows(self._chart(name), options))
 
     def save_chart(self, path: str | os.PathLike[str], name: str, *options: str) -> None:
-        """Write a chart to a file, as PNG or SVG depending on the name of the file.
+        """Write a chart to a PNG or SVG file, depending on the ending of the file's name.
 
         Raises
         ------
         InputError
-            If the name has another ending.
+            If the file's name ends neither in ``.png`` nor in ``.svg``.
         """
         suffix = as_path(path, "a chart").suffix.lower()
         if suffix not in charts.IMAGES:
@@ -95,7 +95,7 @@ class Report:
 
 
 def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
-    """Make a report of some content; if there is a path, check it first, and write to it."""
+    """Make a report, and write it to a path if there is one, which is checked first."""
     if path is None:
         return Report(content())
     form = format_of(path)
@@ -106,14 +106,14 @@ def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None
 
 
 def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
-    """Raise an error early if no report can be written to a path, or would replace an input.
+    """Raise an error, before any work, if a report cannot be written or would replace an input.
 
     Raises
     ------
     FileError
-        If another file exists there, or there is no such folder.
+        If the path is a file that is not a report, or its folder does not exist.
     MissingExtraError
-        If a package that pages need is missing.
+        If a package that pages need is not installed.
     """
     page.check(path, tuple(inputs))
     if format_of(path) == "html":
@@ -121,7 +121,7 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the format that the name of a file stands for, or raise InputError."""
+    """Return the format for the ending of a file's name, or raise an error if there is none."""
     suffix = as_path(path, "a report").suffix.lower()
     if suffix not in FORMATS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""The charts of a report: their numbers and their text.
+"""Make the charts of a report, with their numbers and their text.
 
 A new chart needs a function with the decorator `in_section`. Unless it is drawn like another chart,
 it also needs a function with the decorator `charts.drawing`.
@@ -35,11 +35,11 @@ LOW, HIGH = Field("low", "low end", "number"), Field("high", "high end", "number
 USERS = Field("users", "users", "count")
 SHARE = Field("share", "share", "share")
 BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
-FEWEST_CUTOFFS = 3  # minimum number of cut-offs for a curve
+FEWEST_CUTOFFS = 3  # metrics with fewer cut-offs have no curve
 LESS = "worse than the best"
 
-N_POINTS = 60  # number of points of the popularity curve
-MOST_USERS = 20_000  # maximum number of users whose lists are read for the popularity curve
+N_POINTS = 60  # the number of points of a popularity curve
+MOST_USERS = 20_000  # the popularity curve reads the lists of at most this number of users
 TRAIN = "training data"
 
 
@@ -48,10 +48,10 @@ class Content:
     """The models, best first, and the numbers for the charts."""
 
     given: Inputs
-    numbers: Mapping[str, MetricNumbers]  # the numbers of each metric, keyed by name
-    pairs: Sequence[tuple[str, str]]  # the pairs of models whose users are shown
+    numbers: Mapping[str, MetricNumbers]  # the numbers for each metric, keyed by its name
+    pairs: Sequence[tuple[str, str]]  # the pairs of models that charts of differences compare
     known: Mapping[str, ListSource]  # the sources of the models' lists, keyed by model
-    depth: int  # the number of places shown of each list
+    depth: int  # the number of places that are shown of each list
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -61,11 +61,11 @@ class Content:
 
 Maker = Callable[[Content], Iterable[Chart]]
 MAKERS: list[tuple[str, Maker]] = []
-"""The functions that make charts, with their sections, in the order of the page."""
+"""The sections of charts and the functions that make them, in the order of the page."""
 
 
 def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[Maker], Maker]:
-    """Register a function that makes the charts of a section."""
+    """Return a decorator that registers a function that makes charts of a section."""
 
     def register(make: Maker) -> Maker:
         MAKERS.append((section, make))
@@ -85,13 +85,13 @@ def charts_of(content: Content) -> tuple[Chart, ...]:
 
 @in_section("leaderboard")
 def leaderboard(content: Content) -> Iterable[Chart]:
-    """Return a chart of means and their intervals, with a row for each model."""
+    """Yield the chart that `means` makes."""
     standings = [one.standings for one in content.numbers.values()]
     yield means(standings, content.given.options.confidence)
 
 
 def means(standings: Sequence[Standings], confidence: float) -> Chart:
-    """Return the chart of means and their intervals, with a row for each model."""
+    """Return a chart of means and their intervals, with a row for each model."""
     return Chart(
         "leaderboard",
         "leaderboard",
@@ -131,7 +131,7 @@ def _bars(standings: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def curves(content: Content) -> Iterable[Chart]:
-    """Return charts of metrics against their cut-offs, for metrics with several cut-offs."""
+    """Yield a chart of the means of metrics at each of their cut-offs, if there are enough."""
     given, numbers = content.given, content.numbers
     families: dict[str, dict[int, str]] = {}
     for name in given.metrics:
@@ -162,7 +162,7 @@ def curves(content: Content) -> Iterable[Chart]:
 
 @in_section("leaderboard")
 def trade_off(content: Content) -> Iterable[Chart]:
-    """Return a chart of accuracy against beyond-accuracy metrics, with the Pareto front."""
+    """Yield a chart of accuracy against beyond-accuracy metrics, with the Pareto front."""
     given, numbers = content.given, content.numbers
     accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
     beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
@@ -212,7 +212,7 @@ def _points(across: Standings, up: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def repeats(content: Content) -> Iterable[Chart]:
-    """Return a chart with a dot for each fold or seed."""
+    """Yield a chart with a dot for each fold or seed of each model."""
     given, order = content.given, content.order
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
     for metric in given.metrics:
@@ -239,7 +239,7 @@ def repeats(content: Content) -> Iterable[Chart]:
 
 @in_section("users")
 def differences(content: Content) -> Iterable[Chart]:
-    """Return charts of users who gain and lose, and of the distribution of differences."""
+    """Yield charts of the numbers of users better and worse off, and of their differences."""
     numbers = content.numbers
     metrics = tuple(metric for metric, one in numbers.items() if one.counts)
     if not metrics:
@@ -274,7 +274,7 @@ def differences(content: Content) -> Iterable[Chart]:
 
 @in_section("users")
 def distributions(content: Content) -> Iterable[Chart]:
-    """Return a chart of the distributions of users' values, with a row per model, best first."""
+    """Yield a chart of the distribution of the users' values, with a row per model, best first."""
     numbers, order = content.numbers, content.order
     place = {model: at for at, model in enumerate(order)}
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
@@ -299,14 +299,14 @@ def distributions(content: Content) -> Iterable[Chart]:
         )
 
 
-Cells = tuple[Float64, Float64]  # counts of relevant and found items, each [n_groups, n_bands]
+Cells = tuple[Float64, Float64]  # counts of relevant and of found items, each [n_groups, n_bands]
 OF_ITEM = Field("popularity", "training users of the item")
 RELEVANT = Field("items", "relevant items", "count")
 
 
 @in_section("groups")
 def found(content: Content) -> Iterable[Chart]:
-    """Return charts of the share of relevant items that each model finds, and of differences."""
+    """Yield charts of the share of relevant items that each model finds, and of differences."""
     given, pairs = content.given, content.pairs
     groups = given.groups
     models = [model for model in given.models if not model.by_chance]
@@ -355,7 +355,7 @@ def found(content: Content) -> Iterable[Chart]:
 
 
 def _cells_of(given: Inputs, models: Sequence[Model], groups: Groups) -> dict[str, Cells]:
-    """Count the relevant and found items by model, over users with a value from all models."""
+    """Count each model's relevant and found items, over the users with a value from all models."""
     metric = next(one for one in given.metrics if given.definition(one).record != "lists")
     defined = [~np.isnan(given.users.values(model, metric)) for model in models]
     counted = np.logical_and.reduce(defined) & (groups.codes != LEFT_OUT)
@@ -367,11 +367,11 @@ def _kept(model: Model) -> list[FoundByPopularity | None]:
 
 
 def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
-    """Return the numbers of relevant and found items, as means over seeds."""
+    """Return the numbers of relevant and of found items, averaged over the model's seeds."""
     codes, n_groups = groups.codes[counted], len(groups.names)
     sums = []
     for name in ("relevant", "found"):
-        # Each run and band has a column.
+        # Each element of `columns` contains the counts of one band, as a column from each run.
         columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
         band_sums = [
             np.bincount(
@@ -403,7 +403,7 @@ def _rows(
 
 @in_section("groups")
 def groups(content: Content) -> Iterable[Chart]:
-    """Return charts of differences between two models, and of all means, by group of users."""
+    """Yield charts of the differences between models and of their means, by group of users."""
     given, numbers = content.given, content.numbers
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)
@@ -438,7 +438,7 @@ def groups(content: Content) -> Iterable[Chart]:
 
 @in_section("groups")
 def item_groups(content: Content) -> Iterable[Chart]:
-    """Return a chart of differences, or of the means of a single model, by group of items."""
+    """Yield a chart of differences, or of a single model's means, by group of items."""
     given, pairs = content.given, content.pairs
     rows: dict[tuple[str, ...], list[Row]] = {}
     for name in given.metrics:
@@ -505,7 +505,7 @@ def number(value: float) -> float | None:
 
 @in_section("groups")
 def popularity(content: Content) -> Iterable[Chart]:
-    """Return a chart of the share of the most popular items in each model's recommendations."""
+    """Yield a chart of the share of popular items in each model's recommendations."""
     given, known, order, k = content.given, content.known, content.order, content.depth
     train = next((one.train for one in known.values() if one.train is not None), None)
     if train is None or not len(train):
@@ -549,7 +549,7 @@ def popularity(content: Content) -> Iterable[Chart]:
 def _listed(
     given: Inputs, name: str, known: ListSource | None, k: int
 ) -> tuple[Int64, Array | None] | None:
-    """Return all listed items of a model as one array of positions, and their ids."""
+    """Return the positions of all items that a model lists, repeats included, and the ids."""
     lists = given.model(name).first.lists
     if lists is None or lists.depth < k:
         if known is None:
@@ -564,7 +564,7 @@ def _listed(
 
 
 def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
-    """Return the items' positions in train (or -1), and the number of items missing from train."""
+    """Return the items' positions in train (or -1), and how many items are not in train."""
     if item_ids is None or train.item_ids is None:
         codes = np.where(items < train.n_items, items, -1)
     else:

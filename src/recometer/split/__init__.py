@@ -1,7 +1,7 @@
-"""Splits interactions into train and test: choose who is tested, what is held out, and filters.
+"""Split interactions into train and test: choose who is tested, what is held out, and filters.
 
-``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`. The
-package itself can be called, too: ``recometer.split(data, ...)``. `folds` makes several.
+``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes a `Split`, and
+`folds` makes several. The package itself can also be called: ``recometer.split(data, ...)``.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Makes the package `recometer.split` callable: ``rm.split(...)`` calls its function `split`."""
+"""Make the package `recometer.split` callable: ``rm.split(...)`` calls its function `split`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from recometer.split import splitting
 
 
 class CallableModule(types.ModuleType):
-    """A module that can be called like `split`."""
+    """A module that can be called like the function `split`."""
 
     __call__ = staticmethod(splitting.split)
-    # Python passes the called object as the first argument.
+    # Without this, `inspect.signature` would take the first parameter of `__call__` to be `self`.
     __signature__ = inspect.signature(splitting.split)
 
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
             """Return the matrix in CSR format."""
 
     class Splitting:
-        """Overloads that give the type of a split's parts for each type of data.
+        """The type of `split`, whose overloads give the type of the parts for each type of data.
 
         In annotations, use names from `recometer.split` itself, or ``rm.Split`` and ``rm.Folds``.
         """

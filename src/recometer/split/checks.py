@@ -1,4 +1,4 @@
-"""Checks the arguments of `what`, `who` and the filters of a split."""
+"""Check the arguments of the `what`, the `who` and the filters of a split."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from recometer.split.table import Table
 
 
 class NoTestUsersError(InputError, RuntimeError):
-    """Raised if no user can be tested under the conditions of a split."""
+    """The error for a split whose conditions leave no test user."""
 
 
 def check_share(name: str, share: Any) -> float:
-    """Return a share, which must be between 0 and 1."""
+    """Return a share as a float, or raise an error unless it is between 0 and 1."""
     if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
         raise InputError(f"{name}={share!r} must lie between 0 and 1. Hint: {name}=0.3 is 30 %.")
     return float(share)
 
 
 def limit(share: float) -> np.uint64:
-    """Return the threshold below which a draw falls with the probability `share`."""
+    """Return the threshold below which a random uint64 falls with the probability `share`."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
 
 
 def check_whole(name: str, number: Any, least: int = 0) -> int:
-    """Return a whole number, which must be at least the minimum."""
+    """Return a whole number as an int, or raise an error unless it is at least `least`."""
     whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not whole or number < least:
         raise InputError(f"{name}={number!r} must be a whole number of at least {least}.")
@@ -39,15 +39,15 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
 
 
 def check_folds(k: Any, example: str) -> None:
-    """Refuse a number of folds below two."""
+    """Raise an error if a number of folds is below 2."""
     if check_whole("k", k, 1) < 2:
         raise InputError(f"k=1 makes no folds: expected at least 2. Hint: {example}.")
 
 
 def moment(table: Table, time: Any) -> int | float:
-    """Return a time in the form of a table's times: a number, or microseconds since 1970.
+    """Convert a time to the form of a table's times: a number, or microseconds since 1970.
 
-    If a date or time has no zone, the zone of the table applies.
+    If a date or time has no time zone, it is in the time zone of the table.
     """
     table.times  # noqa: B018  # raises an error if there are no times
     if isinstance(time, np.datetime64) and not np.isnat(time):

@@ -182,25 +182,25 @@ class _Fold(Who):
 
 
 class Held(NamedTuple):
-    """The rows that a fold holds out, bool [n], and those that it leaves out, bool [n] or None."""
+    """Masks of the rows that a split holds out, bool [n], and leaves out, bool [n] or None."""
 
     test: Bool
     left_out: Bool | None = None
 
 
 class What:
-    """Selects the interactions of every user to hold out; `Who` selects the tested users."""
+    """The base class for selecting the interactions to hold out; `Who` selects the tested users."""
 
     # Whether the selected rows must be left out of train even if their users are not tested.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the rows to hold out, and the rows to leave out."""
+        """Return the rows of all users to hold out, and the rows to leave out."""
         raise NotImplementedError
 
 
 class Folding:
-    """Holds out interactions several times, with different interactions each time."""
+    """The base class for holding out different interactions in each of several folds."""
 
     for_everybody = False
 
@@ -209,7 +209,7 @@ class Folding:
         raise NotImplementedError
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
-        """Yield the rows that each fold holds out."""
+        """Yield the rows that each fold holds out and leaves out."""
         raise NotImplementedError
 
 
@@ -222,8 +222,9 @@ class Fraction(What):
     fraction : float
         The share, in (0, 1).
     per_user : bool
-        Whether to hold out this share of each user's interactions, rounded half away from zero. If
-        False, each interaction is drawn independently, and the share is only met on average.
+        Whether to hold out this share of each user's interactions, with their number rounded to the
+        nearest integer (halves up). If False, each interaction is drawn independently, and the
+        share is met only on average.
     """
 
     fraction: float
@@ -248,6 +249,7 @@ class Number(What):
     Parameters
     ----------
     number : int
+        The number of interactions, at least 1.
     """
 
     number: int
@@ -268,6 +270,7 @@ class Last(What):
     Parameters
     ----------
     number : int
+        The number of interactions, at least 1.
     """
 
     number: int = 1
@@ -283,7 +286,7 @@ class Last(What):
 
 @dataclasses.dataclass(frozen=True)
 class LastFraction(What):
-    """Hold out the last share of each user's interactions, rounded half away from zero.
+    """Hold out the last share of each user's interactions, rounded to an integer (halves up).
 
     Parameters
     ----------
@@ -331,8 +334,7 @@ class LeaveOneOut(What):
 class After(What):
     """Hold out all interactions from a time on, as if the model had been trained at that time.
 
-    Later interactions of untested users are left out, because a model that was trained at that time
-    would not have seen them.
+    Later interactions of untested users are left out, because the model would not have seen them.
 
     Parameters
     ----------
@@ -344,9 +346,9 @@ class After(What):
     since : same type, or None
         Earlier interactions are left out.
     share : float, optional
-        Instead of `time`, the share of all interactions that come before it, in (0, 1). If n
-        interactions are sorted by time and numbered from 0, the time is that of the interaction
-        with the number ``share * n``, rounded down. All interactions at this time are in test.
+        The share of all interactions that come before the time, in (0, 1), instead of the time
+        itself. If n interactions are sorted by time and numbered from 0, the time is that of the
+        interaction with the number ``share * n``, rounded down.
     """
 
     time: Time | None = None
@@ -365,7 +367,7 @@ class After(What):
             check_share("share", self.share)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the rows at this time or later."""
+        """Return the rows from the time on, and the rows outside `since` and `until`."""
         time = self._time(table)
         bounds = (self.since, self.until)
         since, until = (None if bound is None else moment(table, bound) for bound in bounds)
@@ -392,8 +394,8 @@ class After(What):
 class Windows(Folding):
     """Hold out successive windows of time, as in back-testing.
 
-    In fold i, train has the interactions before ``times[i]``, and test has those from this time
-    until the next.
+    In fold i, train contains the interactions before ``times[i]``, and test contains the
+    interactions from this time until the next one.
 
     Parameters
     ----------
@@ -402,7 +404,7 @@ class Windows(Folding):
     until : same type, or None
         The end of the last window. None means the end of the data.
     length : number, datetime.timedelta or None
-        How far train reaches back from each time. None means to the beginning of the data.
+        The length of time that train covers before each window. None means all earlier times.
     """
 
     times: Sequence[Time]
@@ -472,6 +474,7 @@ class KFold(Folding):
     Parameters
     ----------
     k : int
+        The number of folds, at least 2.
     """
 
     k: int
@@ -503,7 +506,7 @@ class ColdItems(What):
     fraction : float, optional
         The share of items, in (0, 1); each item is drawn independently.
     items : sequence, array or path, optional
-        Instead of a share, the ids of the items, or their positions if the data have no ids. A path
+        The ids of the items, or their positions if the data have no ids, instead of a share. A path
         names a file of ids, as in `GivenUsers`.
     """
 
@@ -522,7 +525,7 @@ class ColdItems(What):
         return f"ColdItems({given})"
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the rows with these items."""
+        """Return the rows whose items are selected."""
         if self.fraction is not None:
             cold = table.items.draws(seed, OF_ITEMS) < limit(self.fraction)
         else:
@@ -532,7 +535,7 @@ class ColdItems(What):
 
 
 def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
-    """Multiply numbers of interactions by a share in (0, 1), and round half away from zero."""
+    """Multiply numbers of interactions by a share in (0, 1), and round to integers (halves up)."""
     exact = np.asarray(n_interactions) * check_share("fraction", fraction)
     below = np.floor(exact)
     return (below + (exact - below >= 0.5)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Reads data of any kind as a `Table`, and divides the data into parts of the same kind."""
+"""Read data of any kind as a `Table`, and divide the data into parts of the same kind."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """Data from which rows can be taken; there is a class for each kind of data.
+    """The base class for data whose rows a split divides, with a subclass for each kind of data.
 
     Attributes
     ----------
     table : Table
         The columns that the split reads.
     columns : Columns or None
-        The names of these columns. None for data without columns.
+        The names of these columns, or None if the data have no columns.
     """
 
     table: Table
     columns: Columns | None = None
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
-        """Return the rows of a part in order; `values`, if any, replace the values of all rows."""
+        """Return the rows of part `number`; `values`, if any, replace the values of all rows."""
         raise NotImplementedError
 
 
 def open_data(data: Any, options: dict[str, Any]) -> Container:
-    """Open data of any kind that `Interactions.of` takes; `options` are user, item, value and time.
+    """Open any data that `Interactions.of` accepts; `options` are user, item, value and time.
 
-    Data frames, and Parquet, CSV and TSV files, are divided unchanged, with all their columns. All
-    other data are read as `Interactions`.
+    Data frames and Parquet, CSV and TSV files are divided with all their columns. All other data
+    are read as `Interactions`.
     """
     if isinstance(data, Container):
         return data
@@ -107,7 +107,7 @@ def _table(
     names: Sequence[str],
     zone: Callable[[], datetime.tzinfo],
 ) -> Table:
-    """Return the table of a frame; `fetch` returns a column by its name."""
+    """Return the table of a frame; `fetch` takes the name of a column and returns the column."""
     user, item, value, time = columns
 
     def values() -> Array:
@@ -139,7 +139,7 @@ def _is_date(column: Any) -> bool:
             return any(isinstance(entry, datetime.date) for entry in column[:1])
     if isinstance(column, pl.Series):
         if column.dtype == pl.String:
-            # Guess from the first row; reading the whole column later checks the guess.
+            # Guess from the first row; when the whole column is read later, the guess is checked.
             return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
         return column.dtype in (pl.Date, pl.Datetime)
     return bool(column.dtype.kind == "M")
@@ -211,14 +211,14 @@ class _Frame(Container):
 
 
 def _sums(values: Array, before: Array) -> pl.Series:
-    """Return the values that changed, and null for all others."""
+    """Return the values that differ from `before`, and null in place of all others."""
     import polars as pl
 
     return pl.Series("\0sum", np.where(values == before, np.nan, values)).fill_nan(None)
 
 
 def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Fill sums into a column of values; sums of whole numbers or bools stay whole numbers."""
+    """Replace values by sums, where there are any; sums of integers or bools become integers."""
     import polars as pl
 
     kind = pl.Int64() if kind.is_integer() or kind == pl.Boolean else kind
@@ -292,9 +292,9 @@ class _Parquet(Container):
 def _read_text(
     path: pathlib.Path, options: dict[str, Any]
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
-    """Read all columns of a text file; the columns that the split reads become numbers or ids.
+    """Read all columns of a text file, and convert those that the split reads to numbers or ids.
 
-    Return the frame, the options, and the times as they are written in the file.
+    Returns the frame, the options, and the times as they are written in the file.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Filters that leave out interactions: from the data before the split, or from test after it."""
+"""Filters that leave out interactions from the data before a split, or from test after it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Kept(NamedTuple):
 
 
 class Named:
-    """A filter that messages show as a Python call or as a command-line option."""
+    """The base class of filters, which messages show as Python calls or as options."""
 
-    option: str | None = None  # the option and its value, if the command line made the filter
+    option: str | None = None  # the option with its value, if the filter is from the command line
 
     def __str__(self) -> str:
         return python_or_command(repr(self), self.option or repr(self))
@@ -38,7 +38,7 @@ class Filter(Named):
     """A filter that leaves out rows before the split."""
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return the rows that remain."""
+        """Return the rows that the filter keeps."""
         raise NotImplementedError
 
 
@@ -51,6 +51,7 @@ class MinCounts(Filter):
     Parameters
     ----------
     user, item : int
+        The minimum number of rows of each user, and of each item.
     """
 
     user: int = 1
@@ -73,15 +74,14 @@ class MinCounts(Filter):
 class KCore(Filter):
     """Remove users and items with too few rows, repeatedly, until no such user or item is left.
 
-    The remaining rows do not depend on the order of removal (Seidman 1983, Network structure and
-    minimum degree).
+    The result does not depend on the order (Seidman 1983, Network structure and minimum degree).
 
     Parameters
     ----------
     k : int
-        Minimum number of rows of each remaining user and item.
+        The minimum number of rows of each remaining user and item.
     user, item : int, optional
-        Different minimum numbers for users and items.
+        The minimum numbers for users and for items, if they differ from `k`.
     """
 
     user: int
@@ -93,7 +93,7 @@ class KCore(Filter):
             object.__setattr__(self, name, check_whole(*chosen, 1))
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return the rows that remain."""
+        """Return the rows of the remaining users and items."""
         rows = np.ones(table.n, dtype=bool)
         user_counts, item_counts = table.users.counts.copy(), table.items.counts.copy()
         backwards = False
@@ -130,13 +130,13 @@ class Duplicates(Filter):
             raise InputError(f"keep={self.keep!r} must be 'first', 'last' or 'sum'.")
 
     def kept(self, table: Table, threads: int) -> Kept:
-        """Return one row per pair."""
+        """Return one row for each user-item pair."""
         order = RowOrder.OLD_PAIRS if self.keep == "first" else RowOrder.PAIRS
         place = number_rows(table, order, seed=0, threads=threads)
         rows = place == 0
         if self.keep != "sum" or table.values is None or rows.all():
             return Kept(rows)
-        # The remaining steps only concern the rows of repeated pairs.
+        # Only the rows of repeated pairs matter from here on.
         pairs = (table.users.codes.astype(np.uint64) << np.uint64(32)) | table.items.codes
         at = np.flatnonzero(np.isin(pairs, pairs[~rows]))
         if np.isnan(table.values[at]).any():
@@ -162,6 +162,7 @@ class ValuesFrom(Filter):
     Parameters
     ----------
     threshold : float
+        The lowest value to keep.
     """
 
     threshold: float
@@ -190,11 +191,12 @@ class ValuesFrom(Filter):
 class SeenInTrain(Named):
     """Leave out test rows whose user or item is not in the training data.
 
-    A user counts as seen if they are in train, and an item if it is in train or in the remainder.
+    A user is seen if they are in train, and an item is seen if it is in train or in the remainder.
 
     Parameters
     ----------
     users, items : bool
+        Whether to leave out rows of unseen users, and rows of unseen items.
     """
 
     users: bool = True
@@ -205,7 +207,7 @@ class SeenInTrain(Named):
         flag("items", self.items)
 
     def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
-        """Return the test rows to leave out."""
+        """Return a mask of the test rows to leave out."""
         gone = np.zeros(table.n, dtype=bool)
         rows = np.flatnonzero(test)
         for wanted, coded, where in (

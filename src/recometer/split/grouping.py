@@ -1,8 +1,8 @@
-"""Sorts the rows of each user, on several threads.
+"""Sort the rows of each user, on several threads.
 
-A row's random draw depends only on the seed, the user's id and the item's id. In every order, rows
-with the same user, item and time are sorted by value, largest first, and only then by their place
-in the data, so that shuffling the data does not change the split.
+A row's random draw depends only on the seed, the user's id and the item's id. In every `RowOrder`,
+rows with the same user, item and time are sorted by value, largest first, and only then by their
+place in the data, so shuffling the data does not change the split.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from recometer.split.checks import limit
 from recometer.split.table import Table
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-ROWS_AT_ONCE = 2**22  # number of rows to group at once; at 16 bytes each, they fit into the cache
-BLOCKS = 8  # maximum number of blocks per thread; each block scans all rows to find its own
+ROWS_AT_ONCE = 2**22  # the number of rows in a block, which, at 16 bytes each, fit into the cache
+BLOCKS = 8  # the maximum number of blocks per thread; each block scans all rows to find its own
 
 
 def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, threads: int) -> Bool:
-    """Choose the first rows of each user; `sizes`, int64 [n_users], says how many."""
+    """Return a mask of the first rows of each user; `sizes`, int64 [n_users], says how many."""
     if order == RowOrder.LATEST:
         table.times  # noqa: B018  # raises an error if there are no times
     held = np.empty(table.n, dtype=bool)
@@ -50,7 +50,7 @@ def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UI
 
 
 def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
-    """Choose each row with the probability `share`, based on the draw of its pair."""
+    """Return a mask that holds each row with probability `share`, by the draw of its pair."""
     held = np.empty(table.n, dtype=bool)
     users, items = _pair_draws(table, seed)
     threshold = int(limit(share))
@@ -72,10 +72,9 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
 
 
 def _pair_draws(table: Table, seed: int) -> tuple[UInt64, UInt64]:
-    """Return a hash per user and a hash per item, which give the draws ``mix(user ^ item)``.
+    """Return a hash per user and a hash per item, from which ``mix(user ^ item)`` makes draws.
 
-    Ids are hashed before they are combined, because consecutive ids, which are common, must not
-    lead to related draws.
+    Ids are hashed before they are combined, so that consecutive ids do not lead to related draws.
     """
     return mix(table.users.keys ^ mixed_seed(seed)), mix(table.items.keys)
 
@@ -83,7 +82,7 @@ def _pair_draws(table: Table, seed: int) -> tuple[UInt64, UInt64]:
 def _by_blocks(
     call: Callable[[slice, dict[str, Any]], bool], table: Table, seed: int, threads: int
 ) -> None:
-    """Call a function on blocks of users, and again with the values if these must break ties."""
+    """Call a function on blocks of users, and again with values if it needs them to break ties."""
     counts = table.users.counts
     user_draws, item_draws = _pair_draws(table, seed)
     columns = {
@@ -109,7 +108,7 @@ def _by_blocks(
 
 
 def _blocks(counts: Int64, threads: int) -> list[tuple[int, int]]:
-    """Return ranges of users with roughly equal numbers of rows."""
+    """Return ranges of users that have roughly equal numbers of rows."""
     n = int(counts.sum())
     rows = max(min(ROWS_AT_ONCE, -(-n // threads)), -(-n // (BLOCKS * threads)), 1)
     ends = np.searchsorted(np.cumsum(counts), np.arange(rows, n + rows, rows)) + 1

@@ -1,4 +1,4 @@
-"""Split and Folds: the results of `split` and `folds`."""
+"""The classes `Split` and `Folds`, which `split` and `folds` return."""
 
 from __future__ import annotations
 
@@ -45,18 +45,21 @@ OF_SPLIT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitProtocol:
-    """How a split was made: everything needed to repeat it on the same data.
+    """The settings that made a split, from which it can be repeated on the same data.
+
+    `untested`, `min_train`, `min_test` and `seed` are arguments of `split`.
 
     Attributes
     ----------
     who, what : str
         The arguments of `split` as Python code, such as ``"UsersFraction(fraction=0.1)"``.
     filters : tuple of str
+        The filters as Python code.
     untested : {"train", "apart"}
     min_train, min_test : int
     seed : int
     fold : int or None
-        The number of this split among several folds, starting at 0.
+        The number of this split among several folds, counted from 0.
     counts : mapping of str to int
         The numbers of rows in ``train``, ``test`` and ``remainder``, and of rows ``left_out``.
     removed : mapping of str to int
@@ -98,14 +101,14 @@ class Split(Printed, Generic[Part]):
     Attributes
     ----------
     train, test
-        Data of the type that was split: data frames, lazy frames (for a Parquet file), or
-        `Interactions`.
+        Data of the same type as the data that were split: data frames, lazy frames (for a Parquet
+        file), or `Interactions`.
     remainder
-        The interactions of untested users, if ``untested="apart"`` separates them; None if they
-        are part of train.
+        The interactions of untested users if ``untested="apart"``, or None if they are in train.
     users : int64, uint64 or object [n_tested]
-        The ids of the tested users in ascending order; positions for data without ids.
+        The ids of the tested users in ascending order, or their positions if there are no ids.
     protocol : SplitProtocol
+        The settings of the split.
     columns : Columns or None
         The names of the columns of users, items, values and times, if the data have columns.
     """
@@ -119,7 +122,7 @@ class Split(Printed, Generic[Part]):
 
     @cached_property
     def users(self) -> Array:
-        """The ids of the tested users in ascending order; positions for data without ids."""
+        """The ids of the tested users in ascending order, or positions if there are no ids."""
         users = self.find_users()
         users.flags.writeable = False
         return users
@@ -149,8 +152,7 @@ class Split(Printed, Generic[Part]):
                 row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
                 rows.append({**row, "share": counts[name] / total if total else 0.0})
         notes = _notes(self.protocol, self.protocol.removed)
-        # Rows that were left out, but not by a filter: for instance, later interactions of untested
-        # users in a split by time.
+        # `rest` counts rows left out by no filter, such as later interactions of untested users.
         rest = counts["left_out"] - sum(self.protocol.removed.values())
         if rest:
             notes.append(f"in no part: {rest:,}")
@@ -159,7 +161,7 @@ class Split(Printed, Generic[Part]):
     def interactions(self) -> Split[Interactions]:
         """Return the same split with `Interactions` as parts.
 
-        Parts of a data frame only have the users and items that occur in them.
+        Parts of a data frame contain only the users and items that occur in them.
         """
         if self.columns is None:
             own: Split = self
@@ -184,15 +186,14 @@ class Split(Printed, Generic[Part]):
 
         ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` contain the rows with all
         their columns, ``users.parquet`` contains the tested users, and ``split.json`` contains the
-        protocol. An earlier split in the folder is replaced, but unrelated files are not.
+        protocol. The method replaces an earlier split in the folder, but no unrelated files.
 
         Raises
         ------
         FileError
-            If the folder cannot be written to, or has files with these names that are not part of
-            a split.
+            If the folder cannot be written to, or contains unrelated files with these names.
         InputTypeError
-            If a column has objects that Parquet cannot store, such as UUIDs in a data frame.
+            If a column contains objects that Parquet cannot store, such as UUIDs in a data frame.
         """
         header = {
             "protocol": dataclasses.asdict(self.protocol),
@@ -205,12 +206,13 @@ class Split(Printed, Generic[Part]):
         """Read a split that `save` wrote.
 
         The parts have the type that was saved, with two exceptions: frames of libraries other than
-        pandas become Polars frames, and pandas frames have a new index.
+        pandas become Polars frames, and pandas frames get a new index.
 
         Raises
         ------
         FileError
-            If the folder has no split, or a split of a newer version of recometer.
+            If the folder contains no split, a damaged split, or one of a newer version of
+            recometer.
         """
         path = as_path(folder, "a split")
         parts, users, header = saving.read(path)
@@ -229,11 +231,10 @@ class Split(Printed, Generic[Part]):
 
 
 class Folds(Shown):
-    """Several splits of the same data; each one is made when you access it.
+    """Several splits of the same data, each of which is made when you access it.
 
-    Iterating makes a `Split` per fold, ``len`` is the number of folds, and ``folds[0]`` makes the
-    first fold. Functions that take folds also take a list of `Split`, for instance from
-    `Split.load`.
+    Iterating makes a `Split` for each fold, ``len`` is the number of folds, and ``folds[0]`` makes
+    the first fold. Functions that take folds also take a list of `Split`.
     """
 
     def __init__(self, make: Callable[[], Iterator[Split]], n: int) -> None:
@@ -259,7 +260,7 @@ class Folds(Shown):
         return f"Folds({self._n})"
 
     def table(self) -> Table:
-        """Make all folds, and return the numbers of users and interactions in each."""
+        """Make all folds, and return a table of the numbers of users and interactions in each."""
         rows: list[dict[str, int]] = []
         protocols, apart = [], False
         for number, made in enumerate(self):
@@ -267,7 +268,7 @@ class Folds(Shown):
             rows.append({"fold": number, "users_of_test": len(made.users), **made.protocol.counts})
             protocols.append(made.protocol)
         parts = (*(saving.PARTS if apart else saving.PARTS[:2]), "left out")
-        # Filters that apply before the split remove the same rows in every fold.
+        # Filters that apply before the split remove the same rows in every fold, so show them once.
         first = protocols[0]
         removed = {
             name: n
@@ -296,6 +297,6 @@ def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
 
 
 def _notes(protocol: SplitProtocol, removed: Mapping[str, int]) -> list[str]:
-    """Describe how the split was made, and how many rows the filters left out."""
+    """Return notes on the settings of the split, and on the rows that filters left out."""
     notes = [f"made by: {protocol}"]
     return notes + [f"left out by {name}: {n:,}" for name, n in removed.items()]

@@ -1,4 +1,4 @@
-"""Saves splits in folders, as Parquet files and a JSON file that says how they were made."""
+"""Save splits in folders, as Parquet files and a JSON file with the settings."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-VERSION = 1  # version of the format; readers understand their own version and all older ones
+VERSION = 1  # the version of the format; this code also reads all lower versions
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
 FILES = tuple(f"{name}.parquet" for name in (*PARTS, "users", "all_users", "all_items"))
-COMPLETE = ".recometer-new"  # subfolder with a complete split that will replace the saved one
+COMPLETE = ".recometer-new"  # the subfolder with a complete split that will replace the saved one
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise FileError if saving a split in a folder would replace an input or unrelated files."""
+    """Raise an error if saving a split in a folder would replace an input or unrelated files."""
     finish(folder)
     owned = _written(folder)
     paths = [folder / name for name in (HEADER, *FILES)]
@@ -60,7 +60,7 @@ def check(folder: Path, inputs: Iterable[str] = ()) -> None:
 
 
 def _written(folder: Path) -> set[str]:
-    """Return the names of the files of the split in a folder."""
+    """Return the names of the files that belong to the split in a folder."""
     try:
         header = json.loads((folder / HEADER).read_bytes())
         names, kind = ["users", *header["parts"]], header["kind"]
@@ -72,10 +72,9 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Replace the split in a folder with a new split that was saved completely, if there is one.
+    """Replace the split in a folder with a completely written new split, if there is one.
 
-    This is the last step of saving. If it is interrupted, the next call that opens the folder
-    completes it.
+    This is the last step of saving. After an interruption, the next access completes it.
 
     Raises
     ------
@@ -89,10 +88,9 @@ def finish(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that no other process can replace the split in it.
+    """Lock a folder while the block runs, so that no other process replaces the split in it.
 
-    Where locks do not exist (on Windows and in some network folders), checksums reveal whether the
-    split was replaced.
+    Without locks (on Windows and in some network folders), checksums reveal a replaced split.
     """
     opened = None
     if fcntl is not None:
@@ -112,12 +110,12 @@ def _finish(folder: Path) -> None:
         if new.is_symlink() or not new.is_dir():
             return
         owned = _written(new)
-        if owned:  # otherwise, all files were already moved, the header last
+        if owned:  # without a header, which is moved last, no file is left to move
             for name in FILES:
                 if name not in owned:
                     (folder / name).unlink(missing_ok=True)
             for name in (*FILES, HEADER):
-                with contextlib.suppress(FileNotFoundError):  # it was already moved
+                with contextlib.suppress(FileNotFoundError):  # the file was already moved
                     (new / name).replace(folder / name)
         new.rmdir()
     except FileNotFoundError:
@@ -130,7 +128,7 @@ def _finish(folder: Path) -> None:
 
 
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
-    """Write the parts of a split to temporary files, which finally replace the old files."""
+    """Write the parts of a split to temporary files, and then replace the old files with them."""
     check(folder)
     present = {name: part for name, part in parts.items() if part is not None}
     # Use a temporary folder, because the data may be read from the split that will be replaced.
@@ -147,7 +145,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(sealed(text.encode()))
         with alone(folder):
-            _finish(folder)  # if another process has just saved a split
+            _finish(folder)  # another process may just have written a split
             temporary.rename(folder / COMPLETE)
             _finish(folder)
     except FileError:
@@ -194,7 +192,7 @@ def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
 
 
 def _frame(part: Any) -> pl.DataFrame:
-    """Return a Polars frame that does not change when it is written and read again."""
+    """Return a part as a Polars frame that stays the same when it is written and read again."""
     import polars as pl
 
     hint = "Hint: convert the column before the split, for instance to texts" + python_or_command(
@@ -225,7 +223,7 @@ def _frame(part: Any) -> pl.DataFrame:
 
 
 def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict[str, Any]:
-    """Write rows with ids, and all ids, including those without rows."""
+    """Write the rows of each part, and all ids, including those without rows."""
     import polars as pl
 
     whole = parts["train"]
@@ -252,7 +250,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Replace errors raised in the block by an error that says the split is damaged."""
+    """Replace errors raised in the block by an error which says that the split is damaged."""
     try:
         yield
     except FileError:
@@ -266,7 +264,7 @@ def undamaged(folder: Path) -> Iterator[None]:
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     """Return the parts by name, the tested users, and the header, as they were saved.
 
-    Raises FileError if the folder has no split, or a split that is damaged or of a newer version.
+    Raises FileError if the folder contains no split, a damaged split, or one of a newer version.
     """
     finish(folder)
     with alone(folder):
@@ -275,7 +273,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
 
 def _header(folder: Path) -> bytes:
     try:
-        # Some editors put a byte order mark before the text.
+        # Some editors insert a byte order mark before the text.
         return (folder / HEADER).read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError:
         if (folder / HEADER).exists():
@@ -299,7 +297,7 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         if unknown := [name for name in header["parts"] if name not in PARTS]:
-            # Names of parts become paths, which must not lead out of the folder.
+            # Refuse other names, because they become paths, which must not lead out of the folder.
             raise ValueError(f"no part is called {unknown[0]!r}")
         files = _Files(folder, header["files"])
         users = decode_ids(files.frame("users")["user"], header["users"])
@@ -316,21 +314,21 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
 
 
 class _Files:
-    """The files of a split; each file stays open while it is verified and read.
+    """The files of a split, each of which stays open while it is verified and read.
 
-    Two splits are therefore never mixed, even if another process replaces this split meanwhile.
+    Two splits are therefore never mixed, even if another process replaces the split meanwhile.
     """
 
     def __init__(self, folder: Path, checksums: Mapping[str, str]) -> None:
         self._folder, self._checksums = folder, checksums
 
     def frame(self, name: str) -> pl.DataFrame:
-        """Return a table."""
+        """Read a file of the split as a frame."""
         with self._verified(name) as file:
             return read_frame(self._folder / f"{name}.parquet", file)
 
     def lazy(self, name: str) -> pl.LazyFrame:
-        """Return a lazy table, which reads the verified file later."""
+        """Return a lazy frame, which reads the verified file later."""
         import polars as pl
 
         with self._verified(name) as file:

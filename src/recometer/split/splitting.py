@@ -1,4 +1,4 @@
-"""`split` and `folds`, which divide interactions into train and test."""
+"""The functions `split` and `folds`, which divide interactions into train and test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recometer.split.filters import Filter, SeenInTrain
 from recometer.split.result import Folds, Split, SplitProtocol
 from recometer.tasks import resolve_threads, waiting
 
-# What the arguments `who`, `what` and `filters` of a split mean, with an example of each.
+# The meaning of the arguments `who`, `what` and `filters` of a split, with an example of each.
 PARTS = {
     "what": ("what is held out", "rm.split.Last(1)"),
     "who": ("who is tested", "rm.split.UsersFraction(0.1)"),
@@ -50,7 +50,7 @@ def split(
     value: object = None,
     time: object = None,
 ) -> Split:
-    """Split interactions into train and test, by holding out interactions of the tested users.
+    """Split interactions into train and test by holding out interactions of the tested users.
 
     ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
 
@@ -63,7 +63,7 @@ def split(
     Parameters
     ----------
     data
-        Anything that `Interactions.of` takes.
+        The interactions, in any form that `Interactions.of` accepts.
     what
         The interactions to hold out: `Last`, `LastFraction`, `LeaveOneOut`, `Fraction`, `Number`,
         `After` or `ColdItems`.
@@ -71,20 +71,19 @@ def split(
         The users to test: `AllUsers`, `UsersFraction`, `UsersNumber`, `GivenUsers` or
         `ActiveAfter`.
     filters
-        The interactions to leave out: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom` before
-        the split, in the order of the argument; `SeenInTrain` after the split.
+        The filters that leave out interactions: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom`
+        apply before the split, one after the other, and `SeenInTrain` applies after it.
     untested
-        The part for the interactions of other users: ``"train"``, or ``"apart"`` for `remainder`
-        (strong generalisation: the model is fitted to users who are not tested).
+        The part that gets the interactions of untested users: ``"train"``, or ``"apart"`` for
+        `remainder`, as in strong generalisation.
     min_train, min_test : int
-        Minimum numbers of interactions that a tested user must have in train and in test.
+        The minimum numbers of interactions that a tested user must have in train and in test.
     seed : int
         The seed of all random draws. Different seeds lead to different splits.
     threads : int, optional
-        Maximum number of threads. None uses all available processors. The result does not depend
-        on it.
+        The maximum number of threads, which does not affect the result. None uses all processors.
     user, item, value, time
-        Columns, as in `Interactions.of`.
+        The columns of the data, as in `Interactions.of`.
 
     Returns
     -------
@@ -95,12 +94,11 @@ def split(
     NoTestUsersError
         If no user can be tested (an `InputError`).
     InputError
-        If the data lack times or values that an argument needs, ids are not in the data, or numbers
-        are out of range.
+        If the data lack needed times or values, ids are unknown, or numbers are out of range.
     InputTypeError
         If `what`, `who` or a filter has a wrong type.
     ColumnError, FileError
-        As for `Interactions.of`.
+        If `Interactions.of` raises the same error for the data.
 
     Warns
     -----
@@ -149,16 +147,16 @@ def folds(
     Parameters
     ----------
     what
-        `KFold` or `Windows`; or anything that `split` takes, if `who` makes the folds.
+        `KFold` or `Windows`, or, if `who` makes the folds, anything that `split` accepts.
     who
-        `UserFolds`; or anything that `split` takes, if `what` makes the folds.
+        `UserFolds`, or, if `what` makes the folds, anything that `split` accepts.
 
     All other parameters are the same as for `split`.
 
     Returns
     -------
     Folds
-        Several `Split`, each made when you access it.
+        The splits, each of which is made when you access it.
 
     Raises
     ------
@@ -189,13 +187,11 @@ def parts_of_some_users(
     fold: int | None = None,
     **settings: Any,
 ) -> UInt8:
-    """Return the part of each row of a group of users: uint8 [n_rows].
-
-    Other calls split other groups.
+    """Return the part of each row in the data of some users: uint8 [n_rows].
 
     The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split` or in one `fold` of
-    `folds`. The settings are untested, min_train, min_test and seed. Unlike in `split`, it is not
-    an error if no user is tested.
+    `folds` over the data of all users. The settings are untested, min_train, min_test and seed.
+    Unlike in `split`, it is not an error if no user is tested.
     """
     work = _Work(data, columns, (), **settings, threads=1)
     if fold is None:
@@ -234,8 +230,8 @@ class _Work:
         self.container = open_data(data, columns)
         self.table = self.container.table
         self.rows: Bool | None = None  # mask of the remaining rows; None if no row was left out
-        self.values: Array | None = None  # values of all rows of the data, if a filter changed any
-        self.removed: dict[str, int] = {}  # number of rows, per filter
+        self.values: Array | None = None  # the values of all rows, if a filter changed any
+        self.removed: dict[str, int] = {}  # the number of rows that each filter left out
         for part in self.filters:
             if isinstance(part, Filter):
                 self._leave_out(part)
@@ -259,7 +255,7 @@ class _Work:
             self.rows[self.rows] = kept.rows
 
     def each_fold(self, who: Who | UserFolds, what: What | Folding) -> Iterator[tuple[Who, Held]]:
-        """Yield, for each fold, the users to test, and the rows that may be held out."""
+        """Yield the users to test, and the rows that may be held out, for each fold."""
         if isinstance(what, Folding):
             assert isinstance(who, Who)
             for held in what.folds(self.table, self.seed, self.threads):
@@ -321,7 +317,7 @@ class _Work:
         )
 
     def _counts(self, parts: UInt8) -> dict[str, int]:
-        """Count the rows of each part, and the rows ``left_out`` of all parts."""
+        """Count the rows of each part, and the rows that are in no part (``left_out``)."""
         counts = {
             "train": len(parts) - int(np.count_nonzero(parts)),  # TRAIN is 0
             "test": int(np.count_nonzero(parts == TEST)),
@@ -332,7 +328,7 @@ class _Work:
         return {**counts, "left_out": self.container.table.n - sum(counts.values())}
 
     def _taken(self, parts: UInt8) -> dict[str, Any]:
-        """Divide the data, and return the parts, keyed by their names in `Split`."""
+        """Divide the data into parts, keyed by their names in `Split`."""
         if self.rows is not None:
             of_rows, parts = parts, np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
             parts[self.rows] = of_rows
@@ -412,7 +408,7 @@ class _Work:
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:
-    """Refuse arguments that make several splits; `folds` is the function to use instead."""
+    """Raise an error if arguments make several splits; `folds` is the function to use instead."""
     if isinstance(what, Folding) or isinstance(who, UserFolds):
         raise InputTypeError(
             f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
@@ -421,7 +417,7 @@ def check_one_split(what: object, who: object, folds: str) -> None:
 
 
 def number_of_folds(what: object, who: object) -> int:
-    """Return the number of folds of `what` or `who`; exactly one of them must make folds."""
+    """Return the number of folds that either `what` or `who` makes, or raise an error."""
     if isinstance(what, Folding) and not isinstance(who, UserFolds):
         return len(what)
     if isinstance(who, UserFolds) and not isinstance(what, Folding):

@@ -1,4 +1,4 @@
-"""The rows to split: users, items, times and values, each of which is read on first use."""
+"""The rows to split: their users, items, times and values, each of which is read on first use."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from recometer.tasks import ROWS_PER_TASK, each_block
 
 MAX_ROWS = 2**32 - 1
 UTC = datetime.timezone.utc
-OF_ITEMS, OF_PLACES = 0x6974656D73, 0x706C61636573  # salts for separate draws from the same seed
-SPARE = 2**20  # a range of ids is dense if its length is below 4 x rows + SPARE
+OF_ITEMS, OF_PLACES = 0x6974656D73, 0x706C61636573  # salts for independent draws from one seed
+SPARE = 2**20  # a range of ids counts as dense if it is shorter than 4 x rows + SPARE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Coded:
     ----------
     codes : uint32 [n_rows]
     n : int
-        An upper bound: every code is below this number.
+        The number of possible codes: every code is below it.
     low : int or None
-        The id of code 0, if ids are whole numbers and codes are their distances from it.
+        The id of code 0, if ids are integers and codes are their distances from it.
     ids : [n] or None
-        Otherwise, the id of each code. If both `low` and `ids` are None, codes are positions.
+        The id of each code, if `low` is None. If both are None, codes are positions.
     before : Coded or None
-        The codes before rows were selected, so that ids without remaining rows are still known.
+        The codes of all rows before some were selected, from which ids without rows are known.
     """
 
     codes: UInt32
@@ -52,13 +52,13 @@ class Coded:
 
     @cached_property
     def keys(self) -> UInt64:
-        """The keys on which draws depend, by code."""
+        """The key of each code, on which its random draws depend."""
         if self.low is None:
             return user_keys(self.ids, self.n)
         return np.arange(self.n, dtype=np.uint64) + np.uint64(self.low % 2**64)
 
     def draws(self, seed: int, salt: int = 0) -> UInt64:
-        """Return a random number for each code; another `salt` gives other numbers."""
+        """Return a random number for each code; a different `salt` gives different numbers."""
         return mix(mix(self.keys ^ np.uint64(salt)) ^ mixed_seed(seed))
 
     @cached_property
@@ -74,13 +74,13 @@ class Coded:
         return self.n if self.low is None else int(np.count_nonzero(self.counts))
 
     def named(self, codes: Array) -> Array:
-        """Return the ids, or the positions, of codes."""
+        """Return the ids of codes, or their positions if there are no ids."""
         if self.low is not None:
             return codes.astype(np.int64) + self.low
         return codes.astype(np.int64) if self.ids is None else self.ids[codes]
 
     def find(self, wanted: object, what: str) -> Int64:
-        """Return the codes of ids, or of the ids in a file; raise InputError if one is missing."""
+        """Return the codes of ids, or of the ids in a file, or raise an error if one is unknown."""
         known = self.named(np.arange(self.n))
         if isinstance(wanted, str | os.PathLike):
             wanted = read_ids(Path(wanted), what, None, known)
@@ -97,12 +97,12 @@ class Coded:
         return codes
 
     def select(self, rows: Bool) -> Coded:
-        """Return only the given rows, with the same codes."""
+        """Return only the rows in a mask, with the same codes."""
         return Coded(self.codes[rows], self.n, self.low, self.ids, self.before or self)
 
     @classmethod
     def of(cls, column: Any, what: str) -> Coded:
-        """Return the ids of a column as codes."""
+        """Encode the ids in a column."""
         dense = _dense(column)
         if dense is not None:
             return dense
@@ -123,13 +123,13 @@ def _dense(column: Any) -> Coded | None:
     low, high = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if high - low >= 4 * len(array) + SPARE or high - low >= 2**32 or high >= 2**63:
         return None
-    # Start at 0 if that costs little, because 32-bit ids are then already codes.
+    # Start at 0 if this costs little memory, because 32-bit ids are then already codes.
     low = 0 if low >= 0 and high < 4 * len(array) + SPARE and high < 2**32 else low
     if low == 0 and array.dtype.itemsize == 4:
         codes = np.ascontiguousarray(array).view(np.uint32)
     else:
         codes = np.empty(len(array), np.uint32)
-        # Use int64, because a difference may be too large for the dtype of the ids.
+        # Use int64 for short integers, whose dtype may be too small for a difference.
         wide = array if array.dtype.itemsize >= 4 else array.astype(np.int64)
 
         def shift(part: slice) -> None:
@@ -145,16 +145,16 @@ class Table:
     Parameters
     ----------
     n : int
-        Number of rows.
+        The number of rows.
     users, items : function
-        Functions that return `Coded`.
+        Functions that return the users and the items as `Coded`.
     times, values : function or None
         Functions that return the times, int64 or float64 [n], and the values, float64 [n]. None if
         the data have no times or no values.
     dates : bool
         Whether times are dates, in microseconds since 1970.
     names : sequence of str
-        The columns of the data, for messages; empty if there are none.
+        The names of the data's columns, which messages list; empty if there are none.
     zone : function
         A function that returns the time zone of dates that do not state one.
     """
@@ -177,27 +177,27 @@ class Table:
 
     @cached_property
     def users(self) -> Coded:
-        """The users."""
+        """The user of each row."""
         return self._users()
 
     @cached_property
     def items(self) -> Coded:
-        """The items."""
+        """The item of each row."""
         return self._items()
 
     @cached_property
     def values(self) -> Array | None:
-        """The values, or None."""
+        """The value of each row, or None if there are no values."""
         return None if self._values is None else self._values()
 
     @property
     def has_times(self) -> bool:
-        """Whether there are times."""
+        """Whether the rows have times."""
         return self._times is not None
 
     @cached_property
     def times(self) -> Array:
-        """The times; raises InputError if there are none."""
+        """The time of each row; reading this attribute raises an error if there are no times."""
         if self._times is None:
             hint = python_or_command(
                 "name their column with time=, or draw at random: Fraction(0.2), Number(1)",
@@ -210,7 +210,7 @@ class Table:
         return self._times()
 
     def select(self, rows: Bool) -> Table:
-        """Return only the given rows."""
+        """Return a table of only the rows in a mask."""
         return Table(
             int(np.count_nonzero(rows)),
             lambda: self.users.select(rows),
@@ -223,7 +223,7 @@ class Table:
         )
 
     def with_values(self, values: Array) -> Table:
-        """Return the same rows with other values."""
+        """Return a table of the same rows with other values."""
         changed = copy.copy(self)
         changed._values = lambda: values
         changed.__dict__.pop("values", None)  # forget the old values if they were read

@@ -1,11 +1,10 @@
 """Statistics of means over users: intervals, paired tests and effect sizes, computed from arrays.
 
-The mean of the users' values is a sum of independent terms. The distributions that a bootstrap or a
-randomisation test samples can therefore be computed without resampling and without a seed, even far
-into the tails.
+The mean of the users' values is a sum of independent terms. The distribution that a bootstrap or a
+randomisation test would sample can therefore be computed without resampling and without a seed,
+even far into the tails.
 
-`interval` computes the confidence interval of a mean, and `compare` compares two models user by
-user. The modules contain the building blocks.
+`interval` computes a mean's confidence interval, and `compare` compares two models user by user.
 """
 
 import importlib
@@ -55,8 +54,8 @@ __all__ = [
     "wilcoxon",
 ]
 
-# Names are imported on first use, because an evaluation needs only a few of them. No module may be
-# named like a function, because it would hide the function.
+# Names are imported on first use, because an evaluation needs only a few of them. No module may
+# have the same name as a function, because it would hide the function.
 MODULES = {
     "comparing": "Difference Equivalence compare equivalence most_changed",
     "ends": "Interval",

@@ -11,13 +11,13 @@ Bounds = tuple[float, float]
 
 
 def check_alpha(alpha: float) -> None:
-    """Raise InputError unless the significance level is between 0 and 1."""
+    """Raise an error unless the significance level is above 0 and below 1."""
     if not isinstance(alpha, numbers.Real) or not 0 < alpha < 1:
         raise InputError(f"alpha={brief(alpha)} must be above 0 and below 1. Hint: 0.05 is usual.")
 
 
 def check_number(name: str, given: object) -> None:
-    """Raise InputTypeError or InputError unless an argument is a finite number."""
+    """Raise an error unless an argument is a finite number."""
     if not isinstance(given, numbers.Real) or isinstance(given, bool):
         raise InputTypeError(f"{argument_text(name, given)} must be a number.")
     try:
@@ -29,7 +29,7 @@ def check_number(name: str, given: object) -> None:
 
 
 def check_whole(name: str, given: object, least: int, most: int | None = None) -> None:
-    """Raise InputError unless an argument is a whole number from `least` to `most`."""
+    """Raise an error unless an argument is a whole number from `least` to `most`."""
     if not isinstance(given, numbers.Integral) or isinstance(given, bool) or given < least:
         raise InputError(f"{name}={brief(given)} must be a whole number, at least {least}.")
     if most is not None and int(given) > most:
@@ -37,7 +37,7 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Return the lowest and the highest possible value as floats; an unknown bound is infinite."""
+    """Check the lowest and the highest possible value, which may be infinite, and return floats."""
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError, OverflowError):

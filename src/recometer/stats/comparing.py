@@ -44,19 +44,19 @@ from recometer.stats.tests import TESTS, Test, TestResult, check_test, documente
 def most_changed(
     differences: npt.ArrayLike, n: int = 5
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions of the users who lose most, and of those who gain most.
+    """Return the positions of the users who lose most and of the users who gain most.
 
     Parameters
     ----------
     differences : [n_users]
-        NaN leaves a user out.
+        The difference of each user; NaN leaves a user out.
     n
-        Maximum number of users who lose, and of users who gain.
+        The maximum number of users in each of the two arrays.
 
     Returns
     -------
     two arrays of int64 [at most n]
-        Positions of the users whose difference is below 0, lowest first, and of those whose
+        The positions of users whose difference is below 0, lowest first, and of users whose
         difference is above 0, highest first. Users with equal differences keep their order.
     """
     check_whole("n", n, 0)
@@ -71,38 +71,37 @@ def most_changed(
     return positions[0], positions[1]
 
 
-# Users differ if they have different values from the two models. If fewer than FEW_DIFFER users
-# differ, and at most the share SPARSE of all users, the interval by inversion covers the true
-# difference too rarely: the sample may lack the few users who lose much (docs/statistics.md).
+# A user differs if the two models give the user different values. If fewer than FEW_DIFFER users
+# differ, and they are at most the share SPARSE of all users, the interval by inversion covers the
+# true difference too rarely: the sample may lack the few users who lose much (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
-LEAST_LEVEL = 1e-12  # the lowest significance level at which intervals are computed
-FEW_USERS = 50  # so few users cannot show whether their differences are symmetric
+LEAST_LEVEL = 1e-12  # `_least_level` looks for significance levels from this one on
+FEW_USERS = 50  # up to this number of users, it is unclear whether their differences are symmetric
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The difference between two models on the users with a value from both.
+    """The difference between two models, over the users with a value from both.
 
-    `standardised` is called d_z in Cohen, "Statistical Power Analysis for the Behavioral Sciences",
-    1988, section 2.3.5. For `probability_better`, see Grissom & Kim, "Effect Sizes for Research",
-    2005, chapter 5.
+    `standardised` is d_z in Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988,
+    2.3.5. For `probability_better`, see Grissom & Kim, "Effect Sizes for Research", 2005, ch. 5.
 
     Attributes
     ----------
     n
         The number of users compared.
     n_only_model, n_only_other
-        The numbers of users with a value from only the first model, or only the second; they are
-        left out.
+        The numbers of users with a value from only the first model and from only the second model.
+        These users are left out.
     mean, mean_other
         The means of the first and of the second model over the users compared.
     difference, interval
-        The mean of the first model minus that of the second, with its interval.
+        The first model's mean minus the second model's mean, with its interval.
     relative, relative_interval
         The ratio of the means minus 1, with its interval. The interval contains all θ for which the
         method of `interval` does not exclude that the mean of first - (1 + θ) · second is 0
-        (`recometer.stats.means`). NaN if the second mean is not above 0, or if values can be
-        negative.
+        (`recometer.stats.means`). All these numbers are NaN if the second model's mean is not above
+        0, or if values can be negative.
     test
         The test of the null hypothesis that the models do not differ. If `interval` is Gaffke's, p
         is the smallest level at which the interval excludes 0, and the test is called ``"gaffke"``.
@@ -114,15 +113,15 @@ class Difference:
     probability_better
         The probability that a random user's difference is above 0; a tie counts half.
     unit
-        The common unit of the differences of users (or clusters), which makes the p of the
-        randomisation test change in steps; 0 if there is no such unit, and for other tests.
+        The number of which the differences of users (or clusters) are multiples, so that p of the
+        randomisation test changes in steps. It is 0 if there is none, and for other tests.
     deviation
         The standard deviation of the users' differences.
     error
         The standard error of the difference, over users or clusters.
     few
-        Whether fewer than 30 users (or clusters) differ, and at most half of all: too few to
-        exclude that a few users lose much. Only Gaffke's interval takes that into account.
+        Whether fewer than 30 users (or clusters), and at most half of all, differ. These are too
+        few to exclude that some users lose much, which only Gaffke's interval takes into account.
     """
 
     n: int
@@ -156,7 +155,7 @@ class Difference:
         return self.interval.high
 
     def for_lower_values(self) -> Difference:
-        """Return the difference with better and worse swapped, since lower values are better."""
+        """Return the difference with better and worse swapped, because lower values are better."""
         return dataclasses.replace(
             self,
             n_better=self.n_worse,
@@ -180,7 +179,7 @@ class Pairs:
         second: npt.ArrayLike | Column,
         clusters: npt.ArrayLike | None = None,
     ) -> Pairs:
-        """Read the users' values and clusters, with the parameters of `compare`."""
+        """Check the users' values and clusters; the arguments are the same as for `compare`."""
         x, y = Column.of(first, "first"), Column.of(second, "second")
         if len(x.values) != len(y.values):
             raise InputError(
@@ -191,7 +190,7 @@ class Pairs:
 
     @cached_property
     def both(self) -> npt.NDArray[np.bool_] | slice:
-        """Return which users have a value from both models."""
+        """Return a mask, or a slice, that selects the users with a value from both models."""
         if self.one.complete and self.two.complete:
             return slice(None)
         return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
@@ -200,7 +199,7 @@ class Pairs:
     def levels(self) -> tuple[Float64, Float64, Float64] | None:
         """Return the distinct pairs of values with their counts.
 
-        None if there are clusters, or if a column has no levels.
+        The result is None if there are clusters, or if a column has no levels.
         """
         pairs = None if self.clusters is not None else crossed(self.one, self.two)
         if pairs is None:
@@ -210,13 +209,13 @@ class Pairs:
 
     @cached_property
     def labels(self) -> npt.NDArray[np.generic]:
-        """Return the clusters of the users with both values."""
+        """Return the clusters of the users with a value from both models."""
         assert self.clusters is not None
         return self.clusters[self.both]
 
     @cached_property
     def sums(self) -> tuple[Float64, Float64]:
-        """Return both models' values for the users with both, or their sums over clusters."""
+        """Return both models' values for the users with both, or the sums of each cluster."""
         x, y = self.one.values[self.both], self.two.values[self.both]
         if self.clusters is None:
             return x, y
@@ -242,7 +241,7 @@ class Pairs:
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences of the users with both values, or those of the cluster sums."""
+        """Return the differences between the models' `sums`: one per user, or one per cluster."""
         return self.sums[0] - self.sums[1]
 
     @cached_property
@@ -252,7 +251,7 @@ class Pairs:
 
     @cached_property
     def units(self) -> Grouped:
-        """Return the differences of the sampled units: users, or clusters with their sizes."""
+        """Return the differences of the independent units: users, or clusters with their sizes."""
         if self.clusters is None or not len(self.sizes):
             return self.differences
         # Clusters of equal size have a plain mean, for which Gaffke's interval is possible.
@@ -279,7 +278,7 @@ class Pairs:
     def ratios(self) -> Grouped | None:
         """Return the first model's values, with the second model's values as sizes.
 
-        None if the mean of the second model is not above 0.
+        The result is None if the mean of the second model is not above 0.
         """
         if self.levels is not None:
             x, y, times = self.levels
@@ -299,9 +298,9 @@ def compare(
 ) -> Difference:
     """Compare two models on the same users.
 
-    The interval belongs to the test; for the randomisation test, it is found by inversion. Gaffke's
-    interval is used instead if the range is known and either all users differ by the same amount,
-    or fewer than 30 users differ and at least half do not. p then follows from Gaffke's interval.
+    The interval belongs to the test: for the randomisation test, it is found by inversion. However,
+    both the interval and p are computed by Gaffke's method if the range is known and either all
+    users differ by the same amount, or fewer than 30 users differ and at least half do not.
 
     Parameters
     ----------
@@ -314,8 +313,8 @@ def compare(
     confidence
         The confidence level, in (0, 1).
     clusters : [n_users] or None
-        Rows with equal entries (several rows of a user, sessions, folds) form a cluster. The test
-        flips the signs of whole clusters, and the interval treats them as independent.
+        The cluster of each row, such as a user with several rows, a session or a fold. The test
+        flips the signs of whole clusters, and the interval treats clusters as independent.
 
     Raises
     ------
@@ -384,14 +383,14 @@ documented(compare)
 
 
 def paired_test(test: Test, pairs: Pairs) -> TestResult:
-    """Return the result of one of the `TESTS` for the pairs."""
+    """Return the result of one of the `TESTS` on the pairs."""
     entry = TESTS[test]
     reads = {"means": "units", "sums": "of_sums", "values": "values"}
     return entry.result(getattr(pairs, reads[entry.reads]))
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
-    """Return the result of `paired_test`, or of Gaffke's bound if the bound decides."""
+    """Return the p of Gaffke's interval if `_rests_on_gaffke`, otherwise that of `paired_test`."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.of_sums
@@ -411,10 +410,10 @@ def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult
 def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
-    The test is always computed by saddlepoint approximation, even if `randomisation` is exact,
-    because differences minus δ rarely have only a few distinct sizes. `consistent` removes
-    contradictions to an exact p. For clusters with sizes, δ times the size is subtracted. If there
-    are so few users that the test cannot reject any δ, the ends are infinite.
+    The test is always computed by saddlepoint approximation, even where `randomisation` is exact,
+    because differences minus δ rarely have only a few distinct sizes. `consistent` resolves
+    contradictions with an exact p. For clusters with sizes, δ times the size is subtracted. If
+    there are so few users that the test cannot reject any δ, the ends are infinite.
     """
     n = differences.n
     if not n:
@@ -440,7 +439,7 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     """Adjust an interval so that it contains 0 exactly when p is above 1 - confidence.
 
     An exact p jumps from one value to the next, while the approximated interval moves smoothly.
-    One of its ends may therefore be on the wrong side of 0; that end is moved to 0.
+    One of its ends may therefore be on the wrong side of 0, and is then moved to 0 or next to it.
     """
     contains, should = 0.0 in interval, p_value > 1 - interval.confidence
     if contains == should:
@@ -448,7 +447,7 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     low, high = interval
     if should:
         return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
-    # Move to the number next to 0, since the ends belong to the interval.
+    # Move the end to the number next to 0, because the ends belong to the interval.
     if low + high > 0:
         return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
     return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))
@@ -479,8 +478,8 @@ def difference_interval(
 ) -> Interval:
     """Return the interval of a mean difference; see `compare`.
 
-    The interval that belongs to `test` excludes 0 exactly when the test rejects. `bounds` is the
-    range of a single model's values, and `largest` is the number of users in the largest cluster.
+    If the interval belongs to `test`, it excludes 0 exactly when the test rejects. `bounds` is the
+    range of a single model's values, and `largest` is the number of rows in the largest cluster.
     """
     spread = _spread(bounds)
     if _rests_on_gaffke(differences, test, spread):
@@ -506,17 +505,17 @@ def _spread(bounds: Bounds | None) -> Bounds | None:
 
 
 def _few(test: TestResult) -> bool:
-    """Return whether so few users differ that the sample may miss a rare large loss."""
+    """Return whether so few users differ that the sample may lack rare large losses."""
     return test.n_differ < FEW_DIFFER and test.n_differ <= SPARSE * test.n
 
 
 def _by_t(test: TestResult) -> bool:
-    """Return whether Student's t interval belongs to a test."""
+    """Return whether the interval that belongs to a test is Student's t interval."""
     return test.test in TESTS and TESTS[test.test].interval == "t"
 
 
 def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | None) -> bool:
-    """Return whether Gaffke's bound decides.
+    """Return whether Gaffke's method computes the interval and p.
 
     It does if the range is known, and either few users differ or all differ by the same amount.
     """
@@ -581,7 +580,7 @@ class Equivalence:
         The interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the
         margins if the models are equivalent.
     method
-        How p was computed: ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ,
+        The method that computed p: ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ,
         ``"random effects"`` for several runs, or ``"welch"`` for groups of different users.
     note
         A remark for the reader, or an empty string.
@@ -606,18 +605,17 @@ def equivalence(
 ) -> Equivalence:
     """Test whether a mean difference lies between -margin and +margin.
 
-    There are two one-sided tests: the null hypothesis of one is that the mean is at most -margin,
-    and that of the other is that it is at least margin. The larger p counts. If the range is known
-    and fewer than 30 users differ, and at most half of all, p is instead the smallest level at
-    which Gaffke's interval is within the margins. Schuirmann, Journal of Pharmacokinetics and
-    Biopharmaceutics 15, 1987.
+    There are two one-sided tests, with the null hypotheses that the mean is at most -margin, and
+    that it is at least margin. The larger p counts. If the range is known and fewer than 30 users
+    differ, and at most half of all, p is instead the smallest level at which Gaffke's interval is
+    within the margins. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
 
     Parameters
     ----------
     differences : [n_users]
-        NaN leaves a user out.
+        The difference of each user; NaN leaves a user out.
     margin
-        A number above 0. Smaller differences do not matter.
+        The smallest difference that would matter, a number above 0.
     alpha
         The accepted probability that models are wrongly called equivalent, in (0, 0.5).
     test
@@ -625,13 +623,12 @@ def equivalence(
     bounds
         The lowest and the highest value that a user can have with a single model.
     clusters : [n_users] or None
-        Users with equal entries form a cluster; the test flips the signs of whole clusters.
+        The cluster of each row. The test flips the signs of whole clusters.
 
     Raises
     ------
     InputError
-        If the margin is not above 0, if alpha is out of range, or if `clusters` differs in length
-        from the differences.
+        If the margin is not above 0, alpha is out of range, or `clusters` has another length.
     """
     check_margin(margin, alpha)
     if test not in ("randomisation", "t"):
@@ -682,7 +679,7 @@ def equivalence_over_runs(
 
 
 def check_margin(margin: float, alpha: float) -> None:
-    """Refuse a margin that is not above 0, or a level outside (0, 0.5)."""
+    """Raise an error if the margin is not above 0, or the level is outside (0, 0.5)."""
     if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
         raise InputError(
             f"{argument_text('margin', margin)} must be above 0: the difference that would matter."
@@ -692,7 +689,7 @@ def check_margin(margin: float, alpha: float) -> None:
 
 
 def one_sided(p: float, mean: float) -> float:
-    """Return the one-sided p of a mean of at most 0 from the two-sided p."""
+    """Return the p of the null hypothesis that a mean is at most 0, given its two-sided p."""
     return p / 2 if mean > 0 else 1 - p / 2
 
 

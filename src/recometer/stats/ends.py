@@ -31,11 +31,11 @@ class Interval:
     Attributes
     ----------
     low, high
-        The ends; NaN if there is no interval, and `note` says why.
+        The ends, or NaN if there is no interval; `note` then says why.
     method
-        How the interval was computed: a key of `METHODS`, or ``"none"``.
+        The method that computed the interval: a key of `METHODS`, or ``"none"``.
     confidence
-        The share of such intervals that is meant to cover the true value.
+        The share of such intervals that should contain the true value.
     n
         The number of values (users, or clusters of rows) on which the interval is based.
     note
@@ -72,7 +72,7 @@ class Interval:
         return cls(np.nan, np.nan, "none", confidence, n, note)
 
     def within(self, bounds: tuple[float, float] | None) -> Interval:
-        """Return the part of the interval within bounds."""
+        """Return the interval with its ends moved into the bounds."""
         if bounds is None:
             return self
         low, high = (float(end) for end in np.clip((self.low, self.high), *bounds))
@@ -80,7 +80,7 @@ class Interval:
 
 
 def check_confidence(confidence: float) -> float:
-    """Check that a confidence is between 0 and 1, and return it."""
+    """Check that a confidence is above 0 and below 1, and return it as a float."""
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         shown = brief(confidence)
         named = python_or_command(f"confidence={shown}", f"--confidence {shown}")

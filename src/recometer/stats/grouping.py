@@ -13,16 +13,16 @@ from recometer.errors import InputError, InputTypeError
 from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
 
-LARGEST = 1e75  # sums of the cubes of larger values may overflow
+LARGEST = 1e75  # values above this are refused, because sums of their cubes may overflow
 SORTED_UP_TO = 2_048  # up to this number of values, sorting is faster than grouping into cells
-N_CELLS = (2_048, 65_536)  # numbers of cells that are tried one after the other
-LOST_VARIANCE = 1e-6  # the share of the variance that may be lost by grouping into cells
+N_CELLS = (2_048, 65_536)  # the numbers of cells that are tried, one after the other
+LOST_VARIANCE = 1e-6  # grouping into cells may lose at most this share of the variance
 FAR_USERS = 1_000  # the number of users on each side that `_without_far_users` moves inwards
 SAME = 1e-12  # differences below this share of the largest value are rounding errors
-LOOKED_AT = 10_000  # the number of values at the start of a column that determine its levels
+LOOKED_AT = 10_000  # the levels of a column are the distinct values among its first 10,000 users
 LEVEL_CELLS = 2**12  # the number of cells for looking up the level of a value
-MOST_LEVELS = 64  # maximum number of levels of a column, so that two columns have few pairs
-BLOCK = 2**15  # number of users per block, so that temporary arrays fit into processor caches
+MOST_LEVELS = 64  # the maximum number of levels of a column, so that two columns have few pairs
+BLOCK = 2**15  # the number of users per block, so that temporary arrays fit into processor caches
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Grouped:
     Attributes
     ----------
     values : float64 [n_groups]
-        The x of each group; in increasing order if all sizes are 1.
+        The x of each group, in ascending order if all sizes are 1.
     counts : float64 [n_groups]
         The number of users in each group.
     sizes : float64 [n_groups], or 1.0
@@ -45,12 +45,12 @@ class Grouped:
     estimate
         The statistic; NaN if there are no users.
     n_above, n_below
-        The numbers of users with x above and below 0. With sizes, both are always 0.
+        The numbers of users with x above and below 0. Both are 0 if users have sizes.
     sum_of_squares
-        The sum of the squared residuals x - estimate · y of single users, not of groups.
+        The sum of the squared residuals x - estimate · y, computed from single users, not groups.
     exact
         Whether all users of a group have the same value except for rounding. Otherwise, a group is
-        a narrow cell represented by the mean of its users, and all cells together lose less than a
+        a narrow cell with the mean value of its users, and all cells together lose at most a
         millionth of the variance.
     """
 
@@ -93,7 +93,7 @@ class Grouped:
     def standard_error(self) -> float:
         """Return the standard error of the statistic; NaN for fewer than two users.
 
-        It is √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
+        The error is √(n / (n - 1) · Σ residual²) / Σ y (Cochran, Sampling Techniques, 1977, 6.3).
         """
         if self.n < 2:
             return np.nan
@@ -102,7 +102,7 @@ class Grouped:
 
 
 def _numbers(values: npt.ArrayLike, name: str, expected: str) -> Float64:
-    """Return values as an array of numbers, with NaN in place of masked values."""
+    """Return values as a float64 array, with NaN in place of masked values."""
     try:
         if isinstance(values, np.ma.MaskedArray):
             values = np.ma.filled(values.astype(np.float64), np.nan)
@@ -112,7 +112,7 @@ def _numbers(values: npt.ArrayLike, name: str, expected: str) -> Float64:
 
 
 def matrix(values: npt.ArrayLike, name: str) -> Float64:
-    """Return values as a two-dimensional array; raise InputError for anything else."""
+    """Return values as a two-dimensional array of numbers, or raise an error."""
     rows = _numbers(values, name, "rows of numbers")
     if rows.ndim != 2:
         raise InputError(f"{name} must be rows of numbers, but has the shape {rows.shape}.")
@@ -120,7 +120,7 @@ def matrix(values: npt.ArrayLike, name: str) -> Float64:
 
 
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
-    """Return values as a one-dimensional array of finite numbers, with NaN for masked values."""
+    """Return values as a one-dimensional array of finite numbers or NaN, or raise an error."""
     numbers = _numbers(values, name, "numbers, a value for each user")
     if numbers.ndim != 1:
         raise InputError(
@@ -142,7 +142,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
 
 
 def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
-    """Check and return the cluster of each of n rows."""
+    """Check that each of n rows has a cluster, and return the clusters as an array."""
     if np.ma.is_masked(clusters):
         raise InputError(
             "clusters are a masked array that hides some: every row needs its cluster. Hint: leave "
@@ -158,7 +158,10 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
 
 
 def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
-    """Return the sum of each cluster's rows, with sorted clusters; no value may be NaN."""
+    """Return the sum of each cluster's values, in ascending order of clusters.
+
+    No value may be NaN.
+    """
     x = np.asarray(values, np.float64)
     labels = labels_of(clusters, len(x))
     try:
@@ -172,19 +175,18 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Column:
-    """The checked values of users, with codes if many users share few distinct values (levels).
+    """The checked values of users, with codes if many users share a few distinct values (levels).
 
     Attributes
     ----------
     values : float64 [n_users]
-        The value of each user; NaN if there is none.
+        The value of each user, or NaN if there is none.
     complete
-        Whether no value is NaN.
+        Whether every user has a value.
     least, most
-        The lowest and the highest value; infinite if there are no values.
+        The lowest and the highest value, or inf and -inf if there are no values.
     levels : float64 [n_levels] or None
-        The distinct values in ascending order, with NaN last. None if there are many distinct
-        values, or few users.
+        The distinct values in ascending order, with NaN last. None for few users or many levels.
     codes : uint8 [n_users] or None
         The index of each user's value in `levels`.
     """
@@ -198,7 +200,7 @@ class Column:
 
     @classmethod
     def of(cls, values: npt.ArrayLike | Column, name: str = "values") -> Column:
-        """Check the values of users with `column`."""
+        """Make a column from values, which `column` checks, unless they are a column already."""
         if isinstance(values, Column):
             return values
         x = column(values, name)
@@ -239,7 +241,8 @@ class Column:
         """Return the scale that maps values to cells, and the code of the level in each cell.
 
         All cells have the same width. Looking up a code is five times as fast as searching the
-        levels. None if two levels share a cell, or if a value is NaN or outside the levels.
+        levels. The result is None if two levels share a cell, or a value is NaN or outside the
+        levels.
         """
         if not self.complete or (self.least, self.most) != (levels[0], levels[-1]):
             return None
@@ -253,7 +256,7 @@ class Column:
 
 
 def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] | None:
-    """Return the distinct pairs of levels and their counts; None if a column has no levels."""
+    """Return the distinct pairs of levels and their counts, or None if a column has no levels."""
     if first.levels is None or second.levels is None:
         return None
     assert first.codes is not None
@@ -283,7 +286,8 @@ def grouped(values: npt.ArrayLike | Grouped) -> Grouped:
 def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     """Group the values x of users, and their sizes y.
 
-    If `sizes` is None, all sizes are 1. Their sum must be above 0. NaN in either leaves a user out.
+    If `sizes` is None, all sizes are 1. The sum of the sizes must be above 0. A NaN in `values` or
+    `sizes` leaves a user out.
     """
     x = column(values)
     y = None if sizes is None else column(sizes, "sizes")
@@ -298,7 +302,7 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
 def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = None) -> Grouped:
     """Group columns that are finite, equally long and without NaN; see `group`.
 
-    `times` is the number of users per row; None means one per row.
+    `times` is the number of users in each row; None means one user per row.
     """
     n = len(x) if times is None else int(times.sum())
     if n == 0:
@@ -330,7 +334,7 @@ def _sum(values: Float64, times: Float64 | None) -> float:
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
-    """Group n values by sorting; `x` omits n - Σ times of them, which are all 0."""
+    """Group n values by sorting. Those that are not in `x`, n - Σ times of them, are all 0."""
     values, at = np.unique(x, return_inverse=True)
     counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
@@ -358,7 +362,7 @@ class _Users:
             self.least = min(self.least, float(e.min()))
             self.most = max(self.most, float(e.max()))
             self.sum_of_squares += _sum(np.square(e, out=e), self._times(block))
-        # If there are no sizes, this is the largest |x|.
+        # Without sizes, this is the largest |x|.
         self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
 
     def ungrouped(self) -> Grouped:
@@ -370,7 +374,7 @@ class _Users:
         return self._grouped(self.x[order], counts[order], 1.0, exact=True)
 
     def in_cells(self, n_cells: int) -> Grouped | None:
-        """Group users into cells of equal width; None if that would lose too much variance."""
+        """Group users into cells of equal width, or return None if this loses too much variance."""
         one_each = self._one_value_each(n_cells)
         length = n_cells + 2
         all_counts, sums, sizes = (np.zeros(length) for _ in range(3))
@@ -392,7 +396,7 @@ class _Users:
         return group if hidden <= LOST_VARIANCE * _without_far_users(group) else None
 
     def _one_value_each(self, n_cells: int) -> Float64 | None:
-        """Return the only value in each cell, up to rounding; None if a cell has several values."""
+        """Return the only value (up to rounding) in each cell, or None if a cell has several."""
         if self.y is not None:
             return None
         # For most metrics, the first users already have several values in a cell.
@@ -443,7 +447,7 @@ class _Users:
     def _cells(self, block: slice, n_cells: int) -> npt.NDArray[np.intp]:
         """Return the cell of each user, from 0 to `n_cells`.
 
-        A residual that rounding moves below the lowest goes into cell 0.
+        A residual that rounding moves below the lowest residual goes into cell 0.
         """
         e = self._residuals(block, self.least)
         spread = self.most - self.least
@@ -452,10 +456,9 @@ class _Users:
 
 
 def _without_far_users(cells: Grouped) -> float:
-    """Return the sum of squares after moving the farthest users on each side inwards.
+    """Return the sum of squared residuals after moving the farthest users on each side inwards.
 
-    A single far value may make up most of the variance, while the other end of the interval depends
-    on the other values.
+    A single far value may make up most of the variance, but one end of the interval ignores it.
     """
     order = np.argsort(cells.residuals, kind="stable")
     residuals, users = cells.residuals[order], np.cumsum(cells.counts[order])

@@ -10,7 +10,7 @@ from recometer.arrays import Int64
 
 Interval = tuple[float, float]
 
-N_FOR_DEVIATION = 200  # number of resamples that is enough to estimate a standard deviation
+N_FOR_DEVIATION = 200  # this number of resamples is enough to estimate a standard deviation
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -25,15 +25,15 @@ def resampled(
 ) -> dict[str, Interval]:
     """Return intervals of statistics, computed from their values in resamples of users.
 
-    The interval is value ± z((1 + confidence) / 2) · s, with s the standard deviation of the
-    statistic over resamples of the users. (Quantiles of the resamples would be biased: a resample
-    has fewer distinct users, and thus fewer distinct items in their lists.) Efron & Tibshirani, "An
-    Introduction to the Bootstrap", 1993, chapters 6 and 12.
+    An interval is value ± z((1 + confidence) / 2) · s, where z is the normal quantile and s the
+    standard deviation of the statistic over resamples of the users. (Quantiles of the resamples
+    would be biased: a resample has fewer distinct users, and thus fewer distinct items in their
+    lists.) Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 12.
 
-    `statistic` is called with the number of times that each user is drawn, int64 [n_users], and
-    returns the statistics by name; `values` has the statistics of the original users. Users with
-    equal `clusters`, numbered from 0, are drawn together. The ends are NaN for fewer than two users
-    or clusters. A statistic that is NaN in a resample is left out there.
+    The function `statistic` takes the number of times that each user is drawn, int64 [n_users], and
+    returns the statistics by name; `values` contains the statistics of the original users. Users
+    with equal `clusters`, numbered from 0, are drawn together. The ends are NaN for fewer than two
+    users or clusters. Resamples in which a statistic is NaN do not count for it.
     """
     from scipy.special import ndtri
 
@@ -47,7 +47,7 @@ def resampled(
         counts = np.bincount(generator.integers(n_units, size=n_units), minlength=n_units)
         numbers = statistic(counts[each])
         rows.append([numbers[name] for name in values])
-    # NaN is left out, and a statistic that is infinite in a resample has no standard deviation.
+    # A statistic that is infinite in a resample has no standard deviation.
     drawn = np.array(rows)
     missing = np.isnan(drawn)
     n = np.count_nonzero(~missing, axis=0)

@@ -1,4 +1,4 @@
-"""Intervals of means and of relative differences: Gaffke's, Student's t, and the bootstrap's."""
+"""Intervals of means and of relative differences: Gaffke's, Student's t and bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from recometer.stats.saddlepoint import (
     quantile_of,
 )
 
-# If clusters of different sizes are equivalent to fewer clusters of equal size than this, the
+# If clusters of different sizes are equivalent to fewer than 50 clusters of equal size, the
 # bootstrap interval covers the mean too rarely (docs/statistics.md).
 FEW_CLUSTERS = 50
 ROUNDING = 1e-9  # values beyond the range by at most this share of its width count as its end
-LEAST = -10.0  # normal quantiles below this number are raised to it, since they may be -∞
+LEAST = -10.0  # `ratio_ends` uses this number in place of lower normal quantiles, such as -∞
 SMALLEST = 1e-300  # replaces sums that underflow to 0, so that they have a logarithm
-# Precision and maximum number of steps of two searches for a saddlepoint: `_chance` (exponential
-# terms) and `_resample_chance` (resampled terms).
+# `_chance` searches for a saddlepoint with this precision and at most this number of steps;
+# `_resample_chance` does so with the numbers that begin with TILT.
 PRECISION, STEPS = 1e-13, 100
 TILT_PRECISION, TILT_STEPS = 1e-10, 200
 
@@ -63,7 +63,7 @@ def interval(
     Parameters
     ----------
     values : [n_users], or from `group`
-        NaN leaves a user out.
+        The value of each user; NaN leaves a user out.
     kind
         ``"gaffke"``, ``"t"``, ``"percentile"`` or ``"bca"``. ``"auto"`` chooses ``"gaffke"`` if
         the range is known and all values are within it, and otherwise ``"bca"``; the note of the
@@ -77,23 +77,22 @@ def interval(
     confidence
         The confidence level, in (0, 1).
     weights : [n_users] or None
-        Weights of a weighted mean, at least 0. A weighted mean is a ratio of means, for which there
-        is no Gaffke interval.
+        The users' weights in a weighted mean, at least 0. A weighted mean is a ratio of means, for
+        which there is no Gaffke interval.
     clusters : [n_users] or None
-        Rows with equal entries, for example sessions of a user, or folds, form a cluster and are
-        not independent. The interval treats whole clusters as independent; the mean is still over
-        rows.
+        The cluster of each row, such as a user with several sessions, or a fold. The interval
+        treats whole clusters as independent; the mean is still over rows.
 
     Returns
     -------
     Interval
-        The interval, with the method that was used and a note.
+        The interval, with the method that computed it and a note.
 
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, if lengths differ, or if ``"gaffke"`` is chosen
-        without a range, or with a value outside the range.
+        If values are not numbers or are infinite, if lengths differ, or if `kind` is ``"gaffke"``
+        and there is no range, or a value is outside it.
     UnknownNameError
         If the kind does not exist.
 
@@ -136,10 +135,10 @@ def in_units(
     weights: npt.ArrayLike | None,
     clusters: npt.ArrayLike | None,
 ) -> Grouped:
-    """Group weighted values, or their sums over clusters; see `interval`.
+    """Group the weighted values, or their sums over clusters; see `interval`.
 
-    Weights, or their sums over clusters, become the sizes. If all of them are equal, the sizes are
-    1, and the mean is a plain mean.
+    The weights, or their sums over clusters, become the sizes. If all of them are equal, the sizes
+    are 1, and the mean is a plain mean.
     """
     if isinstance(values, Grouped):
         return values
@@ -168,7 +167,7 @@ def in_units(
 def student(values: Grouped, confidence: float) -> Interval:
     """Return Student's t interval of a mean, or of a linearised ratio of means.
 
-    It is estimate ± t(n - 1, (1 + confidence) / 2) · standard error (`Grouped.standard_error`).
+    The ends are estimate ± t(n - 1, (1 + confidence) / 2) · `values.standard_error`.
     Student, "The probable error of a mean", Biometrika 6, 1908.
     """
     without_width = _without_width(values, "t", "Student's t interval", confidence)
@@ -181,7 +180,7 @@ def student(values: Grouped, confidence: float) -> Interval:
 
 
 def _without_width(values: Grouped, method: str, name: str, confidence: float) -> Interval | None:
-    """Return the interval of fewer than two values, or of equal values; otherwise None."""
+    """Return the interval if there are fewer than two values, or all are equal; otherwise None."""
     n = values.n
     if n < 2:
         users = "One user has a value" if n else "No user has a value"
@@ -196,14 +195,14 @@ def _without_width(values: Grouped, method: str, name: str, confidence: float) -
 
 
 def within(values: Grouped, bounds: Bounds | None) -> bool:
-    """Return whether the range is finite and the values, or the cluster sums, are within it."""
+    """Return whether the range is finite, and all values or cluster sums are within it."""
     if bounds is None or not -LARGEST < bounds[0] < bounds[1] < LARGEST:
         return False
     return beyond(values, bounds) is None
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
-    """Return Gaffke's interval over the cluster sums, with another cluster of the largest size."""
+    """Return Gaffke's interval over the cluster sums, which assumes that no cluster is larger."""
     low, high = bounds
     largest = float(np.max(values.sizes))
     ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
@@ -215,7 +214,7 @@ def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: 
 
 
 def _why_not_gaffke(values: Grouped, bounds: Bounds | None, *, weighted: bool) -> str:
-    """Return why Gaffke's interval cannot be used, or an empty string."""
+    """Return the reason why Gaffke's interval cannot be used, or an empty string if it can."""
     instead = "so the interval is the bootstrap's (BCa), not Gaffke's."
     if not isinstance(values.sizes, float):
         why = "mean is weighted" if weighted else "clusters differ in size"
@@ -230,14 +229,13 @@ def _why_not_gaffke(values: Grouped, bounds: Bounds | None, *, weighted: bool) -
 
 
 def percentile(values: Grouped, confidence: float) -> Interval:
-    """Return the percentile bootstrap's interval of a mean or a ratio of means.
+    """Return the percentile bootstrap interval of a mean or a ratio of means.
 
-    If users are drawn with replacement, the statistic of a resample is at most θ exactly when the
-    resample's mean of z = x - θ·y is at most 0. (This assumes that the resample's sum of sizes is
-    positive.) The saddlepoint approximation gives the probability of this without resampling. It
-    uses K(t) = n log(mean of exp(t·z) over all n users), and the t for which K'(t) = 0. Efron &
-    Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13; Davison & Hinkley,
-    "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
+    A resample draws users with replacement. Its statistic is at most θ exactly if its mean of
+    z = x - θ·y is at most 0 (and its sum of sizes is positive). The probability of this follows by
+    saddlepoint approximation, with K(t) = n log(mean of exp(t·z) over all n users), and the t for
+    which K'(t) = 0. Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13;
+    Davison & Hinkley, "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
     """
     from scipy.special import ndtri
 
@@ -273,7 +271,7 @@ def bca(values: Grouped, confidence: float) -> Interval:
 def _of_resamples(
     values: Grouped, low: float, high: float, method: str, confidence: float
 ) -> Interval:
-    """Return the interval between the Φ(low) and the Φ(high) quantile of a resample's statistic."""
+    """Return the interval from the Φ(low) to the Φ(high) quantile of a resample's statistic."""
     without_width = _without_width(values, method, "a bootstrap interval", confidence)
     if without_width is not None:
         return without_width
@@ -310,7 +308,7 @@ def _resample_quantile(values: Grouped, quantile: float) -> float:
 def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[float, float]:
     """Return the saddlepoint t, and r with Φ(r) = P(statistic ≤ estimate + distance).
 
-    The statistic is computed for a resample. At the saddlepoint, the positive and negative terms
+    The statistic is that of a resample. At the saddlepoint, the positive and negative terms
     count · z · exp(t·z) add up to 0. Newton's method is applied to the logarithm of the ratio of
     their totals, which is nearly linear in t: it is the sum of a convex and a concave function,
     which both increase. If a step overshoots the root, the next step is therefore shorter, so the
@@ -342,7 +340,7 @@ Point = tuple[float, float]
 
 
 def beyond(values: Grouped, bounds: Bounds) -> float | None:
-    """Return a value, or a cluster sum, that lies outside the bounds; None if there is none."""
+    """Return a value or a cluster sum that lies outside the bounds, or None if there is none."""
     (low, high), x, sizes = bounds, values.values, values.sizes
     allowed = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
     outside = x[(x < (low - allowed) * sizes) | (x > (high + allowed) * sizes)]
@@ -356,15 +354,13 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     distribution whose n + 1 parameters are all 1. The upper end is the (1 + confidence) / 2
     quantile of Σ W·y; the lower end follows by reflection. If y has two distinct values, Σ W·y has
     a scaled beta distribution: for 0 and 1 this gives the interval of Clopper & Pearson, and for
-    constant values the exact bound behind the rule of three. Otherwise the saddlepoint
-    approximation is used, since Σ W·y ≤ c is as likely as Σ E·(y - c) ≤ 0 with independent
-    exponential E.
+    constant values the exact bound behind the rule of three. Otherwise, saddlepoint approximation
+    finds the quantile, because P(Σ W·y ≤ c) = P(Σ E·(y - c) ≤ 0) for independent exponential E.
 
-    It is only conjectured that the interval covers the mean often enough: there is no proof, but no
-    counterexample is known. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis
-    on the mean of a nonnegative variable", Mathematical Methods of Statistics 14, 2005;
-    Learned-Miller & Thomas, "A new confidence interval for the mean of a bounded random variable",
-    2019.
+    That the interval covers the mean often enough is a conjecture without a known counterexample.
+    Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+    nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller & Thomas, "A
+    new confidence interval for the mean of a bounded random variable", 2019.
     """
     low, high = bounds
     if not -np.inf < low < high < np.inf:
@@ -399,11 +395,11 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
 def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
     """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
 
-    One more user (x, y) is added: `low` for the lower end and `high` for the upper end, the least
-    and the most favourable values that a user can have. With independent exponential E, a ratio r
-    is too low if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most (1 - confidence) / 2, and
-    too high if it is at least (1 + confidence) / 2. If y is 1 for all users, this is the interval
-    of `gaffke`.
+    One more user (x, y) is added: `low` for the lower end and `high` for the upper end, which are
+    the least and the most favourable values that a user can have. Let the E be independent and
+    exponential. A ratio r is too low if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most
+    (1 - confidence) / 2, and too high if it is at least (1 + confidence) / 2. If y is 1 for all
+    users, this is the interval of `gaffke`.
     """
     from scipy.special import ndtri
 
@@ -429,9 +425,9 @@ def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> t
 
 
 def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
-    """Return r with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and one more; see `ratio_ends`.
+    """Return r with Φ(r) = P(Σ E·(x - ratio·y) ≤ 0) for the users and `point`; see `ratio_ends`.
 
-    It is far below 0 if the ratio is too low, and far above 0 if the ratio is too high.
+    r is far below 0 if the ratio is too low, and far above 0 if the ratio is too high.
     """
     z = np.append(values.values - ratio * values.sizes, point[0] - ratio * point[1])
     return _chance(z, np.append(values.counts, 1.0))
@@ -440,7 +436,7 @@ def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
 def _chance(z: Float64, counts: Float64) -> float:
     """Return r with Φ(r) = P(Σ E·z ≤ 0), where the E are independent and exponential.
 
-    It is exact if all negative z are equal and all positive z are equal. Otherwise it is a
+    r is exact if all negative z are equal and all positive z are equal. Otherwise, it is a
     saddlepoint approximation with K(t) = -Σ log(1 - t·z), K'(t) = 0, w = ±√(-2 K(t)) and
     u = t √K''(t); see `normal_quantile_of`.
     """
@@ -477,7 +473,7 @@ def _chance(z: Float64, counts: Float64) -> float:
 
 
 def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
-    """Return the distinct values in ascending order with their counts, merging rounding errors."""
+    """Merge values that differ only by rounding, and return them in ascending order with counts."""
     y, same = np.clip(values.values, low, high), ROUNDING * (high - low)
     y = np.where(y - low <= same, low, np.where(high - y <= same, high, y))
     starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > same)
@@ -503,8 +499,8 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
 def _quantile(y: Float64, counts: Float64, level: float) -> float:
     """Return the `level` quantile c of Σ W·y by saddlepoint approximation; see `gaffke`.
 
-    Let z = y - c and K(t) = -Σ log(1 - t·z). Given s = t / (1 + t·c), K'(t) = 0 has the solution
-    c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y), so that one search for s, from 0 to 1 / max(y), finds
+    Let z = y - c and K(t) = -Σ log(1 - t·z). With s = t / (1 + t·c), K'(t) = 0 has the solution
+    c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y), so a single search for s, from 0 to 1 / max(y), finds
     the quantile. With max(y) = 1 and r = s / (1 - s), 1 - s·y equals (1 - s) (1 + r·(1 - y)), which
     avoids differences of nearly equal numbers. The variable of the search is v = log(1 + r).
     """
@@ -513,12 +509,12 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     middle = float(counts @ y / counts.sum())
     y = y - middle
     squares = float(counts @ y**2)
-    # The skewness of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
+    # The second and the third cumulant of Σ E·y are Σ y² and 2 Σ y³.
     skewness = 2 * float(counts @ y**3) / squares**1.5
     target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
     if target == at_middle:
         return middle
-    most = float(y.max() if target > at_middle else y.min())  # reflected below the middle
+    most = float(y.max() if target > at_middle else y.min())  # the end on the quantile's side
     sign, distance = math.copysign(1.0, most), abs(target - at_middle)
     below = 1 - y / most
 
@@ -548,13 +544,13 @@ def relative_interval(
 ) -> Interval:
     """Return the interval of all θ ≥ -1 for which the mean of x - (1 + θ)·y may be 0.
 
-    The method is that of `difference`, the interval of the mean of x - y: the inversion of the
-    randomisation test, Gaffke's bound, or Student's t (Fieller, "Some problems in interval
-    estimation", Journal of the Royal Statistical Society B 16, 1954). If it is not excluded that
-    the mean of y is 0, there is no upper end. If the set has gaps, its hull is returned. Each end
-    has the same sign as the corresponding end of the difference, because the mean of x - y has the
-    sign of θ. `ratios` has x (at least 0) as values and y as sizes, or their sums over clusters.
-    `largest` is the number of users in the largest cluster.
+    The method is the same as for `difference`, the interval of the mean of x - y: the inversion of
+    the randomisation test, Gaffke's bound, or Student's t (Fieller, "Some problems in interval
+    estimation", Journal of the Royal Statistical Society B 16, 1954). If the mean of y may be 0,
+    there is no upper end. If the set of all θ has gaps, the interval includes them. Each end has
+    the same sign as the corresponding end of `difference`, because the mean of x - y has the sign
+    of θ. `ratios` has x (at least 0) as values and y as sizes, or their sums over clusters.
+    `largest` is the number of rows in the largest cluster.
     """
     method, confidence = difference.method, difference.confidence
     if method == "none":
@@ -572,7 +568,7 @@ def relative_interval(
 
 
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
-    """Return all θ ≥ -1 for which the interval of `over_runs` for x - (1 + θ)·y contains 0.
+    """Return the interval of all θ ≥ -1 for which `over_runs` of x - (1 + θ)·y does not exclude 0.
 
     `ratios` has each user's means over runs, as in `relative_interval`.
     """
@@ -610,10 +606,10 @@ def relative_by_t(
     mean: float,
     difference: Interval,
 ) -> Interval:
-    """Return all θ from -1 on for which a t interval of x - (1 + θ)·y contains 0.
+    """Return the interval of all θ ≥ -1 for which a t interval of x - (1 + θ)·y contains 0.
 
-    `t_test` returns the mean of share · x - ratio · y, and half the width of its interval. `mean`
-    is that of y, and `estimate` the ratio of both means.
+    `t_test` takes a share and a ratio, and returns the mean of share · x - ratio · y and half its
+    interval's width. `mean` is the mean of y, and `estimate` is the ratio of both means.
     """
 
     def distance_at(share: float, ratio: float) -> float:
@@ -631,7 +627,7 @@ def relative_by_t(
 
 
 def less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
-    """Return the interval of a ratio minus 1, from the ends of the ratio."""
+    """Return the interval of a ratio minus 1, given the ends of the interval of the ratio."""
     low, note = max(low, 0.0), ""
     if high == np.inf:
         note = "The relative difference has no upper end: the baseline cannot be told from 0."
@@ -648,12 +644,12 @@ def hull(
     start: float,
     alone: tuple[float, float],
 ) -> tuple[float, float]:
-    """Return the least and the largest ratio whose quantile is between -target and target.
+    """Return the lowest and the highest ratio whose quantile is between -target and target.
 
     `quantile_at` takes a ratio; it returns about 0 for the estimate, and more for lower ratios.
-    `start` is a guess of the distance from the estimate to the ends; 0 if they equal the estimate.
-    `alone` has the quantiles for x alone and for y alone: if the first is below the target, the
-    lower end is 0, and if the second is below it, there is no upper end.
+    `start` is a guess of the distance from the estimate to the ends, or 0 if both ends equal the
+    estimate. `alone` contains the quantiles for x alone and for y alone: if the first is below the
+    target, the lower end is 0, and if the second is below it, there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):
@@ -672,7 +668,7 @@ def hull(
 
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
-    """Return a relative interval whose ends have the same signs as those of the difference."""
+    """Move each end of a relative interval to the side of 0 where the difference's end is."""
     ends = []
     for end, like in zip(relative, difference, strict=True):
         nearest = float(np.nextafter(0.0, like))
@@ -682,9 +678,10 @@ def on_side_of(relative: Interval, difference: Interval) -> Interval:
 
 
 def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
-    """Return the ends of the interval of a ratio, by inverting the randomisation test.
+    """Return the ends of the interval of a ratio, found by inverting the randomisation test.
 
-    It contains all ratios for which the test does not reject that the mean of x - ratio · y is 0.
+    The interval contains all ratios for which the test does not reject a mean of 0 of x - ratio ·
+    y.
     """
     from scipy.special import ndtri
 
@@ -700,7 +697,7 @@ def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
 
 
 def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
-    """Return the ends of the interval of a ratio, by inverting Student's t test of x - ratio · y.
+    """Return the ends of the interval of a ratio, found by inverting the t test of x - ratio · y.
 
     Let e be the residuals x - estimate · y, which add up to 0, and t the critical value of the
     test. The interval contains estimate + d if d² ȳ² ≤ t² / n · (s²(e) - 2 d s(e, y) + d² s²(y)),
@@ -716,7 +713,7 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
     of_e = share * ratios.sum_of_squares
     both = share * float(np.sum(counts * ratios.residuals * (y - mean)))
     a = mean**2 - share * float(np.sum(counts * (y - mean) ** 2))
-    # The interval contains estimate + d if a d² + 2 both d - of_e is at most 0.
+    # In these terms, the interval contains estimate + d if a d² + 2 both d - of_e is at most 0.
     root = float(np.sqrt(max(0.0, both**2 + a * of_e)))
     first = -ratios.estimate
     nothing_excluded = a * first**2 + 2 * both * first <= of_e

@@ -1,4 +1,4 @@
-"""The number of users that a comparison needs, and the difference that a test set can show."""
+"""Compute how many users a comparison needs, and which differences a test set can show."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from recometer.stats.checks import check_alpha, check_number
 from recometer.stats.grouping import Grouped, grouped
 from recometer.stats.saddlepoint import ROUNDING, increasing_root, multiples_of_unit, of_each_size
 
-MOSTLY = 0.9  # a size is the unit if at least this share of the differences other than 0 has it
-MANY_USERS = 2_000  # above this number of users, Student's t is treated as normal
-MOST_USERS = 10**12  # `users_needed` does not look for larger numbers
+MOSTLY = 0.9  # a size is the unit if at least this share of the nonzero differences have it
+MANY_USERS = 2_000  # above this number of users, Student's t is approximated by a normal variable
+MOST_USERS = 10**12  # `users_needed` does not search for larger numbers
 NORMAL_975 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 
 
@@ -37,10 +37,10 @@ class Power:
     power
         The probability that the comparison is significant if `difference` is the true difference.
     users_needed
-        The number of users for the wanted power, if they vary as much as those compared. None if it
-        is unknown, or if no number is enough.
+        The number of users for the wanted power, if they vary as much as the compared users. None
+        if it is unknown, or above a trillion.
     fewest_users, most_users
-        The number of users for the wanted power at either end of the 95 % interval of the
+        The numbers of users for the wanted power at the two ends of the 95 % interval of the
         deviation. This interval is only a rough estimate if few users differ.
     smallest_difference
         The smallest true difference that is significant with the wanted power, for `n` users.
@@ -106,23 +106,23 @@ def power(
     Parameters
     ----------
     differences : [n_users], or from `group`
-        NaN leaves a user out. For clusters, all numbers of users are numbers of clusters.
+        The difference of each user; NaN leaves a user out. For clusters, numbers of users are
+        numbers of clusters.
     difference
-        The mean difference to detect. None takes the observed difference. (Its power says no more
-        than the p-value.)
+        The mean difference to detect. None means the observed one, whose power only restates the
+        p-value.
     wanted
         The power to achieve, in (alpha, 1).
     alpha
-        The significance level, two-sided. For m comparisons with Bonferroni's correction, pass
-        alpha / m.
+        The two-sided significance level. For m comparisons by Bonferroni's method, pass alpha / m.
     unit
-        The common unit of all differences, or 0 for tests other than randomisation. None takes the
-        result of `unit_of`.
+        The common unit of all differences, or 0 for other tests. None means the result of
+        `unit_of`.
 
     Raises
     ------
     InputError
-        If numbers are out of range.
+        If `alpha` or `wanted` is out of range, or `difference` is not a finite number.
     """
     check_alpha(alpha)
     if not isinstance(wanted, numbers.Real) or not alpha < wanted < 1:
@@ -171,7 +171,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the size that nearly all differences have, or else their common unit, or else 0.
+    """Return the size of nearly all differences or, failing that, their common unit, or 0.
 
     Differences of 0 and NaN do not count.
     """
@@ -194,14 +194,14 @@ def power_of(
 ) -> float:
     """Return the probability that a two-sided paired t test of n users is significant.
 
-    It is 1 - F(t) + F(-t), where t is the critical value and F the distribution function of the
-    noncentral t distribution with n - 1 degrees of freedom and noncentrality
+    The probability is 1 - F(t) + F(-t). Here, t is the critical value, and F is the distribution
+    function of the noncentral t distribution with n - 1 degrees of freedom and noncentrality
     √n · difference / deviation. Cohen, "Statistical Power Analysis for the Behavioral Sciences",
     1988, chapter 2. `deviation` is the standard deviation of the users' differences, above 0.
 
-    For multiples of a unit, the exact randomisation test rejects less often: sums with random signs
-    move in steps of two units, and p includes the whole observed step. The usual continuity
-    correction therefore subtracts half a step, unit / n, from the difference.
+    If all differences are multiples of `unit`, the exact randomisation test rejects less often:
+    sums with random signs move in steps of two units, and p includes the whole observed step. The
+    usual continuity correction therefore subtracts half a step, unit / n, from the mean difference.
     """
     if n < 2:
         return 0.0
@@ -242,7 +242,7 @@ def smallest_difference(
 ) -> float:
     """Return the smallest true difference that is significant with the wanted power.
 
-    NaN for fewer than two users.
+    The result is NaN for fewer than two users.
     """
     if n < 2:
         return np.nan

@@ -1,4 +1,4 @@
-"""Several runs of a model: separate the variance between seeds from that between users."""
+"""Statistics over several runs: separate the variance between seeds from that between users."""
 
 from __future__ import annotations
 
@@ -23,28 +23,25 @@ ONE_SEED = (
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """A mean over users and runs, or the difference of two such means.
+    """A mean over users and runs, or the difference between two such means.
 
     Attributes
     ----------
     mean
         The mean over all users and runs; for a comparison, the first mean minus the second.
     interval
-        The interval, assuming that users and runs are both drawn from larger populations.
+        The confidence interval of the mean, which treats both users and runs as random samples.
     p_value
-        The p-value of the null hypothesis that the mean is 0, from the same t distribution; useful
-        for comparisons.
+        The p-value, from the same t distribution, of the null hypothesis that the mean is 0.
     n_users, n_runs
         The number of users with a value in every run, and the number of runs (for a comparison, a
-        number per model).
+        number for each model).
     deviation_users
         The standard deviation of the users' means over runs.
     deviation_runs
-        The standard deviation between runs, without the variance due to users. A comparison has one
-        for each model. NaN for a single run.
+        The standard deviation between each model's runs, without the users' part; NaN for one run.
     share_of_runs
-        The share of the variance of the mean that is due to runs. If it is large, more seeds help,
-        but more users do not.
+        The share of the mean's variance that is due to runs. If it is large, only more seeds help.
     note
         A remark for the reader, or an empty string.
     """
@@ -78,16 +75,16 @@ class RunMoments(NamedTuple):
 def over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, confidence: float = 0.95
 ) -> Runs:
-    """Return the mean of a model over users and seeds, or the difference of two models.
+    """Return the mean of a model over users and runs, or the difference between two models.
 
     The interval includes both the variance between users and the variance between runs. With
     crossed random effects, a value is mean + user + run + rest. Let s² be the variance of the
     users' means over runs, and MS the mean squares from the analysis of variance. The variance of
     the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R), where a negative
     second term counts as 0. For a difference, s² is the variance of the users' differences, and
-    each model adds a second term of its own, since the seeds of the models are independent. The
-    degrees of freedom follow Satterthwaite. Searle, Casella & McCulloch, "Variance Components",
-    1992, chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
+    each model adds a second term of its own, because the seeds of the models are independent. The
+    degrees of freedom are those of Satterthwaite. Searle, Casella & McCulloch, "Variance
+    Components", 1992, chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
 
     Parameters
     ----------
@@ -106,7 +103,7 @@ def over_runs(
 
 
 def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> RunMoments:
-    """Return the sums that `over_runs` needs, from the same parameters."""
+    """Return the sums over users that `over_runs` needs; the parameters are the same."""
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
@@ -127,8 +124,7 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
     """Return each user's mean over runs, float64 [n_users], from float64 [n_runs, n_users].
 
-    The mean of equal values is exactly that value, so that a model whose seeds all agree does not
-    differ from one of its runs.
+    The mean of equal values is exactly that value, so a model with equal runs equals each of them.
     """
     each = np.asarray(columns, np.float64)
     mean: Float64 = each[0] if len(each) == 1 else each[0] + np.mean(each - each[0], axis=0)
@@ -165,7 +161,7 @@ def over_values(
     relative: bool = False,
     confidence: float = 0.95,
 ) -> Runs:
-    """Return the difference of two models whose runs have a single value for all users.
+    """Return the difference between two models whose runs have a single value for all users.
 
     The variance of the difference is the variance due to the n users (`error` squared) plus
     (s² - i) / R for each model with R runs. Here s² is the variance of the runs' values, and i the
@@ -203,18 +199,17 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     """Return the mean over folds with different users, with the variance between folds.
 
     With nested random effects, the mean of a fold with n users has the variance v = s² / n, where
-    s² is the variance of their values; in addition, folds differ by the variance τ² of DerSimonian
-    & Laird. The overall mean weights each fold by 1 / (v + τ²). Its standard error is that of
-    Hartung & Knapp, but at least the one that follows from the weights; there are n_folds - 1
-    degrees of freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp,
-    Statistics in Medicine 20, 2001. Models of different folds are trained on overlapping data, and
-    no interval over the folds shows the error that they share.
+    s² is the variance of their values; in addition, the means of folds vary by the variance τ² of
+    DerSimonian & Laird. The overall mean weights each fold by 1 / (v + τ²). Its standard error is
+    that of Hartung & Knapp, but at least the one that follows from the weights, and has
+    n_folds - 1 degrees of freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung
+    & Knapp, Statistics in Medicine 20, 2001. Models of different folds are trained on overlapping
+    data, and no interval over the folds shows the error that they share.
 
     Parameters
     ----------
     folds
-        For each fold, the values of its users, or their differences between two models; NaN leaves
-        a user out.
+        The values of each fold's users, or differences between two models; NaN leaves a user out.
     confidence
         The confidence level, in (0, 1).
 
@@ -266,7 +261,7 @@ def _table(values: npt.ArrayLike) -> Float64:
 
 
 def _mean_squares(table: Float64) -> tuple[float, float]:
-    """Return the mean squares of runs and of the rest; both are 0 for a single run."""
+    """Return the mean squares of the runs and of the rest, which are both 0 for a single run."""
     n, r = table.shape
     if r < 2:
         return 0.0, 0.0
@@ -283,10 +278,10 @@ def _summed(
     deviations: tuple[float, ...],
     confidence: float,
 ) -> Runs:
-    """Return the mean and its interval from the parts of its variance.
+    """Return a mean with its interval, given the parts of its variance.
 
     Each part has its own degrees of freedom; the first part is the variance due to users.
-    `of_users` has the mean, the standard deviation between users, and the number of users.
+    `of_users` contains the mean, the standard deviation between users, and the number of users.
     """
     (mean, spread, n), note = of_users, ONE_SEED if 1 in n_runs else ""
     error, half, p = t_of_parts(mean, parts, confidence)
@@ -301,10 +296,10 @@ def _summed(
 def t_of_parts(
     mean: float, parts: Sequence[tuple[float, float]], confidence: float
 ) -> tuple[float, float, float]:
-    """Return the standard error of a mean, half the width of its interval, and p of a mean of 0.
+    """Return a mean's standard error, half the width of its interval, and its two-sided p.
 
-    The variance of the mean is the sum of the parts, each with its degrees of freedom; those of the
-    sum follow Satterthwaite.
+    The variance of the mean is the sum of the parts, each with its degrees of freedom. The degrees
+    of freedom of the sum are those of Satterthwaite.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -320,7 +315,7 @@ def t_of_parts(
 
 
 def _between_folds(means: Float64, squares: Float64) -> float:
-    """Return the variance between folds, by DerSimonian and Laird."""
+    """Return the variance between folds by the method of DerSimonian and Laird."""
     if not (squares > 0).all():
         return max(0.0, float(means.var(ddof=1) - squares.mean()))
     weights = 1 / squares

@@ -1,4 +1,4 @@
-"""Tail probabilities of sums of independent terms, exact or by saddlepoint, and a root search."""
+"""Compute tail probabilities of sums of independent terms, and search for roots."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from recometer.tasks import check_wanted
 
 NEAR_THE_MEAN = 1e-4  # for smaller |w|, `normal_quantile_at_mean` replaces log(u / w) / w
 PRECISION = 1e-9  # `increasing_root` stops when the function is this close to its target
-STEPS = 200  # maximum number of steps of `increasing_root`
+STEPS = 200  # the maximum number of steps of `increasing_root`
 FAR = 1e18  # `increasing_root` gives up beyond this multiple of the first guess
-MOST_MULTIPLES = 10_000  # maximum ratio of the largest size to the common unit
-MOST_SIZES = 64  # maximum number of distinct sizes for which a common unit is sought
+MOST_MULTIPLES = 10_000  # the largest size is at most this multiple of the common unit
+MOST_SIZES = 64  # `multiples_of_unit` does not look for the unit of more sizes than this
 SAME = 1e-9  # sizes may differ from multiples of the unit by this share of the largest size
 MOST_WORK = 2**21  # maximum number of terms of the characteristic function
 TILT_PRECISION = 1e-11  # `tilt` stops when t increases by at most this share
@@ -25,9 +25,9 @@ ROUNDING = 1e-12  # numbers count as equal if they differ by this share of the l
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
     """Return r for which Φ(r) is a tail probability, by Barndorff-Nielsen's saddlepoint formula.
 
-    It is r = w + log(u / w) / w. Let t be the saddlepoint and K the cumulant generating function.
-    Then w is the signed root of twice the exponent at t, and u = t · √K''(t). Close to the mean,
-    the second term is `normal_quantile_at_mean`. Barndorff-Nielsen, "Approximate interval
+    The formula is r = w + log(u / w) / w. Let t be the saddlepoint and K the cumulant generating
+    function. Then w is the signed root of twice the exponent at t, and u = t · √K''(t). Close to
+    the mean, the second term is `normal_quantile_at_mean`. Barndorff-Nielsen, "Approximate interval
     probabilities", Journal of the Royal Statistical Society B 52, 1990; Reid, "Saddlepoint methods
     and statistical inference", Statistical Science 3, 1988.
     """
@@ -38,8 +38,7 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
 def normal_quantile_at_mean(skewness: float) -> float:
     """Return the r of `normal_quantile_of` at the mean, where w and u are 0.
 
-    By the Edgeworth expansion, Φ(r) is 1/2 + κ3 / (6 √(2π)) with the skewness κ3, and so r is
-    about κ3 / 6.
+    By the Edgeworth expansion, Φ(r) is 1/2 + κ3 / (6 √(2π)) with the skewness κ3, so r ≈ κ3 / 6.
     """
     return skewness / 6
 
@@ -47,12 +46,12 @@ def normal_quantile_at_mean(skewness: float) -> float:
 def increasing_root(
     function: Callable[[float], float], target: float, start: float
 ) -> float | None:
-    """Return x > 0 at which an increasing function reaches `target` > 0; None if no x does.
+    """Return the x > 0 at which an increasing function reaches `target` > 0, or None.
 
-    The function is close to 0 at 0 and nearly proportional to x; it may jump, and be infinite or
-    NaN for large x. `start` is a guess of x. The search uses secants in a bracket. (SciPy's root
-    finders are as good if the root lies in a known range, but importing them takes longer than all
-    intervals of an evaluation.)
+    The function must be close to 0 at 0 and nearly proportional to x; it may jump, and be infinite
+    or NaN for large x. `start` is a guess of x. The search uses secants in a bracket. (SciPy's root
+    finders are as good if the root lies in a known range, but importing them takes longer than
+    computing all intervals of an evaluation.)
     """
     x, below, above = start, 0.0, np.inf
     last_x = last_value = 0.0
@@ -67,7 +66,7 @@ def increasing_root(
         below, above = (x, above) if missing > 0 else (below, x)
         slope = (value - last_value) / (x - last_x)
         nearer = min(x + missing / slope, 8 * x) if slope else np.nan
-        if not below < nearer < above:  # also if the slope is negative or infinite
+        if not below < nearer < above:  # also true if the slope is negative or infinite
             nearer = min((below + above) / 2, 4 * x)
         if nearer in (below, above):
             return nearer
@@ -98,9 +97,9 @@ def tilt(mean: float, sizes: Float64 | Int64, times: Float64) -> tuple[float, fl
 
 
 def enumerated(sizes: Float64, least: float) -> float:
-    """Return the share of all assignments of signs whose sum is at least `least`.
+    """Return the share of all assignments of signs for which Σ ±size is at least `least`.
 
-    It combines the sums of the two halves of the sizes, so that n sizes take 2 · 2^(n/2) sums
+    The function combines the sums of two halves of the sizes, so n sizes take 2 · 2^(n/2) sums
     instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
     """
     first, second = (all_sums(half) for half in np.array_split(sizes, 2))
@@ -110,7 +109,7 @@ def enumerated(sizes: Float64, least: float) -> float:
 
 
 def all_sums(sizes: Float64) -> Float64:
-    """Return the sums of all assignments of signs: float64 [2^n]."""
+    """Return Σ ±size for all assignments of signs: float64 [2^n]."""
     sums = np.array([0.0])
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])
@@ -118,7 +117,7 @@ def all_sums(sizes: Float64) -> Float64:
 
 
 def multiples_of_unit(sizes: Float64) -> Int64 | None:
-    """Return increasing sizes as multiples of their common unit, or None if it is too small."""
+    """Return ascending sizes as multiples of their common unit, or None if it is too small."""
     if len(sizes) > MOST_SIZES:
         return None
     off = SAME * sizes[-1]
@@ -143,7 +142,7 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
 
     The signs are tilted so that the mean of the sum is `total`. Even a far tail is then a sum of
     probabilities that are not small, and a single Fourier transform gives all of them. `total` must
-    be a possible sum above 0. Returns None if the convolution would take too much work.
+    be a possible sum above 0. The result is None if the convolution would take too much work.
     """
     most = float(multiples @ times)
     total = most - 2 * round((most - total) / 2)  # all sums have the same parity as the largest one
@@ -160,8 +159,9 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     from scipy.fft import next_fast_len
 
     length = next_fast_len(length, real=True)
-    # The probabilities of a plus after tilting give the characteristic function of the sum of the
-    # sizes with a plus, minus the observed sum. All angles are multiples of 2π / length.
+    # After tilting, a multiple has a plus with probability `plus`. From this follows the
+    # characteristic function of the sum of all multiples with a plus, minus the observed sum. All
+    # angles are multiples of 2π / length.
     plus = 1 / (1 + np.exp(-2 * t * multiples))
     turns = np.exp(-2j * np.pi * np.arange(length) / length)
     steps = np.arange(length // 2 + 1)
@@ -180,11 +180,12 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
 def quantile_of(sizes: Float64, counts: Float64, total: float) -> float:
     """Return r with P(Σ ±size ≥ total) = 1 - Φ(r), by saddlepoint approximation.
 
-    It uses K(t) = Σ log cosh(t·size), K'(t) = total, w = √(2 (t·total - K)) and u = t √K''(t).
+    The approximation uses K(t) = Σ log cosh(t·size), the t with K'(t) = total, w = √(2 (t·total -
+    K(t))) and u = t √K''(t).
     """
     sign, total = float(np.sign(total)), abs(total)
     if total >= float(counts @ sizes) * (1 - ROUNDING):
-        # Only the assignment with equal signs reaches this sum, so the probability is 2^-n.
+        # Only the assignment with all signs equal reaches this sum, so the probability is 2^-n.
         from scipy.special import ndtri_exp
 
         return -sign * float(ndtri_exp(-float(counts[sizes > 0].sum()) * np.log(2)))

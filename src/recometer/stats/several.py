@@ -1,4 +1,4 @@
-"""Several models at once: adjusted p-values, Tukey's test by randomisation, possible ranks."""
+"""Compare several models at once: adjusted p-values, Tukey's test, and possible ranks."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from recometer.stats.saddlepoint import increasing_root
 
 Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
-RESAMPLED_UP_TO = 100  # `tukey` draws orders if at most this many users differ
-N_RESAMPLES = 10_000  # the default number of orders that `tukey` draws
-AT_ONCE = 2**21  # the number of values to shuffle at a time
+RESAMPLED_UP_TO = 100  # `tukey` draws random orders if at most this number of users differ
+N_RESAMPLES = 10_000  # the default number of random orders that `tukey` draws
+AT_ONCE = 2**21  # the number of values that `_ranges` shuffles at a time
 
 
 def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     """Return p-values adjusted for the number of comparisons.
 
-    Let p(1) ≤ ... ≤ p(m). Holm's method adjusts p(i) to the maximum of (m - j + 1) p(j) over all
-    j ≤ i, and Bonferroni's to m p(i). Both limit the probability of at least one wrong rejection
+    Let p(1) ≤ ... ≤ p(m). By Holm's method, p(i) becomes the maximum of (m - j + 1) p(j) over all
+    j ≤ i, and by Bonferroni's m p(i). Both limit the probability of at least one wrong rejection
     among all comparisons. Benjamini and Hochberg's method adjusts p(i) to the minimum of m p(j) / j
-    over all j ≥ i, and limits the expected share of wrong rejections among the significant
-    comparisons. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6, 1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B
-    57, 1995.
+    over all j ≥ i, and limits the expected share of wrong rejections among all rejections. Holm, "A
+    simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+    1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995.
 
-    If you adjust the smallest possible p-values of tests (`TestResult.smallest_p`), you get lower
-    bounds of the adjusted p-values.
+    Adjusting the smallest possible p-values of tests (`TestResult.smallest_p`) gives lower bounds
+    of the adjusted p-values.
 
     Parameters
     ----------
     p_values : [...]
-        p-values in any shape. NaN stays NaN and does not count as a comparison.
+        The p-values, in an array of any shape. NaN stays NaN and does not count as a comparison.
     correction
         ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or ``"none"``.
 
@@ -82,8 +81,8 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     elif correction == "holm":
         adjusted = np.maximum.accumulate(adjusted * np.arange(m, 0, -1))
     elif correction == "benjamini-hochberg":
-        # Like scipy.stats.false_discovery_control, but importing scipy.stats takes longer than most
-        # comparisons, and it knows neither Holm's method nor NaN.
+        # This is scipy.stats.false_discovery_control without NaN; importing scipy.stats would take
+        # longer than most comparisons.
         steps = adjusted * (m / np.arange(1, m + 1))
         adjusted = np.minimum.accumulate(steps[::-1])[::-1]
     found = np.empty(m)
@@ -101,9 +100,9 @@ class Tukey:
     p_values : float64 [n_models, n_models]
         The p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
-        The smallest difference of two means that is significant at the level alpha.
+        The smallest difference between two means that is significant at the level alpha.
     method
-        How p was computed: ``"resampled"`` or ``"studentised range"``.
+        The method that computed p: ``"resampled"`` or ``"studentised range"``.
     n
         The number of users with a value for every model.
     """
@@ -125,24 +124,24 @@ def tukey(
     """Compare all pairs of models with one critical difference.
 
     Under the null hypothesis that all models are equal, each user's values could belong to the
-    models in any order. The p of a pair is the share of orders in which the range of the means is
-    at least as large as the difference of the pair. Carterette, "Multiple testing in statistical
-    analysis of systems-based information retrieval experiments", ACM Transactions on Information
-    Systems 30, 2012. If more than 100 users differ, no orders are drawn, because the means are then
-    nearly normal with equal covariances. Their range is the studentised range with infinitely many
-    degrees of freedom times √(Σ s²) / n. Here n is the number of users, and s² is the variance of a
-    user's values, with the divisor n_models - 1.
+    models in any order. The p of a pair is the share of random orders in which the range of the
+    means is at least as large as the difference of the pair. Carterette, "Multiple testing in
+    statistical analysis of systems-based information retrieval experiments", ACM Transactions on
+    Information Systems 30, 2012. If more than 100 users differ, no orders are drawn, because the
+    means are then nearly normal with equal covariances: their range is √(Σ s²) / n times the
+    studentised range with infinitely many degrees of freedom, where n is the number of users, and
+    s² is the variance of a user's values, with the divisor n_models - 1.
 
     Parameters
     ----------
     values : [n_users, n_models]
-        Users with a NaN are left out.
+        A row for each user and a column for each model. Users with a NaN are left out.
     alpha
         The significance level of the critical difference.
     clusters : [n_users] or None
-        Rows with equal entries form a cluster; the values of whole clusters change places.
+        The cluster of each user. All values of a cluster are reordered in the same way.
     seed, n_resamples
-        Seed and number of the random orders, if any are drawn.
+        The seed and the number of the random orders, if any are drawn.
 
     Raises
     ------
@@ -172,7 +171,7 @@ def tukey(
     n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)
     if len(differing) <= RESAMPLED_UP_TO:
         ranges = _ranges(differing, seed, n_resamples) / n
-        # The observed order is one of the possible orders.
+        # The observed order counts as one of the orders, so p is never 0.
         at_least = n_resamples - np.searchsorted(ranges, apart - 1e-12 * apart.max(), side="left")
         p_values, method = (at_least + 1) / (n_resamples + 1), "resampled"
         critical = float(np.quantile(ranges, 1 - alpha, method="higher"))
@@ -184,7 +183,7 @@ def tukey(
 
 
 def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
-    """Return the ranges of the models' sums over shuffled values, ascending."""
+    """Return the ranges of the models' sums of shuffled values, in ascending order."""
     generator = np.random.Generator(np.random.PCG64(seed))
     at_once = max(1, AT_ONCE // max(1, values.size))
     ranges = []
@@ -198,9 +197,8 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
     """Return the probability that the range of n standard normal numbers is at least each distance.
 
-    For a distance q, this is the tail of the studentised range with infinitely many degrees of
-    freedom: n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even
-    far into the tail.
+    For a distance q, this tail of the studentised range with infinitely many degrees of freedom is
+    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even far out.
     """
     from scipy.special import ndtr
 
@@ -217,7 +215,7 @@ def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
 
 
 def normal_range_quantile(alpha: float, n: int) -> float:
-    """Return the distance that has the `normal_range_tail` alpha."""
+    """Return the distance at which `normal_range_tail` is alpha."""
 
     def rarity(distance: float) -> float:
         return -float(np.log(normal_range_tail(distance, n)))
@@ -236,7 +234,7 @@ class Ranking:
     low, high : int64 [n_models]
         The interval of each model's rank, counted from 1. All intervals hold at once.
     best : bool [n_models]
-        Models that are not significantly different from the best model.
+        Whether no other model is significantly better than the model.
     """
 
     low: npt.NDArray[np.int64]
@@ -251,7 +249,7 @@ def rank_intervals(
     alpha: float = 0.05,
     higher_is_better: bool = True,
 ) -> Ranking:
-    """Return intervals of the models' ranks, and the models that may be as good as the best.
+    """Return intervals of the models' ranks, and which models may be the best.
 
     A model ranks below every model that is significantly better, and above every model that is
     significantly worse. If p-values are adjusted over all pairs (by Holm or Tukey), all intervals
@@ -264,16 +262,16 @@ def rank_intervals(
     ----------
     means : [n_models]
     p_values : [n_models, n_models]
-        Adjusted p-values, symmetric. NaN counts as not significant.
+        The adjusted p-values of all pairs, in a symmetric table. NaN counts as not significant.
     alpha
-        The significance level of all pairs together.
+        The significance level for all pairs together.
     higher_is_better
         Whether higher values of the metric are better.
 
     Raises
     ------
     InputError
-        If the shapes do not fit.
+        If the shapes do not match.
     """
     flag("higher_is_better", higher_is_better)
     values = column(means, "means")

@@ -1,7 +1,7 @@
-"""Paired tests: their functions, and a table of all tests.
+"""The paired tests, and a table of their declarations.
 
-A test is a function with the decorator `paired`, which declares everything else about it. The names
-that ``test=`` and the command line accept, the printed sentences and the documentation are derived
+A test is a function with the decorator `paired`, which declares everything else about the test. The
+names that ``test=`` and the command line accept, the printed sentences and the documentation follow
 from these declarations.
 """
 
@@ -29,14 +29,14 @@ from recometer.stats.saddlepoint import (
 )
 
 Test = str
-"""A name in `TESTS`."""
+"""The name of a test in `TESTS`."""
 
 MANY_USERS = 3_000  # above this number of users, `wilcoxon` and `sign` add a note
-EXACT_WILCOXON_UP_TO = 50  # maximum number of differing users for which Wilcoxon's p is exact
+EXACT_WILCOXON_UP_TO = 50  # if more users differ, `wilcoxon` uses the normal approximation
 SAME = 1e-12  # sizes that differ by less than this share of the largest size count as equal
-ENUMERATED_UP_TO = 30  # maximum number of differing users, for two halves with 2^15 sums each
-# A size dominates if its square is above this share of the sum of squares. The signs of dominating
-# sizes are enumerated if there are at most this many.
+ENUMERATED_UP_TO = 30  # if more users differ, the signs are not enumerated (2 · 2^15 sums)
+# A size dominates if its square is above 4 % of the sum of squares. The signs of dominating sizes
+# are enumerated if there are at most 6 of them.
 DOMINATING, MOST_DOMINATING = 0.04, 6
 
 MEAN = "the mean difference is 0"
@@ -47,7 +47,7 @@ OTHERS = {
     "bootstrap": "users drawn with replacement",
     "welch": "Welch's t test of groups of different users",
 }
-"""The methods behind p-values that belong to an interval, and not to a test of `TESTS`."""
+"""The methods that compute p from an interval rather than by a test of `TESTS`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +62,8 @@ class TestResult:
     test
         A name in `TESTS`, or in `OTHERS` if p comes from the interval.
     method
-        How p was computed: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three are
-        exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or
-        ``"none"``.
+        The method that computed p: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three
+        are exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, ``"gaffke"``, or ``"none"``.
     n
         The number of users (or clusters of rows) compared.
     n_differ
@@ -95,7 +94,7 @@ class TestResult:
 class Found(NamedTuple):
     """The result of a test function: the two-sided p, its method, and a remark.
 
-    If there is no p, it is NaN, and `note` says why. For `method`, see `TestResult`.
+    If there is no p, it is NaN, and `note` says why. `TestResult` lists the methods.
     """
 
     p: float
@@ -110,7 +109,7 @@ class PairedTest:
     Attributes
     ----------
     name
-        The name for ``test=``.
+        The name that ``test=`` accepts.
     sentence
         The printed name, such as "Student's paired t test".
     function
@@ -118,14 +117,14 @@ class PairedTest:
     hypothesis
         The null hypothesis.
     smallest_p
-        A function that returns the lower bound of p for the number of users who differ. A lower p
-        is raised to it.
+        A function that takes the number of users who differ, and returns a lower bound of p. A
+        computed p below this bound is raised to it.
     reads
-        What the function takes: ``"values"`` are the differences of users, or their sums over
+        The argument of `function`: ``"values"`` are the differences of users, or their sums over
         clusters, float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"means"`` are users,
         or clusters with their sizes, as `Grouped`.
     needs
-        The number of users that the test needs, 1 or 2.
+        The smallest number of users for the test, 1 or 2.
     interval
         The interval that belongs to the test.
     alike
@@ -181,7 +180,7 @@ TESTS: dict[Test, PairedTest] = {}
 def paired(
     name: str, sentence: str, hypothesis: str, **more: Any
 ) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
-    """Return a decorator that registers a test; the parameters are attributes of `PairedTest`."""
+    """Return a decorator that registers a function as the `PairedTest` with these attributes."""
 
     def made(
         function: Callable[..., Found],
@@ -205,13 +204,13 @@ def check_test(test: str) -> None:
 
 
 def documented(function: Callable[..., Any]) -> None:
-    """Insert the names and sentences of all tests into the docstring of a function."""
+    """Replace ``{tests}`` in a function's docstring by the names and sentences of all tests."""
     listed = ";\n        ".join(f'``"{name}"``, {test.sentence}' for name, test in TESTS.items())
     function.__doc__ = (function.__doc__ or "").replace("{tests}", f"{listed}.")
 
 
 def smallest_p(n_differ: int) -> float:
-    """Return the smallest possible two-sided p for this number of differing users, at least 1.
+    """Return the smallest possible two-sided p if `n_differ` users (at least 1) differ.
 
     p is smallest if all of them differ in the same direction.
     """
@@ -233,12 +232,12 @@ def randomisation(differences: Grouped) -> Found:
     at least as far from 0 as the observed sum. Users without a difference have no effect. Fisher,
     "The Design of Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
 
-    No signs are drawn. If the values allow it, p is exact. It comes from the binomial distribution
+    No signs are drawn. If the values allow it, p is exact: it comes from the binomial distribution
     if all differences have the same size, from a convolution if they are multiples of a unit, and
     from enumeration if up to 30 differ from 0. Otherwise, p is a saddlepoint approximation, which
     is within 3 % of enumeration for most differences. If 5 to 10 large differences outweigh the
-    others, the distribution of the sum has several peaks. Only up to 6 large differences have their
-    signs enumerated, so p may then be 0.5 to 3.2 times its exact value.
+    others, the distribution of the sum has several peaks, but the signs of at most 6 large
+    differences are enumerated, so p may be 0.5 to 3.2 times its exact value.
 
     Parameters
     ----------
@@ -280,7 +279,7 @@ def paired_t(differences: Grouped) -> Found:
     Parameters
     ----------
     differences : [n_users], or from `group`
-        NaN leaves a user out.
+        The difference of each user; NaN leaves a user out.
     """
     n = differences.n
     if differences.constant:
@@ -313,7 +312,7 @@ def wilcoxon(differences: Float64) -> Found:
     Parameters
     ----------
     differences : [n_users]
-        NaN leaves a user out.
+        The difference of each user; NaN leaves a user out.
     """
     values, times = np.unique(differences, return_counts=True)
     better, worse = _by_size(values, times.astype(np.float64))
@@ -349,7 +348,7 @@ def sign(differences: Grouped) -> Found:
     Parameters
     ----------
     differences : [n_users], or from `group`
-        NaN leaves a user out.
+        The difference of each user; NaN leaves a user out.
     """
     from scipy.special import bdtr
 
@@ -381,8 +380,8 @@ def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> 
 def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
     """Return the probability that Σ ±size is at least `total`.
 
-    If a few sizes dominate the sum, their signs are enumerated, because they give its distribution
-    several peaks, which a saddlepoint approximation would miss.
+    If a few sizes dominate the sum, its distribution has several peaks, which a saddlepoint
+    approximation would miss. The signs of these sizes are therefore enumerated.
     """
     from scipy.special import ndtr
 
@@ -401,9 +400,9 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
 
 
 def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
-    """Return how many differences of each size are above and below 0, in ascending order of size.
+    """Return the numbers of differences of each size above and below 0, in ascending order of size.
 
-    Sizes that differ only by rounding count as one.
+    Sizes that differ only by rounding count as one size.
     """
     sizes = np.abs(values)
     rounding = SAME * sizes.max(initial=0.0)
@@ -416,7 +415,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
 
 
 def _many(n: int, name: str) -> str:
-    """Return a note if there are very many users, otherwise an empty string."""
+    """Return a note if there are more than `MANY_USERS` users, and otherwise an empty string."""
     if n <= MANY_USERS:
         return ""
     return (

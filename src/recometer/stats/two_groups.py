@@ -1,4 +1,4 @@
-"""Two groups of different users, as in an A/B test: Welch's test, and the ratio of their sizes."""
+"""Compare two groups of different users, as in an A/B test, and check the ratio of their sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from recometer.stats.tests import TestResult
 
 Two = tuple[npt.ArrayLike | None, npt.ArrayLike | None]
 
-MISMATCH = 0.001  # the usual level for sample ratios: a mismatch casts doubt on all other results
+MISMATCH = 0.001  # the usual level for tests of sample ratios
 TOO_FEW = "Welch's test needs two users with a value in each group."
 NO_VARIANCE = "All users of both groups have the same value: Welch's test has no variance to use."
 
@@ -43,7 +43,7 @@ def compare_groups(
     bounds: Bounds | None = None,
     confidence: float = 0.95,
 ) -> Difference:
-    """Compare the means of two groups of different users, by Welch's t test.
+    """Compare the means of two groups of different users by Welch's t test.
 
     The squared error of the difference is v₁ + v₂, with vᵢ = sᵢ² / nᵢ for a group of nᵢ users whose
     values have the variance sᵢ². It has (v₁ + v₂)² / (v₁² / (n₁ - 1) + v₂² / (n₂ - 1)) degrees of
@@ -62,9 +62,9 @@ def compare_groups(
     first, second : [n_first], [n_second], or from `group`
         The users' values in each group; NaN leaves a user out.
     weights : pair of [n_first] and [n_second] or None
-        Weights of the values, at least 0. None weights users equally.
+        The weights of the values, at least 0. None means equal weights.
     clusters : pair of [n_first] and [n_second] or None
-        Rows with equal entries, such as the sessions of a user, form a cluster.
+        The cluster of each row, such as the user of a session.
     bounds
         The lowest and the highest possible value of a user. None if unknown.
     confidence
@@ -144,9 +144,9 @@ def _welch(
     shares: tuple[float, float] = (1.0, 1.0),
     shift: float = 0.0,
 ) -> tuple[float, float, float, float]:
-    """Return shares[0] · first mean - shares[1] · second mean + shift, as `t_of_parts` does.
+    """Return the mean shares[0] · first - shares[1] · second + shift, and Welch's results for it.
 
-    The numbers are this mean, its standard error, half the width of its interval, and p.
+    The results are its standard error, half the width of its interval, and p.
     """
     mean = shares[0] * first.estimate - shares[1] * second.estimate + shift
     if min(first.n, second.n) < 2:
@@ -161,7 +161,7 @@ def _welch(
 def equivalence_of_groups(
     first: Grouped, second: Grouped, margin: float, alpha: float
 ) -> Equivalence:
-    """Return the result of two one-sided tests with Welch's statistic."""
+    """Test the equivalence of two groups by two one-sided Welch tests."""
     check_margin(margin, alpha)
     result = compare_groups(first, second, confidence=1 - 2 * alpha)
     if not result.error > 0:
@@ -179,12 +179,12 @@ def equivalence_of_groups(
 def power_of_groups(
     first: Grouped, second: Grouped, difference: float | None, wanted: float, alpha: float
 ) -> Power:
-    """Return the power for both groups; all numbers of users are totals of both.
+    """Return the power of Welch's test; numbers of users are totals over both groups.
 
-    The ratio of the group sizes stays as it is. Let d be the difference of the means. Each user
-    of a group with nᵢ of the n users gets the value d ± n / nᵢ · residual. The mean of these
-    values is d, and their variance is n times the variance of d, so the power of a single
-    sample of them is returned. If the groups have only a few users, the power is lower.
+    The ratio of the group sizes stays the same. Let d be the difference between the means. Each
+    user in a group with nᵢ of the n users gets the value d ± n / nᵢ · residual. The mean of these
+    values is d, and their variance is n times the variance of d, so the function returns the power
+    for a single sample of these values. If the groups have only a few users, the power is lower.
     """
     n, away = first.n + second.n, first.estimate - second.estimate
     values = [
@@ -197,7 +197,7 @@ def power_of_groups(
 
 
 def _n_differing(values: Grouped) -> float:
-    """Return how many users differ from the most common value; infinity if none is common."""
+    """Return how many users differ from the most common value, or infinity if none is common."""
     each = values.values / values.sizes
     counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
     most = counts.max(initial=0.0)
@@ -206,14 +206,14 @@ def _n_differing(values: Grouped) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class SampleRatio:
-    """Whether groups have the sizes that were planned.
+    """The result of a test of whether groups have the planned sizes.
 
     Attributes
     ----------
     counts, expected : mapping of str to float
         The size of each group, and its expected size.
     p_value
-        p of the chi-square test of the hypothesis that users were assigned as planned.
+        The p of the chi-square test of the hypothesis that users were assigned as planned.
     """
 
     counts: Mapping[str, int]
@@ -222,7 +222,7 @@ class SampleRatio:
 
     @property
     def mismatch(self) -> bool:
-        """Whether p is below 0.001."""
+        """Whether p is below 0.001, which casts doubt on all other results."""
         return self.p_value < MISMATCH
 
     def __str__(self) -> str:
@@ -240,9 +240,9 @@ class SampleRatio:
 
 
 def sample_ratio(counts: Mapping[str, int], ratio: str | None = None) -> SampleRatio:
-    """Test the sizes of groups against a planned ratio, by Pearson's chi-square test.
+    """Test the sizes of groups against a planned ratio by Pearson's chi-square test.
 
-    χ² is Σ (size - expected)² / expected, with one degree of freedom fewer than there are groups.
+    χ² is Σ (size - expected)² / expected, with n_groups - 1 degrees of freedom.
     Fabijan et al., "Diagnosing sample ratio mismatch in online controlled experiments", KDD 2019.
 
     Parameters
@@ -250,13 +250,13 @@ def sample_ratio(counts: Mapping[str, int], ratio: str | None = None) -> SampleR
     counts
         The size of each group.
     ratio
-        The planned shares: a number for each group in order, such as ``"9:1"``. None expects equal
-        sizes.
+        The planned shares: a number for each group, in the order of `counts`, such as ``"9:1"``.
+        None means equal sizes.
 
     Raises
     ------
     InputError
-        If there is not one number above 0 for each group.
+        If `ratio` does not consist of one number above 0 for each group.
 
     Examples
     --------

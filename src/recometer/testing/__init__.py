@@ -1,10 +1,9 @@
-"""Laws for metrics and sources, including your own, and strategies that draw small cases.
+"""Check the laws for metrics and sources, including your own, on small cases drawn at random.
 
-`check_laws` checks a metric, and `check_source` checks a source of `Ranks`. The laws are `LAWS` for
+`check_laws` checks a metric, and `check_source` checks a source of `Ranks`. `LAWS` are the laws for
 metrics of rankings, `LIST_LAWS` for metrics of lists, `RATING_LAWS` for metrics of predicted
 ratings, and `SOURCE_LAWS` for sources. The Hypothesis strategies `cases`, `list_cases`,
-`rating_cases` and `source_cases` draw their inputs; `rank` ranks a few items by comparing every
-pair.
+`rating_cases` and `source_cases` draw their inputs. `rank` ranks items by comparing every pair.
 
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """

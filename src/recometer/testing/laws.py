@@ -1,7 +1,7 @@
-"""Laws for metrics. Some laws depend on what the registry states about a metric.
+"""Laws for metrics, some of which depend on the declaration of a metric in the registry.
 
 A law is a function that takes metrics, and raises an AssertionError that names the metrics that
-break it. Values are float64 [n_users, n_metrics].
+break the law. Values are float64 [n_users, n_metrics].
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Law = Callable[[Sequence[Metric]], None]
 RULES: tuple[TieRule, ...] = (
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc",
 )  # fmt: skip
-# Treat constant scores as ties, since undefined values would hide errors in the formulas.
+# Treat constant scores as ties, because undefined values would hide errors in the formulas.
 AS_TIES = Protocol(constant_scores="ties")
 
 SMALL_SETS = (
@@ -59,8 +59,8 @@ SMALL_SETS = (
     (3, 2, 1, math.nan, 0),
     (2, 2, 0.5, math.nan, math.nan, math.nan),
 )
-# These metrics break ties by item id: alpha_ndcg in its ideal order, and tail_share if its tail is
-# given as a number of items.
+# These metrics break ties by item id: alpha_ndcg in its best order, and tail_share in the choice of
+# the tail with the parameter `tail`.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
 FIELDS: dict[SideData, tuple[str, ...]] = {
     "train": ("train", "item_users", "n_train_users", "n_train_interactions"),
@@ -89,7 +89,7 @@ def check_laws(metric: str) -> None:
     Raises
     ------
     AssertionError
-        If a law is broken. The traceback shows which one, and the case that breaks it.
+        If the metric breaks a law. The traceback shows which law, and the case that breaks it.
     """
     if not isinstance(metric, str) or metric not in METRICS:
         hint = "without cut-off and parameters, which are drawn" if "@" in str(metric) else ""
@@ -104,12 +104,12 @@ def check_laws(metric: str) -> None:
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
-    """Return the metric with each set of parameters, at each cut-off and possibly without one."""
+    """Return a metric with each set of parameters, at each cut-off and possibly without one."""
     found = []
     for parameters in variants(name):
         definition = METRICS[name].with_parameters(parameters.items())
         some: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
-        # Metrics that ignore the order of the first places mean nothing without a cut-off.
+        # Metrics that ignore the order of the first places have no meaning without a cut-off.
         if definition.cutoff != "required" and not definition.order_free:
             some.append(None)
         found += [Metric(name, cutoff, tuple(parameters.items())) for cutoff in some]
@@ -117,14 +117,13 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
 
 
 MOST_USERS = 8
-"""The maximum number of users per case in most laws; few large cases are faster than many small."""
+"""The maximum number of users in a case of most laws; a few large cases are faster than many."""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
-    """Turn a check, which takes metrics and a drawn case, into a law that tests many cases.
+    """Return a decorator that turns a check of metrics on a drawn case into a law for many cases.
 
-    `share` scales the number of cases of `some_cases`. The default suits cases of up to
-    `MOST_USERS` users.
+    `share` scales the number of cases; the default suits cases of up to `MOST_USERS` users.
     """
 
     def law_of(check: Callable[..., None]) -> Law:
@@ -161,7 +160,7 @@ def holds(metrics: Sequence[Metric], what: Bool) -> None:
 
 
 def near(left: Float64, right: Float64, slack: float) -> Bool:
-    """Return a mask of the values that are equal up to rounding, or undefined on both sides."""
+    """Return a mask of the values that are equal up to rounding, or NaN on both sides."""
     both_undefined = np.isnan(left) & np.isnan(right)
     return both_undefined | (np.abs(left - right) <= slack * (1 + np.abs(right)))
 
@@ -183,23 +182,23 @@ def some_cases(share: float = 1) -> settings:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of input for metrics, which lets laws apply to several kinds."""
+    """A kind of input for metrics; the functions in it make laws apply to several kinds."""
 
-    cases: Callable[..., st.SearchStrategy[Any]]  # a strategy for cases, which takes max_users
-    record: Callable[..., Any]  # makes the input of metrics, optionally ranked by other scores
+    cases: Callable[..., st.SearchStrategy[Any]]  # returns a strategy that draws cases
+    record: Callable[..., Any]  # makes the input of metrics from a case and, optionally, new scores
     values: Callable[..., Float64]  # computes values from a record, metrics, ties and user_keys
     raw: Callable[[Any, Metric], Float64] | None  # computes values by the formula, without clipping
     slack: float  # the tolerance for rounding errors
-    scores: Callable[[Any], Float64] | None = None  # the scores that rank a case; None for lists
+    scores: Callable[[Any], Float64] | None = None  # returns the scores that rank a case, if any
     same: Callable[[Float64, Float64], Bool] = same_bits
 
 
 def shared_laws(kind: Kind) -> tuple[Law, ...]:
-    """Return the laws that hold for metrics, whatever their kind of input."""
+    """Return the laws that hold for metrics of all kinds of input."""
 
     @law(kind.cases(max_users=MOST_USERS))
     def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that values are within the bounds that the registry states."""
+        """Check that values are within the bounds that the registry declares."""
         record = kind.record(case)
         lower = [metric.definition.lower for metric in metrics]
         upper = [metric.definition.upper for metric in metrics]
@@ -209,7 +208,7 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=MOST_USERS))
     def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that unclipped formulas exceed the stated bounds only by rounding errors."""
+        """Check that unclipped values exceed the declared bounds only by rounding errors."""
         record = kind.record(case)
         assert kind.raw is not None
         for metric in metrics:
@@ -237,7 +236,7 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=MOST_USERS), st.sampled_from(["expected", "item"]))
     def cumulative_equals_separate(metrics: Sequence[Metric], case: Any, ties: str) -> None:
-        """Check that computing several metrics together does not change any bit of a value."""
+        """Check that values have the same bits whether metrics are computed together or alone."""
         record = kind.record(case)
         alone = [kind.values(record, [metric], ties) for metric in metrics]
         holds(metrics, kind.same(np.column_stack(alone), kind.values(record, metrics, ties)))
@@ -249,7 +248,7 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
 
 
 def name_law(kind: Kind, without: Sequence[str] = ()) -> Law:
-    """Return the law that names of items do not matter, except for the metrics in `without`."""
+    """Return the law that the names of items do not matter, except for the metrics in `without`."""
 
     @law(kind.cases(max_users=MOST_USERS), st.data())
     def items_have_no_names(metrics: Sequence[Metric], case: Any, data: st.DataObject) -> None:
@@ -263,7 +262,7 @@ def name_law(kind: Kind, without: Sequence[str] = ()) -> Law:
 
 
 def tie_laws(kind: Kind) -> tuple[Law, ...]:
-    """Return the laws about equal scores."""
+    """Return the laws about items with equal scores."""
     assert kind.scores is not None
     scores_of = kind.scores
 
@@ -298,9 +297,9 @@ def averaged(metrics: Sequence[Metric]) -> list[Metric]:
 
 @functools.cache
 def _all_orders(gains: tuple[float, ...]) -> tuple[Ranks, Float64]:
-    """Rank these items in every possible order, with a user for each order.
+    """Rank items with these gains in every possible order, with a user for each order.
 
-    Return the ranks, and the gains in ranked order, [n_users, n_items].
+    Returns the ranks, and the gains in the order of the ranking, float64 [n_users, n_items].
     """
     orders = np.array(list(itertools.permutations(range(len(gains)))))
     scores = np.empty(orders.shape)
@@ -430,7 +429,7 @@ def order_within_the_list_does_not_matter_where_so_declared(
 
 @law(list_cases(max_users=MOST_USERS))
 def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
-    """Check that metrics only read the side data that the registry names."""
+    """Check that metrics read only the side data that the registry declares."""
     data = case.data()
     for stated, some in _by(metrics, lambda metric: metric.definition.side):
         missing: dict[str, Any] = {
@@ -471,7 +470,7 @@ def users_who_do_not_count_are_as_if_they_were_not_there(
 def _list_values(
     data: ListData, metrics: Sequence[Metric], *_: object, weights: Int64 | None = None
 ) -> Float64:
-    """Compute the values of all users, float64 [at least 1, n_metrics]."""
+    """Compute the values of all users, or at least one row: float64 [n_rows, n_metrics]."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     listed = ListedUsers(data)
@@ -504,7 +503,6 @@ LIST_LAWS: tuple[Law, ...] = (
 def _by(
     metrics: Sequence[Metric], key: Callable[[Metric], Key]
 ) -> Iterable[tuple[Key, list[Metric]]]:
-    """Group the metrics by a key."""
     found: dict[Key, list[Metric]] = {}
     for metric in metrics:
         found.setdefault(key(metric), []).append(metric)

@@ -34,11 +34,11 @@ class SourceCase:
     Attributes
     ----------
     source, make
-        The source, and the function that makes such sources.
+        The source, and the function that makes sources from scores.
     test, train
         Interactions with ids; train may be None.
     scores : float64 [n_users, n_items]
-        The scores that the source was made from.
+        The scores from which the source was made.
     user_ids, item_ids : tuple of str
         The ids of the rows and columns of `scores`.
     by_scores
@@ -55,7 +55,7 @@ class SourceCase:
     by_scores: bool
 
     def request(self, *, ties: str = "item", **changes: Any) -> Request:
-        """Return the request that `evaluate` would make, with changes."""
+        """Return the request that `evaluate` would make, with some fields replaced."""
         protocol = Protocol(ties=ties)  # type: ignore[arg-type]
         request = Request(self.test, self.train, protocol)
         return dataclasses.replace(request, **changes)
@@ -65,7 +65,7 @@ class SourceCase:
         return self.source.rank(self.request(ties=ties))
 
     def top(self, k: int, *, ties: str = "item") -> TopLists | None:
-        """Return the lists of the best k items, or None if the source has no lists."""
+        """Return the lists of the best k items, or None if the source cannot make lists."""
         if type(self.source).top is Source.top:
             return None
         return self.source.top(self.request(ties=ties), k)
@@ -74,7 +74,7 @@ class SourceCase:
 def check_source(make: Make, *, by_scores: bool = True) -> None:
     """Check all laws for a source.
 
-    The number of cases is a fifth of that in the current Hypothesis profile
+    The function draws a fifth of the number of cases in the current Hypothesis profile
     (`hypothesis.settings.load_profile`), which means 20 by default.
 
     Parameters
@@ -84,13 +84,12 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
         item_ids)``. Scores are float64 [n_users, n_items] without NaN and with many equal values;
         the ids of rows and columns are in any order.
     by_scores
-        Whether the source ranks all items by their scores. Pass False for other sources, such as
-        lists that end early.
+        Whether the source ranks all items by their scores, unlike lists that end early.
 
     Raises
     ------
     AssertionError
-        If a law is broken. The traceback shows which one, and the case that breaks it.
+        If the source breaks a law. The traceback shows which law, and the case that breaks it.
     InputTypeError
         If `make` is not a function that returns a source.
 
@@ -122,7 +121,7 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
 
 @st.composite
 def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> SourceCase:
-    """Draw a source made by `make`, with test and train; test also has an unknown user."""
+    """Draw a source made by `make`, with test and train; test also contains an unknown user."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 4)), draw(st.integers(2, 9))
     most = draw(st.sampled_from([1, 3, 50]))
@@ -156,7 +155,7 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
 
 
 def ranks_are_well_formed(case: SourceCase) -> None:
-    """Check that each user's rows are sorted best first, and match the counts and flags."""
+    """Check that each user's rows are sorted best first, and agree with the counts and flags."""
     ranks = case.ranks()
     user, ranked = users_of(ranks.indptr), ranks.above >= 0
     same = user[1:] == user[:-1]
@@ -217,7 +216,7 @@ def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
 
 
 def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
-    """Check that a depth hides the ranks beyond it, and changes no other ranks."""
+    """Check that limiting the depth hides the ranks beyond it, and changes no other ranks."""
     first = _by_pair(case.ranks())
     for depth in DEPTHS:
         second = _by_pair(case.source.rank(case.request(depth=depth)))
@@ -245,7 +244,7 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
 
 
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
-    """Check that an unknown relevant item only increases the number of relevant items."""
+    """Check that an unknown relevant item changes nothing but the number of relevant items."""
     test = case.test
     assert test.user_ids is not None
     # Add a test item for each user, with an id that sorts after all other ids.
@@ -277,7 +276,7 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
 
 
 def excluded_items_are_left_out(case: SourceCase) -> None:
-    """Check that an excluded item is neither listed nor ranked, nor counted above other items."""
+    """Check that an excluded item is neither listed nor ranked, and does not count above others."""
     if len(case.item_ids) < 3:
         return
     ranks = case.ranks()
@@ -409,7 +408,7 @@ def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
 
 
 def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, Any], Any]:
-    """Return above, tied, before, gain and relevance for each pair of user id and item id."""
+    """Return `above`, `tied`, `before`, `gain` and `relevant`, keyed by the user-item pair."""
     users: list[Any] = users_of(ranks.indptr).tolist()
     if test is not None:
         users = _names(test.user_ids, users_of(ranks.indptr))

@@ -1,4 +1,4 @@
-"""Metrics of how lists spread over the categories of the items."""
+"""Metrics of how lists are spread over the categories of the items."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNIT = Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"
 def category_entropy(
     data: ListData, cutoffs: Int64, *, unit: str = "bits", normalised: bool = False
 ) -> Float64:
-    """How evenly the list spreads over categories, as Shannon entropy in bits; 0 or more.
+    """Shannon entropy of the categories' shares of the list, in bits; 0 or more.
 
     An item with n categories counts 1 / n for each. An item without a category does not count.
 
@@ -84,8 +84,8 @@ def category_entropy(
 def share(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the listed items that have a category; in [0, 1].
 
-    ``share@10[new]`` is the share of the first 10 items that are in the category ``new``. More is
-    not better or worse in itself.
+    ``share@10[new]`` is the share of the first 10 items that are in the category ``new``. A higher
+    value is neither better nor worse in itself.
 
     References
     ----------
@@ -99,8 +99,8 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
 
 @list_metric(
     title="Subtopic recall",
-    formula="categories of the user's relevant items that the first k items have / categories of "
-    "the user's relevant items",
+    formula="categories of the user's relevant items that occur in the first k items / categories "
+    "of the user's relevant items",
     source="Zhai, Cohen & Lafferty 2003",
     side=("categories",),
     order_free=True,
@@ -112,7 +112,7 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
                 "relevant": "the categories of the user's relevant items",
                 "all": "all categories",
                 "cutoff": "all categories, but the number of categories in the list is divided by "
-                "k instead of by the number of all categories",
+                "k",
             },
         ),
         "relevant": Parameter(
@@ -163,14 +163,14 @@ def subtopic_recall(
 
 @list_metric(
     title="Alpha-NDCG",
-    formula="DCG / that of the best order; DCG: sum over j <= k of rel(j) times the sum over the "
+    formula="DCG / DCG of the best order; DCG: sum over j <= k of rel(j) times the sum over the "
     "categories c of item j of (1 - alpha)^(relevant items with c before j) / log2(j + 1)",
     source="Clarke et al. 2008",
     side=("test", "categories"),
     without=("relevant", "relevant_categories"),
     parameters={
         "alpha": Parameter(
-            "How much less each additional item of a category is worth than the previous item.",
+            "The share by which each further item of a category is worth less than the previous.",
             above=0,
             below=1,
             examples=(0.75,),
@@ -178,12 +178,12 @@ def subtopic_recall(
     },
 )
 def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64:
-    """Discounted cumulative gain that rewards relevant items of new categories; in [0, 1].
+    """Normalised discounted gain that rewards relevant items of new categories; in [0, 1].
 
     The gain of a relevant item is the sum over its categories of ``(1 - alpha)^m``, where m is the
     number of earlier relevant items with the category. As in Clarke et al., the best order is
-    found greedily: each place takes the item with the largest gain (lower ids first). Where a
-    better order exists, the value may exceed 1, and then counts as 1.
+    found greedily: each place takes the item with the largest gain, and the lowest id among equal
+    gains. If a better order exists, the quotient may exceed 1; the value is then 1.
 
     References
     ----------
@@ -208,7 +208,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
 @list_metric(
     title="Miscalibration",
     formula="sum over categories of p log2(p / ((1 - a) q + a p)), p: a category's share of the "
-    "user's items in train, q: of the first k items",
+    "user's training items, q: its share of the first k items",
     source="Steck 2018",
     side=("train", "categories"),
     without=("history", "history_categories", "categories"),
@@ -217,13 +217,15 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     upper=np.inf,
     parameters={
         "divergence": Parameter(
-            "How the two distributions are compared.",
+            "The divergence between the shares in the list and in the history.",
             choices={
                 "kl": "Kullback-Leibler, with the list smoothed by the history",
                 "js": "Jensen-Shannon: the mean divergence of both from their mean, not smoothed",
             },
         ),
-        "smoothing": Parameter("The weight a of kl.", above=0, below=1, examples=(0.1,)),
+        "smoothing": Parameter(
+            "The weight a of the history in kl.", above=0, below=1, examples=(0.1,)
+        ),
         "unit": UNIT,
     },
     when={"divergence": {"js": {"upper": 1.0}}},
@@ -236,7 +238,7 @@ def miscalibration(
     smoothing: float = 0.01,
     unit: str = "bits",
 ) -> Float64:
-    """How far the list's categories deviate from those of the user's history; 0 or more.
+    """Divergence of the list's categories from those of the user's history; 0 or more.
 
     ``KL(p || (1 - a) q + a p)`` in bits with a = 0.01, where p and q are the shares of the
     categories in the history and in the list. An item with n categories counts 1 / n for each. An
@@ -272,7 +274,7 @@ def _divergence(
 
 
 def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
-    """Return the sums of discounted gains of the best order, found greedily, item by item."""
+    """Return the sums of discounted gains in the best order, which is found greedily."""
     test, relevant = needed(data.test), needed(data.relevant)
     categories = needed(data.categories)
     rows = np.flatnonzero(relevant & (np.diff(categories.indptr)[test.items] > 0))
@@ -295,8 +297,8 @@ def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
         available[chosen] = False
         was_chosen = np.zeros(len(rows), bool)
         was_chosen[chosen] = True
-        # Each topic belongs to one user, and an item has a topic only once, so no index occurs
-        # twice.
+        # A topic belongs to one user, whose chosen item has it at most once, so indices are
+        # distinct.
         worth[topic[was_chosen[row]]] *= factor
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 
@@ -306,7 +308,7 @@ def _list_shares(data: ListData, cutoff: int) -> scipy.sparse.csr_array:
 
 
 def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """Return each category's share of the items of each user: [n_users, n_categories]."""
+    """Return each category's share of each user's items: [n_users, n_categories]."""
     import scipy.sparse
 
     categories = needed(data.categories)
@@ -341,7 +343,7 @@ def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array
 
 
 def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float64:
-    """Return the values of a table at the entries of another table."""
+    """Return the values of `table` at the positions of `entries`, and 0 where it has no entry."""
     keys = pairs(_rows(entries), entries.indices, table.shape[1])
     table_keys = pairs(_rows(table), table.indices, table.shape[1])
     values = np.zeros(len(keys))
@@ -351,7 +353,7 @@ def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float
 
 
 def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
-    """Return a row per item and category: the number of the item, and the category."""
+    """Return an item's index in `items` and a category, for each category of each item."""
     width = np.diff(categories.indptr)[items]
     row = np.repeat(np.arange(len(items)), width)
     begin = np.repeat(categories.indptr[items], width)

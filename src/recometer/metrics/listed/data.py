@@ -1,4 +1,4 @@
-"""The data for metrics of the lists themselves: the lists, and their side data."""
+"""The data that metrics of lists read: the lists and their side data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ list_metric = functools.partial(metric, record="lists", monotone=False)
 
 
 def needed(value: Kept | None) -> Kept:
-    """Return side data that a metric reads; raise an error if they are missing."""
+    """Return side data that a metric reads, or raise an error if they are None."""
     if value is None:
         raise InternalError("A metric was requested without its side data.")
     return value
@@ -67,7 +67,7 @@ class Side(Table):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListData(Record):
-    """Lists, and the side data that metrics of lists read; all items are positions.
+    """Lists, and the side data that metrics of lists read; items are given by their positions.
 
     Fields that no metric needs are None. A metric declares its side data in the registry, and
     the code that makes a `ListData` fills in the fields.
@@ -80,7 +80,7 @@ class ListData(Record):
     train : Side or None
         The training items of the users who have lists.
     n_train_users, n_train_interactions : int or None
-        Counts over the whole of train, including users without a list.
+        The numbers of users and interactions in train, including users without a list.
     item_users : int64 [n_items] or None
         For each item, the number of all training users who interacted with it.
     test : Side or None
@@ -100,7 +100,7 @@ class ListData(Record):
     kept : dict
         Cached results that do not depend on the users.
     kept_of_users : dict
-        Cached results that depend on these users, and are never used for other users.
+        Cached results that depend on the users, and are not passed on to data of other users.
     """
 
     lists: TopLists
@@ -126,12 +126,12 @@ class ListData(Record):
 
     @property
     def n_users(self) -> int:
-        """Number of users."""
+        """The number of users."""
         return self.lists.n_users
 
     @property
     def n_items(self) -> int:
-        """Number of positions of items."""
+        """The number of item positions."""
         return self.lists.n_items
 
     def first(self, cutoff: int) -> Int64:
@@ -162,8 +162,7 @@ def sums_within(values: Array, cutoffs: Int64) -> Float64:
     n_users, width = values.shape
     if not width:
         return np.zeros((n_users, len(cutoffs)))
-    # Add up in sequence, so that each sum is the same to the last bit, whatever the other cut-offs
-    # are.
+    # Add up in sequence, so that no sum depends on the other cut-offs, not even in its last bit.
     running = np.cumsum(values, axis=1, dtype=np.float64)
     sums: Float64 = running[:, np.minimum(cutoffs, width) - 1]
     return sums
@@ -181,7 +180,7 @@ def of_listed(values: Array, items: Int64) -> Array:
 
 
 def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
-    """Divide the sum over all users by the sum of their counts: float64 [n_cutoffs]; NaN for 0."""
+    """Divide the users' total sum by their total count: float64 [n_cutoffs], NaN if that is 0."""
     if weights is not None:
         sums, counts = sums * weights[:, np.newaxis], counts * weights[:, np.newaxis]
     total = column_sums(counts)
@@ -194,9 +193,9 @@ def exposures(
     weights: Int64 | Float64 | None = None,
     discount: Float64 | None = None,
 ) -> Float64:
-    """Add up how often each item is listed in the first places: float64 [n_items].
+    """Count how often each item is in the first `cutoff` places of a list: float64 [n_items].
 
-    `weights` [n_users] are the weights of users, and `discount` the weights of places.
+    Each occurrence is multiplied by the weight of its user and by the discount of its place.
     """
     if weights is not None:
         sums: Float64 = placed(data, cutoff, discount) @ weights.astype(np.float64)
@@ -210,7 +209,7 @@ def exposures(
 
 
 def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
-    """Return the weight of the place at which each user gets an item: sparse [n_items, n_users].
+    """Return the discount of each item's place in each user's list: sparse [n_items, n_users].
 
     The result is cached, because users are resampled many times.
     """
@@ -237,7 +236,7 @@ def places_discount(width: int, kind: str, patience: float) -> Float64:
 
 
 def log_discount(width: int) -> Float64:
-    """Return 1 / log2(j + 1) of the places j = 1 .. width."""
+    """Return 1 / log2(j + 1) for the places j = 1 .. width."""
     return 1 / log2_of(np.arange(2, width + 2))
 
 
@@ -250,8 +249,8 @@ def powers(base: float, n: int) -> Float64:
 
 def log2(values: Array) -> Float64:
     """Return the logarithm of positive numbers to the base 2."""
-    # Use math.log2, because the last bit of np.log2 differs between instruction sets. It is fast
-    # enough, because there are usually few distinct numbers.
+    # Use math.log2, because the last bit of np.log2's result depends on the instruction set. The
+    # loop is fast enough, because there are usually few distinct numbers.
     distinct, at = np.unique(values, return_inverse=True)
     logs = np.fromiter(map(math.log2, distinct.tolist()), np.float64, len(distinct))
     return logs[at].reshape(values.shape)
@@ -277,7 +276,7 @@ def _places_with(data: ListData, user: Int64, item: Int64) -> Bool:
 
 
 def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
-    """Return a sparse matrix [n_users, n_items] with the weight of each listed item."""
+    """Return the `worth` of the items within each list's cut-off: sparse [n_users, n_items]."""
     import scipy.sparse
 
     items = data.first(cutoff)

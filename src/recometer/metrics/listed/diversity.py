@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     Features = Float64 | scipy.sparse.csr_array
 
 
-# A batch of users has at most this many numbers, so that its arrays stay in the processor's cache.
+# The features in a batch of users have at most this many entries, so that they stay in the cache.
 BATCH = 2**18
 
 
 @list_metric(
     title="Intra-list distance",
-    formula="mean over the pairs of items in the first k places of their distance",
+    formula="mean distance between two items over all pairs of items in the first k places",
     source="Ziegler et al. 2005; Zhang & Hurley 2008; Vargas & Castells 2011",
     other_names=("intra_list_distance", "intra_list_diversity"),
     unclear_names={"diversity": "ild@k is the mean distance of two items of a list"},
@@ -40,11 +40,11 @@ BATCH = 2**18
     upper=np.inf,
     parameters={
         "distance": Parameter(
-            "The distance of two items.",
+            "The distance between two items.",
             choices={
                 "cosine": "1 - cosine of the angle between their features; 1 if all features of "
                 "an item are 0",
-                "euclidean": "the length of the difference of their features",
+                "euclidean": "the length of the difference between their features",
                 "jaccard": "1 - features that both have / features that either has, counting "
                 "features other than 0",
                 "hamming": "the share of their features that differ",
@@ -54,11 +54,11 @@ BATCH = 2**18
             },
         ),
         "average": Parameter(
-            "How the pairs are averaged.",
+            "The divisor of the sum of the distances.",
             choices={
-                "pairs": "over the pairs of the list",
-                "items": "their sum is divided by the number of items, not of pairs",
-                "cutoff": "over k (k - 1) / 2 pairs; the missing pairs of a short list have the "
+                "pairs": "the number of pairs in the list",
+                "items": "the number of items in the list",
+                "cutoff": "k (k - 1) / 2 pairs; the missing pairs of a short list have the "
                 "distance 1",
             },
             for_conventions=True,
@@ -135,15 +135,16 @@ def mean_over_pairs(
     Parameters
     ----------
     data, cutoffs
-        The arguments that a metric's function gets.
+        The arguments of a metric's function.
     distance
-        Takes two arrays of item positions, int64 [n], and returns float64 [n].
+        A function that takes two arrays of item positions, int64 [n], and returns the distance of
+        each pair, float64 [n].
 
     Returns
     -------
     float64 [n_users, n_cutoffs]
-        0 for lists with fewer than two items. Declare the metric with ``without=("pairs",)``, so
-        that it is undefined for these.
+        The value is 0 for lists with fewer than two items. To make the metric undefined for these
+        lists, declare it with ``without=("pairs",)``.
     """
     items = data.lists.items
     sums = np.zeros(items.shape)
@@ -158,8 +159,7 @@ def mean_over_pairs(
 def history_similarity(data: ListData) -> Float64:
     """Return the mean cosine similarity of each listed item to the user's training items.
 
-    Returns float64 [n_users, width], 0 beyond the end of a list and for users without training
-    items.
+    The result is float64 [n_users, width]; 0 beyond a list's end and without training items.
     """
     import scipy.sparse
 
@@ -193,7 +193,7 @@ def _directions(data: ListData) -> tuple[Features, Float64]:
 
     def per_item() -> Float64:
         length = np.sqrt(_squares(features))
-        # A row of NaN makes the user's value undefined; it must not affect other users.
+        # A row of NaN makes a user's value undefined, but must not affect other users.
         return ratio(np.ones(len(length)), np.nan_to_num(length))
 
     without_nan: Features = data.keep("features without NaN", lambda: _without_nan(features))
@@ -201,7 +201,7 @@ def _directions(data: ListData) -> tuple[Features, Float64]:
 
 
 def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
-    """Count the features that differ, over all pairs.
+    """Add up the number of differing features over all pairs of listed items.
 
     If two items have a and b nonzero features, the number of features that differ is a + b, minus
     the features that are nonzero in both, minus those of them that are equal.
@@ -226,7 +226,7 @@ def _sums_of_products(
     features: Features,
     scale: Float64,
 ) -> Float64:
-    """Add up the inner products of all pairs, after multiplying each item's features by its scale.
+    """Add up the inner products of all pairs of listed items' features, multiplied by `scale`.
 
     The squared norm of the sum of a list's vectors is ``sum of squares + 2 * sum of products``.
     """
@@ -303,7 +303,7 @@ def _compact(features: Any, items: Int64) -> Float64:
 
 
 def _squares(table: Any) -> Float64:
-    """Return the squared norm of each row."""
+    """Return the squared norm of each row of `table`."""
     if isinstance(table, np.ndarray):
         squares: Float64 = np.einsum("ij,ij->i", table, table)
         return squares
@@ -320,7 +320,7 @@ def _without_nan(features: Features) -> Features:
 def _as_values(
     features: Features,
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Return a table of the nonzero features, and one with a column per feature and value."""
+    """Return two tables with 1 for each nonzero feature: a column per feature, or per value."""
     import scipy.sparse
 
     table = scipy.sparse.csr_array(features)

@@ -1,4 +1,4 @@
-"""Invalid places of lists: items that do not exist, and items that the list already contains."""
+"""Metrics of invalid places, whose items do not exist or are listed at an earlier place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ SOURCE = "Jiang et al. 2025"
 
 @list_metric(
     title="Share of unknown items",
-    formula="items in the first k places that the catalogue lacks / items in the first k places",
+    formula="items in the first k places that are not in the catalogue / items in the first k "
+    "places",
     source=SOURCE,
     side=("catalogue_items",),
     higher_is_better=False,
@@ -44,18 +45,17 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
 
 @list_metric(
     title="Share of repeated items",
-    formula="places among the first k whose item the list has at an earlier place / items in the "
-    "first k places",
+    formula="places among the first k whose item is also at an earlier place / items in the first "
+    "k places",
     source=SOURCE,
     higher_is_better=False,
     order_free=True,
 )
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the places whose item the list already contains; in [0, 1].
+    """Share of the places whose item is also at an earlier place of the list; in [0, 1].
 
-    Places are counted in the list as the model returned it, without the user's training items.
-    By default, other metrics do not read repeated items: later items move up (see the rule
-    ``duplicates``).
+    Places are counted in the list as the model returned it, without the user's training items. By
+    default, later items move up in place of repeated ones for other metrics (rule ``duplicates``).
 
     References
     ----------
@@ -67,14 +67,14 @@ def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
 
 @list_metric(
     title="Share of valid places",
-    formula="places among the first k that have an item of the catalogue for the first time / k",
+    formula="places among the first k that hold a catalogue item for the first time / k",
     source=SOURCE,
     side=("catalogue_items",),
     order_free=True,
     of_empty_lists=True,
 )
 def valid(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the first k places that hold an item of the catalogue for the first time; in [0, 1].
+    """Share of the first k places that hold a catalogue item for the first time; in [0, 1].
 
     A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
     item is also at an earlier place. Places are counted in the list as the model returned it,
@@ -89,9 +89,9 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
 
 
 def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> tuple[Int64, Float64, Float64]:
-    """Count the first k places that hold a new item, that exist at all, and that repeat an item.
+    """Count the first k places that hold a new item, that hold any item, and that repeat an item.
 
-    `repeats` are the repeats that count as places.
+    Only the places in the mask `repeats` count as repeats.
     """
     repeated = sums_within(repeats, cutoffs)
     listed = np.minimum(lists.lengths[:, np.newaxis], cutoffs - repeated.astype(np.int64))
@@ -99,7 +99,7 @@ def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> tuple[Int64, Floa
 
 
 def _among_listed(items: Bool, lists: TopLists, listed: Int64) -> Float64:
-    """Count the first `listed` items of each list that are in a mask of items."""
+    """Count how many of the first `listed` items of each list are in the mask `items`."""
     running = np.zeros((len(lists.items), lists.depth + 1))
     np.cumsum(of_listed(items, lists.items), axis=1, out=running[:, 1:])
     return np.take_along_axis(running, listed, axis=1)

@@ -1,4 +1,4 @@
-"""Novelty and popularity: how well known the recommended items are, according to train."""
+"""Metrics of novelty and popularity: how well known the listed items are, according to train."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIVISOR = Parameter(
     choices={
         "list": "the number of items in the sum",
         "cutoff": "k, even if the list is shorter",
-        "rows": "the number of items over all users together, which gives one value for all users",
+        "rows": "the number of items in the sums of all users, which gives one value for all users",
     },
     for_conventions=True,
 )
@@ -88,7 +88,10 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> F
 
 
 def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
-    """Return what ``divisor="rows"`` changes in a metric; `sums_of` adds up each user's items."""
+    """Return the changes that ``divisor="rows"`` makes to the declaration of a metric.
+
+    `sums_of` adds up the values of each user's listed items.
+    """
 
     def add_up(
         data: ListData,
@@ -111,7 +114,7 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
 
 @list_metric(
     title="Novelty (mean inverse user frequency)",
-    formula="mean over the first k items of -log2(users who have the item in train / users)",
+    formula="mean over the first k items of -log2(training users of the item / users)",
     source="Zhou et al. 2010; Castells, Vargas & Wang 2011",
     side=("train",),
     order_free=True,
@@ -120,17 +123,18 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
         "probability": Parameter(
             "The probability that an item is known.",
             choices={
-                "users": "users who have it / users",
-                "interactions": "interactions with it / interactions",
+                "users": "training users of the item / users",
+                "interactions": "interactions with the item / interactions",
             },
         ),
         "unseen": Parameter(
             "The amount that an item adds if it is not in train.",
             choices={
-                "one": "as much as if one user had it",
+                "one": "as much as an item with one training user",
                 "dropped": "nothing; the item is not counted",
                 "zero": "0",
-                "epsilon": f"as much as if {EPSILON:g} users had it (added to each item's users)",
+                "epsilon": f"as much as an item with {EPSILON:g} training users (this number is "
+                "added for every item)",
                 "largest": "as much as the rarest item in train",
             },
             for_conventions=True,
@@ -150,10 +154,11 @@ def novelty(
     divisor: str = "list",
     normalised: bool = False,
 ) -> Float64:
-    """How surprising the listed items are to a random user, in bits; 0 or more.
+    """Mean surprise of a random user at the listed items, in bits; 0 or more.
 
-    ``mean of -log2 p(i)`` over the first k items, where ``p(i)`` is the share of training users who
-    interacted with item i ("mean self-information", "mean inverse user frequency").
+    The value is the ``mean of -log2 p(i)`` over the first k items, where ``p(i)`` is the share of
+    training users who interacted with item i. It is also called mean self-information or mean
+    inverse user frequency.
 
     References
     ----------
@@ -167,14 +172,14 @@ def novelty(
 
 @list_metric(
     title="Expected popularity complement",
-    formula="sum over j <= k of d(j) rel(j) (1 - users who have the item in train / users) / "
+    formula="sum over j <= k of d(j) rel(j) (1 - training users of the item / users) / "
     "sum over j <= k of d(j)",
     source="Vargas & Castells 2011",
     side=("train",),
     upper=np.inf,
     parameters={
         "discount": Parameter(
-            "d(j), the weight of place j.",
+            "The weight d(j) of place j.",
             choices={
                 "log": "1 / log2(j + 1)",
                 "geometric": "patience^(j - 1)",
@@ -187,13 +192,13 @@ def novelty(
         "novelty": Parameter(
             "The weight of a relevant item.",
             choices={
-                "complement": "1 - users who have it in train / users",
-                "discovery": "-log2(interactions with it / interactions), which gives expected "
-                "free discovery (EFD); an item that is not in train counts like the "
+                "complement": "1 - training users of the item / users",
+                "discovery": "-log2(interactions with the item / interactions), which gives "
+                "expected free discovery (EFD); an item that is not in train counts like the "
                 "rarest item",
             },
         ),
-        "any": Parameter("All items count, relevant or not."),
+        "any": Parameter("All listed items count, whether they are relevant or not."),
     },
     when={
         "novelty": {"complement": {"upper": 1.0}},
@@ -211,10 +216,9 @@ def epc(
 ) -> Float64:
     """Mean novelty of the relevant items that a user sees on the way down the list; in [0, 1].
 
-    ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum of d(j)`` over the places
-    of the list, where i_j is the item at place j, d(j) the discount of the place, rel(j) 1 if the
-    item is relevant and 0 otherwise, and p(i) the share of training users who interacted with item
-    i.
+    ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum over j <= k of d(j)``,
+    where i_j is the item at place j, d(j) the discount of the place, rel(j) 1 if the item is
+    relevant and 0 otherwise, and p(i) the share of training users who interacted with item i.
 
     References
     ----------
@@ -239,7 +243,7 @@ def epc(
 
 @list_metric(
     title="Average recommendation popularity",
-    formula="mean over the first k items of the users who have the item in train",
+    formula="mean number of training users of the first k items",
     source="Yin et al. 2012; Abdollahpouri, Burke & Mobasher 2017",
     other_names=("arp",),
     side=("train",),
@@ -250,12 +254,12 @@ def epc(
         "scale": Parameter(
             "The popularity of an item.",
             choices={
-                "count": "users who have it in train",
-                "users": "the same / users",
-                "interactions": "the same / interactions",
-                "largest": "the same / the count of the most popular item",
-                "percentile": "the share of training items that are less popular, plus half the "
-                "share that are equally popular (the mean rank / items)",
+                "count": "its number of training users",
+                "users": "its number of training users / users",
+                "interactions": "its number of training users / interactions",
+                "largest": "its number of training users / that of the most popular item",
+                "percentile": "its rank among the training items, from the least popular on / the "
+                "number of training items; equally popular items share their mean rank",
             },
         ),
         "unseen": Parameter(
@@ -263,7 +267,7 @@ def epc(
             choices={
                 "zero": "0",
                 "dropped": "nothing; the item is not counted",
-                "one": "as much as if one user had it",
+                "one": "as much as an item with one training user",
             },
             for_conventions=True,
         ),
@@ -286,7 +290,7 @@ def popularity(
     unseen: str = "zero",
     divisor: str = "list",
 ) -> Float64:
-    """How popular the listed items are: their mean number of training users; 0 or more.
+    """Mean popularity of the listed items: their mean number of training users; 0 or more.
 
     References
     ----------
@@ -307,7 +311,7 @@ def popularity(
         "head": Parameter(
             "The head is the set of the most popular items that make up this share of the "
             "training interactions, plus all items as popular as the last item of this set. All "
-            "other items are the tail, including items that are not in train.",
+            "other items are in the tail, including items that are not in train.",
             above=0,
             below=1,
             examples=(0.5,),
@@ -321,7 +325,7 @@ def popularity(
         ),
         "divisor": Parameter(
             "The divisor of the number of tail items.",
-            choices={"list": "the items within k", "cutoff": "k"},
+            choices={"list": "the number of items within k", "cutoff": "k"},
             for_conventions=True,
         ),
     },
@@ -365,9 +369,9 @@ def tail_share(
 
 
 def _percentiles(count: Int64) -> Float64:
-    """Return each item's mean rank by ascending popularity, divided by the number of items.
+    """Return each training item's mean rank by ascending popularity, divided by their number.
 
-    Only training items count; the others get 0.
+    Items that are not in train get 0.
     """
     seen = np.sort(count[count > 0])
     below = np.searchsorted(seen, count, side="left")

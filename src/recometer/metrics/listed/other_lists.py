@@ -28,7 +28,7 @@ DIVISOR = Parameter(
 
 @list_metric(
     title="Overlap with other lists",
-    formula="items that the first k places of the list and of the baseline's have in common / k",
+    formula="items that are in the first k places of both the list and the baseline's list / k",
     source="Fagin, Kumar & Sivakumar 2003",
     side=("baseline",),
     without=("baseline",),
@@ -38,14 +38,14 @@ DIVISOR = Parameter(
             "The divisor of the number of common items.",
             choices={
                 "cutoff": "k",
-                "shorter": "the items of the shorter list",
-                "union": "the items of either list, which gives Jaccard's index",
+                "shorter": "the number of items in the shorter list",
+                "union": "the number of items in either list, which gives the Jaccard index",
             },
         )
     },
 )
 def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> Float64:
-    """Share of the items that the list has in common with the baseline's list; in [0, 1].
+    """Share of the first k items that are also in the baseline's first k items; in [0, 1].
 
     References
     ----------
@@ -62,14 +62,14 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
 
 @list_metric(
     title="Rank-biased overlap with other lists",
-    formula="(1 - p) * sum over d of p^(d - 1) X(d) / d, X(d): the items that the first d places "
-    "of the list and of the baseline's have in common; beyond k, X(d) / d stays",
+    formula="(1 - p) * sum over d of p^(d - 1) X(d) / d, X(d): the items that are in the first d "
+    "places of both the list and the baseline's list; beyond k, X(d) / d is constant",
     source="Webber, Moffat & Zobel 2010",
     side=("baseline",),
     without=("baseline",),
     parameters={
         "p": Parameter(
-            "The probability of going on from one depth to the next.",
+            "The probability that a user goes on from one depth to the next.",
             above=0,
             below=1,
             examples=(0.5,),
@@ -77,17 +77,17 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
         "rest": Parameter(
             "The contribution of depths beyond k or beyond the ends of the lists.",
             choices={
-                "extrapolated": "as much as the agreement reached so far (RBO_EXT)",
+                "extrapolated": "X(d) / d stays as it was at the last known depth (RBO_EXT)",
                 "nothing": "0, even if the longer list has ended",
             },
         ),
     },
 )
 def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapolated") -> Float64:
-    """How similar two rankings are; the first places count most; in [0, 1].
+    """Similarity of a list to the baseline's, with most weight on the first places; in [0, 1].
 
     Let s and l be the lengths of the shorter and the longer list, and X(d) the number of items that
-    the first d places of both have in common. The value is ``(1 - p)/p * (sum for d = 1 .. l of
+    are in the first d places of both. The value is ``(1 - p)/p * (sum for d = 1 .. l of
     X(d)/d p^d + sum for d = s+1 .. l of X(s) (d - s)/(s d) p^d) + ((X(l) - X(s))/l + X(s)/s) p^l``.
 
     References
@@ -122,7 +122,7 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
 
 @list_metric(
     title="Unexpectedness",
-    formula="items in the first k places that are not in those of the baseline's list / items in "
+    formula="items in the first k places that are not in the baseline's first k places / items in "
     "the first k places",
     source="Murakami, Mori & Orihara 2008; Ge, Delgado-Battenfeld & Jannach 2010",
     order_free=True,
@@ -131,7 +131,7 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
             "The items that are expected.",
             choices={
                 "baseline": "the first k items of the baseline's list",
-                "train": "the user's items in train",
+                "train": "the user's training items",
             },
         ),
         "divisor": DIVISOR,
@@ -146,7 +146,7 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
 def unexpectedness(
     data: ListData, cutoffs: Int64, *, expected: str = "baseline", divisor: str = "list"
 ) -> Float64:
-    """Share of the listed items that a primitive recommender would not list; in [0, 1].
+    """Share of the listed items that a baseline would not list; in [0, 1].
 
     With ``divisor=cutoff``, the missing places of a short list count as unexpected.
 
@@ -165,29 +165,29 @@ def unexpectedness(
 
 @list_metric(
     title="Serendipity",
-    formula="mean over the first k items of rel(j) (1 - e(j)), e: how expected the item is; 1 if "
-    "the baseline's first k items have it, else 0",
+    formula="mean over the first k items of rel(j) (1 - e(j)), e(j): 1 if item j is among the "
+    "baseline's first k items, else 0",
     source="Murakami, Mori & Orihara 2008; Ge, Delgado-Battenfeld & Jannach 2010",
     parameters={
         "expected": Parameter(
-            "How expected an item is.",
+            "The degree e(j) to which item j is expected.",
             choices={
                 "baseline": "1 if it is among the first k items of the baseline's list, else 0",
-                "popularity": "the share of training users who have the item",
+                "popularity": "the share of training users who interacted with the item",
                 "rank": "1 - e(j) is r(place) - r(rank by popularity), but at least 0, where r(j) "
                 "= (n + 1 - j) / n; equally popular items have the same rank, and r(rank) is 0 "
-                "for items that train lacks",
+                "for items that are not in train",
                 "similarity": "the mean cosine similarity of its features to the features of "
-                "the user's items in train",
+                "the user's training items",
             },
         ),
         "any": Parameter("All items count, relevant or not."),
         "combine": Parameter(
-            "How the items are combined.",
+            "The way in which the items are combined.",
             choices={
-                "mean": "the mean over the items of rel(j) (1 - e(j))",
-                "cutoff": "their sum divided by k",
-                "complement": "1 - sum of rel(j) e(j), which may be below 0",
+                "mean": "the mean of rel(j) (1 - e(j)) over the listed items",
+                "cutoff": "the sum of rel(j) (1 - e(j)), divided by k",
+                "complement": "1 - the sum of rel(j) e(j), which may be below 0",
             },
             for_conventions=True,
         ),
@@ -225,8 +225,8 @@ def serendipity(
     """Share of the listed items that are relevant and unexpected; in [0, 1].
 
     ``mean over j <= k of rel(j) (1 - e(j))``, where rel(j) is 1 if the item at place j is relevant
-    and 0 otherwise. By default, e(j) is 1 for an item that a primitive recommender also lists, and
-    0 otherwise.
+    and 0 otherwise. By default, e(j) is 1 if the item is among the baseline's first k items, and 0
+    otherwise.
 
     References
     ----------
@@ -237,7 +237,7 @@ def serendipity(
     counted = items >= 0 if any else relevant_places(data)
     hits = sums_within(counted, cutoffs)
     if expected == "baseline":
-        # Items that both lists contain within k; an item counts at the larger of its two places.
+        # Count the items that are in both lists within k, each at the later of its two places.
         expectedness = sums_within(_new_in_common(data, counted), cutoffs)
     else:
         expectedness = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
@@ -265,10 +265,10 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """Count the items that both lists contain in their first d places, but not in the first d - 1.
+    """Count the items that are in the first d, but not d - 1, places of both lists, for each d.
 
-    Returns int64 [n_users, width of the wider lists]. `counted` is a mask of the places to count;
-    by default, all places with an item.
+    Returns int64 [n_users, width of the wider lists]. Only places in the mask `counted` count; by
+    default, all places with an item do.
     """
     items, baseline_items = data.lists.items, needed(data.baseline).items
     width = max(items.shape[1], baseline_items.shape[1])

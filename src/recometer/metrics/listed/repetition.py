@@ -1,4 +1,4 @@
-"""Repeat consumption: the share of hits that are among the user's training items."""
+"""Metrics of repeat consumption: the shares of old and new items among the hits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"
 
 @list_metric(
     title="Share of repeated items among the hits",
-    formula="relevant items among the first k that the user has in train / relevant items among "
-    "the first k",
+    formula="relevant items among the first k that are among the user's training items / relevant "
+    "items among the first k",
     source=SOURCE,
     side=("test", "train"),
     without=("relevant", "hits"),
@@ -41,8 +41,8 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
 
 @list_metric(
     title="Share of new items among the hits",
-    formula="relevant items among the first k that the user does not have in train / relevant "
-    "items among the first k",
+    formula="relevant items among the first k that are not among the user's training items / "
+    "relevant items among the first k",
     source=SOURCE,
     side=("test", "train"),
     without=("relevant", "hits"),
@@ -50,7 +50,7 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
 def new_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that are not among the user's training items; in [0, 1].
 
-    It is 1 - `repeated_hits`. By default, training items are not ranked, and the share is 1.
+    The value is 1 - `repeated_hits`. By default, training items are not ranked, and it is 1.
 
     References
     ----------

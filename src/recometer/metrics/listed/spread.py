@@ -1,4 +1,4 @@
-"""Metrics of how far recommendations spread over the catalogue: one value for all users."""
+"""Metrics of how widely recommendations are spread over the catalogue: one value for all users."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from recometer.metrics.listed.whole import (
 from recometer.metrics.parameters import Parameter
 
 PATIENCE = Parameter(
-    "The probability of going on from one place to the next. Place j then has the weight "
-    "patience^(j - 1). Without it, all places have the same weight.",
+    "The probability that a user goes on from one place to the next, so that place j has the "
+    "weight patience^(j - 1). By default, all places have the same weight.",
     above=0,
     below=1,
     examples=(0.85,),
@@ -100,7 +100,7 @@ def coverage(
 
 @list_metric(
     title="User coverage",
-    formula="users with k items in their list / users",
+    formula="users with at least k items in their list / users",
     source="Ge, Delgado-Battenfeld & Jannach 2010",
     over_users=True,
     adds_up=USER_COVERAGE,
@@ -137,18 +137,19 @@ def user_coverage(
             "The items that are counted.",
             choices={
                 "catalogue": "all items that could have been recommended",
-                "padded": "these and one padding entry, which is not an item but may be listed",
+                "padded": "all these items and one padding entry, which is not an item but may be "
+                "listed",
                 "listed": "only items that are in a list",
             },
             for_conventions=True,
         ),
         "divisor": Parameter(
-            "The number that is used for n in the denominator.",
+            "The number in place of n in the denominator.",
             choices={"items": "n", "others": "n - 1, so that the value 1 is possible"},
             for_conventions=True,
         ),
         "complement": Parameter(
-            "The value is 1 minus the index, so that higher values are more even."
+            "The value is 1 minus the index, so that a higher value means a more even spread."
         ),
         "patience": PATIENCE,
     },
@@ -171,15 +172,15 @@ def gini(
     complement: bool = False,
     patience: float | None = None,
 ) -> Float64:
-    """How unevenly the listed places are spread over the items; in [0, 1], where 0 is even.
+    """Unevenness of the spread of listed places over the items; in [0, 1], where 0 means even.
 
     ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)``, where ``x(1) <= ... <= x(n)`` are the
     sorted counts of how often each item of the catalogue is in the first k places of a list.
 
     References
     ----------
-    Fleder & Hosanagar 2009, Blockbuster culture's next rise or fall. Weighted by place: Raj &
-    Ekstrand 2022, Measuring fairness in ranked results.
+    Fleder & Hosanagar 2009, Blockbuster culture's next rise or fall. Raj & Ekstrand 2022,
+    Measuring fairness in ranked results (weights of places).
     """
     return at_each(
         GINI,
@@ -206,10 +207,10 @@ def gini(
         "divisor": Parameter(
             "The divisor of the entropy.",
             choices={
-                "none": "nothing",
+                "none": "1",
                 "largest": "the logarithm of the size of the catalogue, so that the value is in "
                 "[0, 1]",
-                "listed": "the number of items that are listed",
+                "listed": "the number of distinct listed items",
             },
         ),
     },
@@ -223,10 +224,11 @@ def entropy(
     unit: str = "bits",
     divisor: str = "none",
 ) -> Float64:
-    """How evenly recommendations spread over the items, as Shannon entropy in bits.
+    """Evenness of the spread of recommendations over the items, as Shannon entropy in bits.
 
-    ``- sum of p log2 p``, where p is an item's share of the first k places of all lists. It is 0 if
-    all places hold the same item, and at most the logarithm of the number of items.
+    The value is ``- sum of p log2 p``, where p is an item's share of the first k places of all
+    lists. It is 0 if all places hold the same item, and at most the logarithm of the number of
+    items.
 
     References
     ----------
@@ -238,8 +240,8 @@ def entropy(
 
 @list_metric(
     title="Personalisation",
-    formula="1 - mean over pairs of users of the items that the first k places of both lists have "
-    "/ k",
+    formula="1 - mean over pairs of users of the number of items in the first k places of both "
+    "lists / k",
     source="Zhou et al. 2010",
     other_names=("personalisation",),
     over_users=True,
@@ -250,11 +252,11 @@ def entropy(
         "overlap": Parameter(
             "The similarity of two lists.",
             choices={
-                "cutoff": "the items that both have / k",
-                "cosine": "the items that both have / the square root of the product of the two "
-                "lengths, which takes account of short lists",
-                "matrix": "the items that both have / k, as a matrix whose diagonal is assumed to "
-                "be 1, although it is less for short lists",
+                "cutoff": "common items / k",
+                "cosine": "common items / the square root of the product of the two lengths, which "
+                "takes account of short lists",
+                "matrix": "common items / k, as a matrix whose diagonal is assumed to be 1, "
+                "although it is less for short lists",
             },
         )
     },
@@ -263,11 +265,12 @@ def entropy(
 def personalization(
     data: ListData, cutoffs: Int64, weights: Int64 | None = None, *, overlap: str = "cutoff"
 ) -> Float64:
-    """How much the lists of two users differ, on average over all pairs; in [0, 1].
+    """Mean difference between the lists of two users, over all pairs of users; in [0, 1].
 
     ``1 - mean of |A and B| / k``, where A and B are the first k items of two lists. It is 0 if
     everybody gets the same items, and 1 if no item is recommended twice. Users without a list are
-    left out. A user who is drawn several times (`weights`) is not paired with their own copies.
+    left out. A user drawn several times by resampling (`weights`) is not paired with their own
+    copies.
 
     References
     ----------

@@ -1,7 +1,6 @@
-"""Metrics with one value for all users, which follows from sums over blocks of users.
+"""Metrics with one value for all users, which follows from sums over the users.
 
-The sums of all users are the sums over the blocks, item by item. Blocks can be added in any order,
-on one machine or on many.
+The sums of blocks of users can be added up in any order, on one machine or on many.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ def at_each(
 
 
 def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
-    """Return the sums over the users."""
+    """Return the sums over the users from which `value_of` computes a metric."""
     return _parts(metric).sums(data, metric.cutoff, weights, **_parameters(metric))
 
 
 def value_of(metric: Metric, facts: ItemFacts, summed: Summed) -> float:
-    """Compute the value for all users from their sums."""
+    """Compute the value of a metric for all users from their sums."""
     return _parts(metric).value(facts, summed, metric.cutoff, **_parameters(metric))
 
 
@@ -89,10 +88,9 @@ def _counted(
 
 
 def _of_items(data: ListData, counts: Float64, support: str) -> Summed:
-    """Return how often items are listed; only catalogue items if the metric is about the catalogue.
+    """Return how often each item is listed, with items outside the catalogue in one total.
 
-    In that case, the counts of all other items are added to one total. In a padded catalogue, this
-    total goes to its last entry, the padding.
+    The total exists if `support` is the catalogue, and is the count of the padding entry, if any.
     """
     if support not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)
@@ -141,7 +139,7 @@ def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
 
 
 def first_by_second(_: ItemFacts, summed: Summed, __: int, **___: object) -> float:
-    """Divide the first total by the second."""
+    """Divide the first total by the second, or return NaN if the second is 0."""
     return float(_or_nan(summed.totals[0], summed.totals[1]))
 
 
@@ -175,7 +173,7 @@ def _gini(
     n = len(listed)
     if support != "listed":
         n = _size(facts, n, support == "padded")
-    # Items that are in no list come first in the order, and add nothing.
+    # Items that are in no list come first in the order, and add nothing to the sum.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
     index = float(_or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum()))
@@ -203,7 +201,7 @@ ENTROPY = AddsUp(_counted, _entropy)
 
 
 def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> Summed:
-    """Add up the lists, as vectors over the items, and the squared norms of these vectors."""
+    """Add up the users' lists, as vectors over the items, and the squared norms of the vectors."""
     n = lengths(data.lists, np.array([cutoff]))[:, 0]
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     counts = weight * (n > 0)

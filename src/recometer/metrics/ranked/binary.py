@@ -70,7 +70,7 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
     Without a cut-off, k is the number of known places, and min(k, R) is R. The value is linear in
-    hits, so each place of a tied group counts as the group's mean.
+    rel(j), so at each place in a tied group, rel(j) is replaced by the group's mean.
 
     References
     ----------
@@ -97,7 +97,8 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
 def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Hits divided by the largest possible number of hits: ``h(k) / min(k, R)``, in [0, 1].
 
-    The value is linear in hits, so each place of a tied group counts as the group's mean.
+    The value is linear in rel(j), so at each place in a tied group, rel(j) is replaced by the
+    group's mean.
 
     References
     ----------
@@ -106,7 +107,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
-# The denominator can be negative if values in test can be negative.
+# The sum of all values in test, which is the denominator here, can be negative.
 OF_ALL_GAINS: dict[str, Any] = {
     "reads": "gain",
     "lower": -np.inf,
@@ -139,9 +140,8 @@ OF_ALL_GAINS: dict[str, Any] = {
             for_conventions=True,
         ),
         "weighted": Parameter(
-            "Every relevant item counts with its gain. The denominator is then the sum of the "
-            "min(k, R) largest gains, or of the gains in the list. Gains that are not positive are "
-            "left out.",
+            "Each relevant item is weighted by its gain, and the denominator adds up gains instead "
+            "of counting items. Gains that are not positive are left out.",
             for_conventions=True,
         ),
     },
@@ -160,7 +160,8 @@ def recall(
 ) -> Float64:
     """Share of the relevant items that are in the first k places: ``h(k) / R``, in [0, 1].
 
-    The value is linear in hits, so each place of a tied group counts as the group's mean.
+    The value is linear in rel(j), so at each place in a tied group, rel(j) is replaced by the
+    group's mean.
 
     References
     ----------
@@ -222,7 +223,7 @@ def f(
 
     The value is in [0, 1], and b is `beta`. It equals ``(1+b²) P Q / (b² P + Q)`` with the
     precision ``P = h(k)/k`` and the recall ``Q = h(k)/R``, and is 0 if both are 0. It is linear in
-    hits, so each place of a tied group counts as the group's mean.
+    rel(j), so at each place in a tied group, rel(j) is replaced by the group's mean.
 
     References
     ----------
@@ -250,11 +251,11 @@ def f(
     order_free=True,
 )
 def hit(groups: Groups, cutoffs: Int64) -> Float64:
-    """Whether a relevant item is in the first k places: 1 if ``h(k) > 0``, else 0.
+    """1 if a relevant item is in the first k places (``h(k) > 0``), and 0 otherwise.
 
-    With tied items, the value is the probability of a hit, in [0, 1]: ``1 - C(n-r, s) / C(n, s)``
-    for the first group with a relevant item, if r of its n items are relevant, and s of its places
-    are within k. C(n, s) is a binomial coefficient.
+    With tied items, the value is the probability of a hit, in [0, 1]. Let the first tied group
+    with a relevant item have n items, r relevant ones, and s places within k: the probability is
+    ``1 - C(n-r, s) / C(n, s)``, where C(n, s) is a binomial coefficient.
 
     References
     ----------
@@ -273,7 +274,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     order_free=True,
 )
 def hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Count the relevant items in the first k places; tied items count as their mean."""
+    """Count the relevant items in the first k places, averaged over all orders of tied items."""
     return hits_within(groups, cutoffs)
 
 
@@ -305,12 +306,12 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     },
 )
 def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = False) -> Float64:
-    """Reciprocal of the first relevant item's rank, and 0 if that is beyond k; in [0, 1].
+    """Reciprocal of the rank of the first relevant item, or 0 if it is beyond k; in [0, 1].
 
     With tied items, the value is the mean over the possible places of the first relevant item in
-    the first group that contains any. For a group of n items, r of them relevant, after t other
-    items, this is the sum over the places i = 1 .. n of the group of
-    ``C(n-i, r-1) / C(n, r) / (t+i)``, where C(n, r) is a binomial coefficient.
+    the first group that contains one. If t items rank above this group, and r of its n items are
+    relevant, the mean is the sum of ``C(n-i, r-1) / C(n, r) / (t+i)`` over the places i = 1 .. n
+    of the group that are within k, where C(n, r) is a binomial coefficient.
 
     References
     ----------
@@ -347,11 +348,11 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
             for_conventions=True,
         ),
         "repeat_last": Parameter(
-            "If a list is shorter than k, its last place counts again for every missing place.",
+            "If a list is shorter than k, its last place is repeated for every missing place.",
             for_conventions=True,
         ),
         "by_place": Parameter(
-            "Hits that share a place count as one hit, with the precision of all of them.",
+            "Hits that share a place count as one hit, whose precision includes all of them.",
             for_conventions=True,
         ),
     },
@@ -376,8 +377,8 @@ def ap(
 ) -> Float64:
     """Mean of the precisions at the ranks of the relevant items; in [0, 1].
 
-    ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. Consider a tied group of
-    n items, r of them relevant, after t other items, p of them relevant. It adds
+    ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. If r of the n items in a
+    tied group are relevant, and p of the t items above the group, the group adds
     ``(r/n) [p + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. With ``denominator=hits``,
     the value is the mean over the possible numbers of hits in the group that the cut-off splits.
 
@@ -434,8 +435,8 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
 def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Precision at the number of relevant items: ``h(R) / R``, in [0, 1].
 
-    With a cut-off, it is ``h(min(k, R)) / R``. The value is linear in hits, so each place of a tied
-    group counts as the group's mean.
+    With a cut-off, it is ``h(min(k, R)) / R``. The value is linear in rel(j), so at each place in a
+    tied group, rel(j) is replaced by the group's mean.
 
     References
     ----------
@@ -457,7 +458,7 @@ def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return the most hits possible: min(k, R), or R without a cut-off: [n_users, n_cutoffs]."""
+    """Return the largest possible number of hits, min(k, R): [n_users, n_cutoffs]."""
     return np.minimum(groups.n_relevant[:, np.newaxis], cutoffs)
 
 
@@ -477,7 +478,7 @@ def _best_gains(groups: Groups, cutoff: int) -> Float64:
 
 
 def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
-    """Return the largest 1 / (rank * gain); a tied group has its last rank and lowest gain."""
+    """Return the largest 1 / (rank * gain); tied items share their last rank and lowest gain."""
     rows, places = groups.within(cutoff)
     rank = groups.start[rows] + places
     first = np.cumsum(groups.relevant) - groups.relevant
@@ -487,12 +488,12 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
     return value
 
 
-SHORT = 32  # sums of at most this many terms are computed term by term
+SHORT = 32  # `reciprocal` adds up at most this number of terms one by one, without a recurrence
 NEVER = np.iinfo(np.int64).max
 
 
 def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the probability of a hit within each cut-off."""
+    """Return the probability of a hit within each cut-off: [n_users, n_cutoffs]."""
     if groups.single:
         return np.minimum(hits_within(groups, cutoffs), 1)
 
@@ -531,43 +532,41 @@ def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
 def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Return the probability of a relevant item within the first `places` of a group.
 
-    This is 1 - C(size - relevant, places) / C(size, places) (hypergeometric). It is summed from
-    positive terms, so that small probabilities are as accurate as large ones.
+    This is 1 - C(size - relevant, places) / C(size, places) (hypergeometric). The sum has only
+    positive terms, so small probabilities are as accurate as large ones.
     """
-    # The formula is symmetric in relevant items and places, so loop over the smaller of the two
-    # numbers.
+    # `relevant` and `places` can be exchanged in the formula, so loop over the smaller one.
     steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
-    # After i steps, the total lacks less than exp(-others * i / size) of 1; the limit on steps
-    # makes this 1e-18.
+    # After i steps, the total is less than 1 by at most exp(-others * i / size). The limit on the
+    # number of steps makes this difference smaller than 1e-18.
     steps = np.minimum(steps, 42 * size // others + 1)
     order = np.argsort(-steps, kind="stable")
     size, steps, others = size[order], steps[order], others[order]
     total = np.zeros(len(size))
     for step, active in step_by_step(steps):
-        # A factor above 1 does no harm: the total reached 1 a step before, so nothing is added.
+        # A quotient above 1 does no harm: the total reached 1 one step earlier, so 0 is added.
         total[active] += (1 - total[active]) * (others[active] / (size[active] - step))
     return _unsorted(total, order)
 
 
 def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Return the expected 1 / (start + I), counted as 0 if I is beyond `places`.
+    """Return the expected value of 1 / (start + I), counted as 0 if I is beyond `places`.
 
-    I is the place of the first relevant item in the group. Summing over places takes `places`
-    terms, or fewer if many of the n items are relevant: with r relevant items,
-    P(I > i) <= exp(-r i / n). Alternatively, there is a recurrence in r. For a group after t other
-    items, with the harmonic numbers H and q(r) = P(I > places), the expected value S(r) follows
-    from
+    I is the place of the first relevant item in a group of n items, r of them relevant, that comes
+    after t other items. A sum over places takes `places` terms, or fewer if many items are
+    relevant, because P(I > i) <= exp(-r i / n). Alternatively, with the harmonic numbers H and
+    q(r) = P(I > places), the expected value S(r) follows from the recurrence
 
         S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))
         S(1) = (H(t + places) - H(t)) / n
 
-    and for a whole group (q = 0) also S(n) = 1 / (t + 1). The recurrence downwards may start at any
-    larger r: an error of the start value fades out, and no new errors appear. Upwards, it takes r
-    steps. Of the methods that are accurate, the one with the fewest steps is used.
+    and, if all places of the group count (q = 0), from S(n) = 1 / (t + 1). Downwards, the
+    recurrence may start at any larger r: an error in the start value fades out, and no new errors
+    appear. Upwards, it takes r steps. The function chooses the shortest accurate method.
     """
     last = size - relevant + 1  # the last possible place of the first relevant item
     places = np.minimum(places, last)
-    # All places beyond these add less than 1e-18.
+    # All places beyond `places_left` together add less than 1e-18.
     places_left = np.minimum(places, 42 * size // relevant + 1)
     top, (upwards, downwards) = size.copy(), np.full((2, len(size)), NEVER)
     long = np.flatnonzero((places_left > SHORT) | (relevant == 1))
@@ -591,7 +590,7 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
 
 
 def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Add up P(I = i) / (start + i)."""
+    """Add up P(I = i) / (start + i) over the places i of each group."""
     order = np.argsort(-places, kind="stable")
     start, size, relevant = start[order], size[order], relevant[order]
     probability = relevant / size
@@ -605,7 +604,7 @@ def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Floa
 
 
 def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Use the recurrence upwards, from one relevant item to all of them."""
+    """Apply the recurrence of `reciprocal` upwards, from one relevant item to `relevant` items."""
     order = np.argsort(-relevant, kind="stable")
     start, size, places = start[order], size[order], places[order]
     value = harmonic(start, places) / size
@@ -618,11 +617,11 @@ def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float
 
 
 def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float64:
-    """Use the recurrence downwards, from `top` relevant items to the actual number."""
+    """Apply the recurrence of `reciprocal` downwards, from `top` relevant items to `relevant`."""
     steps = top - relevant
     order = np.argsort(-steps, kind="stable")
     start, size, top = start[order], size[order], top[order]
-    # This is exact if `top` is the size; otherwise, the error fades out.
+    # This start value is exact if `top` equals `size`; otherwise, its error fades out.
     value = 1 / (start + 1)
     for step, active in step_by_step(steps[order]):
         n, t, r = size[active], start[active], top[active] - step

@@ -1,4 +1,4 @@
-"""Metrics of the confusion matrix "in the first k places" x "relevant", over the candidates.
+"""Metrics of the candidates' confusion matrix: "in the first k places" by "relevant".
 
 Relevant items that could not be ranked are not candidates and do not count here.
 """
@@ -15,8 +15,8 @@ from recometer.metrics.sums import hits_within, ratio
 from recometer.ties import Groups
 
 UNBOUNDED = Parameter(
-    "The number of items in the first places is k, and the number of relevant items is R, even if "
-    "there are fewer candidates.",
+    "The first places count as k items, and the relevant candidates as R, even if there are fewer "
+    "candidates.",
     for_conventions=True,
 )
 
@@ -34,7 +34,7 @@ UNBOUNDED = Parameter(
 def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     """Share of the non-relevant candidates that are in the first k places; in [0, 1].
 
-    The value is linear in hits, so each place of a tied group counts as the group's mean.
+    The value is linear in hits(k), which is averaged over all orders of tied items.
 
     References
     ----------
@@ -57,10 +57,9 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     when={"unbounded": {True: {"lower": -np.inf, "upper": np.inf}}},
 )
 def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
-    """Share of the candidates that are on the right side of the cut-off.
+    """Share of the candidates on the right side of the cut-off: relevant within k, others beyond.
 
-    The value is in [0, 1]. It is linear in hits, so each place of a tied group counts as the
-    group's mean.
+    The value is in [0, 1], and linear in hits(k), which is averaged over all orders of tied items.
     """
     listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
@@ -84,10 +83,10 @@ def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Floa
     },
 )
 def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
-    """Correlation of "in the first k places" and "relevant" over the candidates; in [-1, 1].
+    """Correlation between "in the first k places" and "relevant" over the candidates; in [-1, 1].
 
     The value is 0 if all candidates, or none, are in the first k places, or if all or none are
-    relevant. It is linear in hits, so each place of a tied group counts as the group's mean.
+    relevant. It is linear in hits(k), which is averaged over all orders of tied items.
 
     References
     ----------
@@ -96,7 +95,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """
     listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
-    # Use floats, because the product of four numbers may exceed int64.
+    # Multiply floats, because the product of the four counts may not fit into int64.
     square = listed * relevant * (candidates - listed).astype(np.float64) * (candidates - relevant)
     above = candidates * hits_within(groups, cutoffs) - listed * relevant
     values = ratio(above, np.sqrt(np.maximum(square, 0)))
@@ -105,7 +104,7 @@ def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
 
 
 def _table(groups: Groups, cutoffs: Int64, unbounded: bool = False) -> tuple[Int64, Int64]:
-    """Count the candidates in the first k places, and the relevant candidates; 0 if unknown."""
+    """Count the candidates in the first k places and the relevant candidates (0 if unknown)."""
     if unbounded:
         listed = np.repeat(cutoffs[np.newaxis], groups.n_users, axis=0)
         return listed, groups.n_relevant[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""Metrics that weight hits by inverse propensity: how unlikely they were to be in test.
+"""Metrics that weight each hit by 1 / propensity, where propensity is its chance of being in test.
 
 The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
 """
@@ -23,11 +23,11 @@ from recometer.ties import Groups
 SOURCE = "Yang et al. 2018; propensities: Saito et al. 2020"
 PARAMETERS = {
     "propensity": Parameter(
-        "w(j) is 1 / the propensity of the item at rank j, which is the probability that it is "
-        "observed.",
+        "The propensity of an item is the probability that it is observed; w(j) is 1 / propensity "
+        "of the item at rank j.",
         choices={
-            "popularity": "(users who have the item in train / users who have the most popular "
-            "item)^power; an item that is not in train counts as if one user had it",
+            "popularity": "(n / largest n of any item)^power, where n is the number of training "
+            "users who interacted with the item, or 1 if there are none",
             "given": "(propensity in the catalogue)^power",
         },
     ),
@@ -60,8 +60,8 @@ def ips_recall(
 ) -> Float64:
     """Recall in which a hit counts more if it was less likely to be observed; 0 or more.
 
-    ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. The value is linear in the places, so
-    each place of a tied group counts as the group's mean.
+    ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. At each place in a tied group,
+    ``rel(j) / propensity(j)`` is replaced by the group's mean.
 
     References
     ----------
@@ -106,8 +106,8 @@ def snips_recall(
 ) -> Float64:
     """Recall in which an item counts more if it was less likely to be observed; in [0, 1].
 
-    ``sum over j <= k of rel(j) w(j) / sum over T of w``, where w is 1 / propensity and T are the
-    user's relevant items. Ties are treated as in `ips_recall`.
+    ``sum over j <= k of rel(j) w(j) / sum over T of w``, where w is 1 / propensity and T is the set
+    of the user's relevant items. Ties are treated as in `ips_recall`.
 
     References
     ----------
@@ -142,11 +142,10 @@ def snips_dcg(
 def with_propensities(
     ranks: Ranks, item_users: Int64 | None = None, propensity: Float64 | None = None
 ) -> Ranks:
-    """Return ranks with the popularity and the propensity of each judged item.
+    """Return `ranks` with the popularity and the propensity of each judged item.
 
-    Both arguments are indexed by the positions in `Ranks.item`. For each item, they give the number
-    of training users who interacted with it, and the probability that it is observed (NaN if
-    unknown).
+    `item_users` gives the number of training users who interacted with each item, and `propensity`
+    the probability that each item is observed (NaN if unknown). `Ranks.item` indexes both.
     """
     popularity = item_propensity = None
     if item_users is not None:
@@ -165,7 +164,7 @@ def _exponent(propensity: str, power: float | None) -> float:
 
 @shared
 def _weights(groups: Groups, exponent: float) -> Float64:
-    """Return the mean weight of each group's places."""
+    """Return the mean weight per place of each tied group."""
     return means_of_members(groups, _powers(groups.member_gain, exponent))
 
 
@@ -196,8 +195,8 @@ def _powers(values: Float64, exponent: float) -> Float64:
         return values
     if exponent == 0.5:
         return np.sqrt(values)
-    # Use math.pow, because the last bit of np.power differs between instruction sets. It is fast
-    # enough, because there are few distinct values.
+    # Use math.pow, because the last bit of np.power's result depends on the instruction set. The
+    # loop is fast enough, because there are few distinct values.
     distinct, at = np.unique(values, return_inverse=True)
     powers = (math.pow(value, exponent) for value in distinct.tolist())
     return np.fromiter(powers, np.float64, len(distinct))[at]

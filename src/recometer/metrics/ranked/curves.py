@@ -21,7 +21,7 @@ from recometer.ties import Groups, sum_by_user
 
 @metric(
     title="Area under the ROC curve",
-    formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
+    formula="share of the pairs (relevant, not relevant) in the right order; tied pairs count half",
     source="Hanley & McNeil 1982",
     other_names=("auc", "auroc"),
     unclear_names={
@@ -82,16 +82,16 @@ def roc_auc(
     negatives: str = "candidates",
     one_kind: str = "share",
 ) -> Float64:
-    """Share of the (relevant, non-relevant) pairs of items in the right order; in [0, 1].
+    """Share of the (relevant, non-relevant) pairs of items that are in the right order; in [0, 1].
 
     The non-relevant items are the other candidates. Relevant items that were not ranked are misses:
     they come after every candidate and, with ``negatives=all``, after the training items. A tied
-    pair counts half. Everything is computed in whole numbers until a single division at the end.
+    pair counts half. All numbers are integers until a single division at the end.
 
     With ``domain=list``, the value is the mean over the possible numbers of hits in the group that
-    the cut-off splits. With ``domain=extended``, only k places are known. Beyond them, half of the
-    relevant items count as ranked above each other item, which gives ``(h(k) + R) / 2`` correct
-    pairs per item.
+    the cut-off splits. With ``domain=extended``, only the order of the first k places is known.
+    Each non-relevant item beyond them counts as ranked below half of the relevant items there, so
+    it is in ``(h(k) + R) / 2`` correct pairs.
 
     References
     ----------
@@ -108,7 +108,7 @@ def roc_auc(
     if domain == "extended":
         area = functools.partial(_auc_of_known, n_items=n_items, others=others)
         return columns(area, groups, cutoffs)
-    # Twice the number of places before each relevant item; tied items count half.
+    # `before` is twice the number of items above the relevant items; tied items count half.
     if groups.single:
         hits, before = steps(groups.indptr), 2 * whole_sum(groups, groups.start)
     else:
@@ -130,12 +130,12 @@ def roc_auc(
     needs_whole_ranking=True,
     parameters={
         "rule": Parameter(
-            "How the area is computed.",
+            "The method of computing the area.",
             choices={
                 "step": "a step per relevant item",
                 "distinct": "a step per distinct score",
-                "trapezoid": "straight lines between the points of distinct scores, from "
-                "precision 1 at recall 0 on",
+                "trapezoid": "straight lines between the points of distinct scores, starting at "
+                "recall 0 and precision 1",
             },
         )
     },
@@ -149,9 +149,9 @@ def roc_auc(
 def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     """Area under the precision-recall curve; in [0, 1].
 
-    By the step rule, this is the average precision of the whole ranking, also for ties; see
-    `recometer.metrics.ranked.binary.ap`. By the other rules, a group of tied items is a single step
-    of the curve, which ends at the precision of all places so far.
+    With ``rule=step``, the value is the average precision of the whole ranking, and ties are
+    treated as in `recometer.metrics.ranked.binary.ap`. With the other rules, a group of tied items
+    is a single step of the curve, and the step ends at the precision of all places up to its end.
 
     References
     ----------
@@ -175,7 +175,7 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     parameters={
         "denominator": Parameter(
             "The number of relevant items that are paired.",
-            choices={"relevant": "R", "min": "min(k, R), from the first one on"},
+            choices={"relevant": "R", "min": "min(k, R), the first ones in the ranking"},
             for_conventions=True,
         ),
         "negatives": Parameter(
@@ -192,11 +192,12 @@ def partial_auc(
     denominator: str = "relevant",
     negatives: str = "candidates",
 ) -> Float64:
-    """Area under the ROC curve up to k false positives, relative to the largest area; in [0, 1].
+    """Area under the ROC curve up to k false positives, divided by its largest value; in [0, 1].
 
-    This is the share of correctly ordered pairs of a relevant item and one of the first k
-    non-relevant candidates (of all, if there are fewer). If r of the n items in a tied group are
-    relevant, 0 .. n - r others come before a relevant item; each number is equally likely.
+    Each relevant item is paired with each of the first k non-relevant candidates (or with all, if
+    there are fewer), and the value is the share of the pairs in the right order. If r of the n
+    items in a tied group are relevant, the number of non-relevant ones above a relevant item is
+    equally likely to be 0, 1, ..., n - r.
 
     References
     ----------
@@ -210,7 +211,7 @@ def partial_auc(
     relevant = groups.relevant[begun]
     values = np.empty((len(cutoffs), groups.n_users))
     for column, cutoff in enumerate(cutoffs.tolist()):
-        # If the number of candidates is unknown, assume that there are enough.
+        # If the number of candidates is unknown, assume that at least k are not relevant.
         first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
         if negatives == "k":
             first = np.full(groups.n_users, cutoff)
@@ -220,7 +221,7 @@ def partial_auc(
         behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        # The product of three whole numbers may not fit into 64 bits.
+        # Multiply floats, because the product of the three integers may not fit into int64.
         product = np.multiply((2 * behind - steps + 1) * steps, relevant[rows], dtype=np.float64)
         right = product / (2 * orders)
         paired = groups.n_relevant
@@ -237,15 +238,16 @@ def partial_auc(
 def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> Float64:
     """Count the correctly ordered pairs of the first `hits` relevant items in the groups `rows`.
 
-    Each of these items is paired with `behind` others, minus others of its group that precede it.
+    Each of these items has `behind` correct pairs, minus the non-relevant items before it in its
+    group.
     """
     size, relevant = groups.size[rows], groups.relevant[rows]
     # The item at the first place of the group is relevant with probability r / n.
     total = relevant / size * behind
-    # From place `behind + hits` on, there are already enough hits, or no others are behind.
+    # From place `behind + hits` on, either there are enough hits already, or no pair is correct.
     last = np.minimum(size, behind + hits)
     row = np.repeat(np.arange(len(rows)), last - 1)
-    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # earlier places in the group
+    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # number of earlier places
     which, n_hits, chance = expand(size[row], relevant[row], place)
     at, before = row[which], place[which]
     unfinished = n_hits < hits[at]
@@ -258,7 +260,7 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
 def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
     length = np.minimum(groups.depth, cutoff)
     start, before = groups.start, groups.hits_before
-    # Pairs of a relevant item and another item before it, for each group.
+    # For each group, count the pairs of a relevant item and a non-relevant item above it.
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
     whole = np.flatnonzero(start + groups.size <= cutoff)
     wrong = groups.total(whole, pairs[whole])
@@ -277,13 +279,13 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
 
 
 def _auc_of_known(groups: Groups, cutoff: int, n_items: Int64, others: Int64) -> Float64:
-    """Return the area if only the order of the first places is known."""
+    """Return the area under the curve if only the order of the first places is known."""
     n_relevant = groups.n_relevant
     length = np.minimum(np.maximum(n_items, groups.depth), cutoff)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     rows, within = groups.within(cutoff)
     start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
-    # Count non-relevant items above the hits, in earlier tie groups and in their own.
+    # Count the non-relevant items above the hits, in earlier tie groups and in the hits' own.
     rate = (size - relevant) / np.maximum(size - 1, 1)
     before = within * (start - groups.hits_before[rows]) + rate * (within * (within - 1) / 2)
     wrong = groups.total(rows, relevant / size * before)

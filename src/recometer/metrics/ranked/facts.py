@@ -1,4 +1,4 @@
-"""Facts about each user that tie groups do not contain."""
+"""Facts about each user that are not stored in the tie groups."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def sum_of_gains(groups: Groups) -> Float64:
 
 @shared
 def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
-    """Return the user and the place (counted from 0) of each item in the best order."""
+    """Return the user and the place (counted from 0) of each item in its user's best order."""
     return members(groups.ideal_indptr)
 
 
 def members(indptr: Int64) -> tuple[Int64, Int64]:
-    """Return the user of each row of a ragged table, and its number among the user's rows."""
+    """Return the user of each row of a ragged table, and the row's place among the user's rows."""
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     return user, np.arange(len(user)) - indptr[user]
 
@@ -47,9 +47,8 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    If the source gives their number, this is used. Otherwise, an item that was not ranked is not a
-    candidate if the whole ranking is known; if not, it may come later in the ranking, and counts as
-    a candidate.
+    If the source does not give this number, a relevant item that was not ranked counts as a
+    candidate unless the whole ranking is known, because it may come later in the ranking.
     """
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates
@@ -61,14 +60,14 @@ def relevant_candidates(groups: Groups) -> Int64:
 def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
     """Count the judged items that are not relevant, ranked or not: int64 [n_users].
 
-    `from_zero` leaves out items with a value in test below 0.
+    `from_zero` leaves out items whose value in test is below 0.
     """
     rows = ~groups.ranks.relevant
     return _count(groups, rows & ~(groups.ranks.gain < 0) if from_zero else rows)
 
 
 def whole_sum(groups: Groups, values: Int64) -> Int64:
-    """Add up whole numbers of all groups by user: int64 [n_users]."""
+    """Add up integers, one per group, for each user: int64 [n_users]."""
     return steps(indptr_of(values)[groups.indptr])
 
 

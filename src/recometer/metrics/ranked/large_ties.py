@@ -1,4 +1,4 @@
-"""Expected reciprocal rank within large tied groups, as an integral."""
+"""Expected reciprocal rank (ERR) of large tied groups, computed as an integral."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from recometer.arrays import Float64
 
 Complex128 = npt.NDArray[np.complex128]
 
-STEP = 0.25  # step width of both integrals; the error is at most about exp(-9.8 / STEP)
-END = 42.0  # both integrals end here, because exp(-END) is less than a rounding error
-FEW = 64  # up to this many distinct probabilities are used one by one
-NODES = 14  # number of nodes of the polynomials that replace many distinct probabilities
-ANGLES = np.arange(66)  # multiples of the angle at which generating functions are evaluated
+STEP = 0.25  # step width of both integrals; their error is at most about exp(-9.8 / STEP)
+END = 42.0  # upper limit of both integrals; exp(-END) is smaller than a rounding error
+FEW = 64  # `_few` keeps up to this many distinct probabilities as they are
+NODES = 14  # number of nodes of the polynomials that `_few` uses
+ANGLES = np.arange(66)  # `_angles` returns these multiples of an angle
 HALVINGS = 40
 
 
 def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
-    """Return what a group's first places contribute if the user was not satisfied before.
+    """Return what a group's first places add to the ERR of a user not satisfied by items above it.
 
     Let every item of the group arrive at a random time in (0, 1). The probability that no item
     that arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places`
@@ -33,7 +33,7 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     start, size, places
         The number of places above the group, of items in the group, and of its places that count.
     content
-        q of the judged items, in [0, 1]; q is 0 for the other items.
+        The probability q, in [0, 1], that each judged item satisfies the user; 0 for other items.
     """
     q, count = _few(content)
     if not len(q):
@@ -63,7 +63,7 @@ def _log_of_product(c: Float64, q: Float64, unsatisfied: Float64) -> Float64:
 
 
 def _kernel(start: int, places: int, logit: Float64) -> Float64:
-    """Return K at each c."""
+    """Return K(c), which `of_large_tie` defines, at each c."""
     c, complement = _logistic(logit)[:, np.newaxis], _logistic(-logit)[:, np.newaxis]
     # Substitute v = 1 - e, and use the trapezoidal rule in the logit of e.
     inner = np.arange(logit[0] - END - np.log1p(start), END, STEP)
@@ -88,7 +88,7 @@ def _slope_of_sets(
     others = size - count.sum()
 
     def chances(growth: Float64) -> tuple[Float64, Float64]:
-        """Return the probabilities on a circle, for an item without q and for items with q."""
+        """Return the probability of being in the set for items with q = 0, and for each other q."""
         z = share * np.exp(growth)[:, np.newaxis]
         return (z / (1 - share + z))[:, 0], z * unsatisfied / (1 - share + z * unsatisfied)
 
@@ -142,8 +142,8 @@ def _angles(deviation: Float64) -> tuple[Float64, Float64]:
 def _few(content: Float64) -> tuple[Float64, Float64]:
     """Return a few weighted probabilities that replace all q in the sum of a smooth function.
 
-    If there are many distinct q, all with 1 - q within a factor of 2 are replaced by the nodes of a
-    polynomial that interpolates the summand divided by q.
+    If there are many distinct q, those whose 1 - q differ by less than a factor of 2 are replaced
+    by the nodes of a polynomial that interpolates the function divided by q.
     """
     q, times = np.unique(content[content > 0], return_counts=True)
     if len(q) <= FEW:
@@ -166,7 +166,7 @@ def _few(content: Float64) -> tuple[Float64, Float64]:
 
 
 def _basis(x: Float64, node: Float64) -> Float64:
-    """Return the Lagrange polynomials of Chebyshev nodes: [len(x), n_nodes]."""
+    """Return the Lagrange polynomials of Chebyshev nodes, evaluated at x: [len(x), n_nodes]."""
     order = np.arange(len(node))
     of_x = np.cos(order * np.arccos(np.clip(x, -1, 1))[:, np.newaxis])
     of_node = np.cos(order[:, np.newaxis] * np.arccos(node))

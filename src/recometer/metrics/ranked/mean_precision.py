@@ -35,9 +35,8 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     """Mean of the precisions at 1, 2, ..., k; in [0, 1].
 
     A relevant item at rank i adds ``1/i + ... + 1/k`` to the sum of the precisions. The value is
-    linear in hits, so each place of a tied group counts as the group's mean. With
-    ``stop="last"``, this holds for each possible place of the last relevant item, and the value is
-    the mean over these places.
+    linear in rel(j), so at each place in a tied group, rel(j) is replaced by the group's mean. With
+    ``stop="last"``, the value is the mean over the possible places of the last relevant item.
 
     References
     ----------
@@ -65,7 +64,7 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
         ),
         "repeat_last": Parameter(
             "If the mean is over relevant items and a list is shorter than k, its last place "
-            "counts again for every missing place.",
+            "is repeated for every missing place.",
             for_conventions=True,
         ),
     },
@@ -78,7 +77,7 @@ def mean_recall(
 
     A relevant item at rank i adds ``(k - i + 1) / (k R)``. With ``over=relevant``, the value is the
     mean of the recalls at the relevant items, ``h(k) (h(k) + 1) / (2 R^2)``. With ``over=first``,
-    the denominator is ``2 R min(k, R)``. Tied items count as their mean.
+    the denominator is ``2 R min(k, R)``. The value is averaged over all orders of tied items.
 
     References
     ----------
@@ -96,7 +95,7 @@ def mean_recall(
 
 
 def _recalls_until(groups: Groups, cutoff: int) -> Float64:
-    """Return the sum of the (expected) hits within the cut-offs 1 .. `cutoff`."""
+    """Add up the (expected) numbers of hits within 1, 2, ..., `cutoff`."""
     rows, places = groups.within(cutoff)
     rate = groups.relevant[rows] / groups.size[rows]
     behind = places * (cutoff - groups.start[rows]) - places * (places - 1) / 2
@@ -150,10 +149,9 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
 
 
 def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, Float64]:
-    """Assume that the last relevant item within the cut-off is in a group's first places.
+    """Return the expected mean precision up to the last hit in the first `places` of each group.
 
-    Returns the expected mean precision, counted as 0 if these places have no relevant item, and the
-    probability that they have none.
+    It counts as 0 if these places have no relevant item. Also return the probability of that.
     """
     order = np.argsort(-places, kind="stable")
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
@@ -167,7 +165,7 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
         places_left = n - step  # number of places that may still hold a relevant item
         here = r / places_left
-        # Each of the left - 1 other places has an equal share of the r - 1 other relevant items.
+        # Each of the other places has an equal share of the r - 1 other relevant items.
         others = (r - 1) / np.maximum(places_left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
@@ -179,14 +177,14 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
 
 
 def _sums_before(groups: Groups, row: Int64) -> Float64:
-    """Add up H(i - 1), the sum of 1/j for j < i, over (expected) hits i in earlier groups."""
+    """Add up H(i - 1), the sum of 1/j for j < i, over the ranks i of hits in earlier groups."""
     start, size = groups.start, groups.size
     zero = np.zeros(len(start), np.int64)
-    # The mean of H(i - 1) over the places i of a group: the mean of H(m) for m = t .. t + n - 1.
+    # For n items after t others, the mean of H(i - 1) over ranks i is that of H(t) .. H(t + n - 1).
     first, after = harmonic(zero, start), harmonic(start, size)
     mean = first + ((start + size) * after - size) / size
     terms = groups.relevant * mean
-    # Add up only the groups before this one, user by user.
+    # For each row, add up only the earlier groups of its user.
     begin = groups.indptr[groups.user[row]]
     count = row - begin
     which = np.repeat(np.arange(len(row)), count)

@@ -18,15 +18,15 @@ from recometer.ties import Groups
 
 @metric(
     title="Normalised cumulative reciprocal rank",
-    formula="sum over j <= k of rel(j) / j, divided by the same of the best order",
+    formula="sum over j <= k of rel(j) / j, divided by this sum for the best order",
     source="Cornac (Salah et al. 2020)",
     cutoff="optional",
 )
 def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     """Sum of the relevant items' reciprocal ranks within k, divided by the largest possible sum.
 
-    ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. Each place of a tied
-    group counts as the share of relevant items in the group.
+    ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. At each place in a
+    tied group, rel(j) is replaced by the share of relevant items in the group.
 
     References
     ----------
@@ -50,16 +50,16 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     needs_whole_ranking=True,
 )
 def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
-    """Mean rank of the relevant items, 1 or more; tied items count as their mean.
+    """Mean rank of the relevant items, 1 or more; tied items share their mean rank.
 
-    Items that could not be ranked come after the last candidate.
+    Relevant items that could not be ranked come after the last candidate.
 
     References
     ----------
     Bordes et al. 2013, Translating embeddings for modeling multi-relational data.
     """
     missing = groups.n_relevant - whole_sum(groups, groups.relevant)
-    # Compute twice the sum, in whole numbers.
+    # Compute twice the sum, so that it is an integer.
     ranks = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size + 1))
     ranks = ranks + missing * (2 * groups.n_candidates + missing + 1)
     return _repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
@@ -74,16 +74,16 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     higher_is_better=False,
     needs_whole_ranking=True,
     parameters={
-        "weighted": Parameter("Every item is weighted by its gain, if the gain is positive.")
+        "weighted": Parameter("Each relevant item with a positive gain is weighted by its gain.")
     },
     when={"weighted": {True: {"reads": "relevant_gain", "pooled": None}}},
 )
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
     """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.
 
-    The mean of ``(rank - 1) / (n - 1)`` over the relevant items, in [0, 1], where n is the number
-    of candidates. Items that could not be ranked count 1. Tied items count as their mean. Hu et al.
-    weight items by gain and pool all users.
+    The value is the mean of ``(rank - 1) / (n - 1)`` over the relevant items, where n is the number
+    of candidates. Items that could not be ranked count 1. Tied items share their mean rank. Hu et
+    al. weight items by gain and pool all users.
 
     References
     ----------
@@ -97,7 +97,7 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
         with np.errstate(over="ignore", invalid="ignore"):  # infinite gains make a value undefined
             behind = groups.total(slice(None), weight * (twice / 2))
             missing = every - groups.total(slice(None), weight)
-            # If all items were ranked, the remainder is only a rounding error.
+            # If all relevant items were ranked, `missing` is only a rounding error.
             missing = np.where(missing > 1e-9 * every, missing, 0.0)
             return _repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
     behind = whole_sum(groups, groups.relevant * twice) / 2
@@ -125,19 +125,19 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
     when={"negatives": {"unjudged": {"reads": "judgement_from_zero"}}},
 )
 def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float64:
-    """How often relevant items rank above items that were judged not relevant; in [0, 1].
+    """Frequency with which relevant items rank above items judged not relevant; in [0, 1].
 
     ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)``, where N is
     the number of judged non-relevant items. A relevant item counts 1 if no such item is above it,
-    and 0 if it was not ranked. Unjudged items do not count. If a tied group has m judged
-    non-relevant items, 0 .. m of them come before a relevant item; each number is equally likely.
+    and 0 if it was not ranked. Unjudged items do not count. Of m judged non-relevant items in a
+    tied group, each number from 0 to m is equally likely to be above a relevant one.
 
     References
     ----------
     Buckley & Voorhees 2004, Retrieval evaluation with incomplete information; as trec_eval has
     computed it since version 8.
     """
-    # A judged item is worth 1 if it is relevant and -1 if it is not.
+    # The gain of a judged item is 1 if it is relevant, and -1 if it is not.
     balance = np.rint(groups.gain * groups.size).astype(np.int64)
     relevant = (groups.relevant + balance) // 2
     others = groups.relevant - relevant

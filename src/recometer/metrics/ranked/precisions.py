@@ -1,7 +1,7 @@
-"""Sums of the precisions at hits; tied items count as their mean.
+"""Sums of the precisions at hits, averaged over all orders of tied items.
 
-P(j) is the precision of the first j places. The module `recometer.metrics.ranked.binary` explains
-the other symbols.
+P(j) is the precision of the first j places; see `recometer.metrics.ranked.binary` for other
+symbols.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
-    """Return what the first places of tie groups add to the sum of P(j) rel(j)."""
-    others = (relevant - 1) / (size - 1)  # share of hits among the tied items before a hit
+    """Return what the first places of each tie group add to the sum of P(j) rel(j)."""
+    others = (relevant - 1) / (size - 1)  # expected share of hits among the tied items above a hit
     first = (before + 1 - others * (start + 1)) * harmonic(start, places)
     return relevant / size * (first + others * places)
 
 
 def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the mean of the precisions at the hits; 0 without a hit."""
+    """Return the mean of the precisions at the hits, or 0 without a hit: [n_users, n_cutoffs]."""
     values = ratio(precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
     for column, cutoff in enumerate(cutoffs.tolist()):
         parted = groups.parted(cutoff)
         if len(parted):
-            # For a group that the cut-off splits, `precision_sum` contains only a mean.
+            # The mean of a ratio is not the ratio of the means in a group that the cut-off splits.
             values[groups.user[parted], column] = _mean_over_hits(groups, cutoff, parted)
     return values
 
 
 def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Average over the possible numbers of hits in a split group, for users with such a group."""
+    """Return the mean precision of hits, averaged over the numbers of hits in the split groups."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # Compute the terms of the earlier groups.
+    # Compute the terms of the groups that are not split.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
@@ -124,10 +124,10 @@ def last_places(groups: Groups, cutoffs: Int64) -> Int64:
 
 
 def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
-    """Find the groups that contain the last place of their user's list.
+    """Find the tie group at the last place of each list.
 
-    Returns these groups, the probability of a hit at the last place and, given this hit, the
-    (expected) number of hits in the whole list.
+    Returns these groups, the probability of a hit at the last place, and the (expected) number of
+    hits in the whole list if the last place is a hit.
     """
     depth = groups.depth[groups.user]
     rows = np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
@@ -153,10 +153,10 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
 
 
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:
-    """List all possible numbers of hits, group by group, with their probabilities.
+    """List each group's possible numbers of hits in its first `places`, with their probabilities.
 
-    Returns a row per number: the group, the number of hits within its places (ascending within a
-    group), and the probability. Requires ``1 <= places <= size``.
+    Returns the group, the number of hits (ascending within a group), and the probability, with one
+    row per possible number. Requires ``1 <= places <= size``.
     """
     least = np.maximum(relevant + places - size, 0)
     most = np.minimum(relevant, places)
@@ -166,8 +166,8 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     np.cumsum(count, out=offset[1:])
     n_hits = np.arange(len(group)) - offset[group] + least[group]
 
-    # Start from the most likely number and go outwards: nothing overflows, and probabilities that
-    # underflow are negligible.
+    # Start from the most likely number and go outwards, so that nothing overflows and only
+    # negligible probabilities underflow.
     mode = np.clip((relevant + 1) * (places + 1) // (size + 2), least, most)
     chance = np.ones(len(group))
     for sign, steps in ((1, most - mode), (-1, mode - least)):

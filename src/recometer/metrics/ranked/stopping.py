@@ -27,10 +27,10 @@ from recometer.metrics.sums import (
 from recometer.ragged import take
 from recometer.ties import Groups, two_to, two_to_less_one
 
-NEGLIGIBLE = 2.0**-60  # smaller terms, relative to the value, are ignored
+NEGLIGIBLE = 2.0**-60  # terms smaller than this share of the value are ignored
 LOOK = 64  # number of places between two checks of whether the remainder is negligible
 ROW_FREE = 100  # the fixed time of a step, as the number of rows that take equally long
-MOST_WORK = 10**6  # a tied group with more rows is computed as an integral, which is then faster
+MOST_WORK = 10**6  # for tied groups with more work (in rows), computing an integral is faster
 
 
 @metric(
@@ -67,8 +67,8 @@ def rbp(
 ) -> Float64:
     """Probability that a user who goes on with probability p stops at a hit; in [0, 1].
 
-    ``(1 - p) * sum over j <= k of rel(j) p^(j-1)``. Each place of a tied group counts as the
-    share of relevant items in the group, or as its mean gain.
+    ``(1 - p) * sum over j <= k of rel(j) p^(j-1)``. At each place in a tied group, rel(j) is
+    replaced by the group's mean.
 
     References
     ----------
@@ -83,7 +83,7 @@ def rbp(
 
 
 def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
-    """Return the mean of gain / max_gain of each group's places."""
+    """Return the mean of gain / max_gain over the places of each tie group."""
     largest: Float64 = np.full(groups.n_users, max_gain or 0.0)
     if max_gain is None:
         with_gain = np.flatnonzero(np.diff(groups.ideal_indptr))
@@ -95,7 +95,7 @@ def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
 
 
 def _chances(p: float, start: Int64, places: Int64) -> Float64:
-    """Return the probability that the user stops at one of a range of places."""
+    """Return the probability that the user stops at one of the `places` after `start`."""
     # From place `end` on, the terms are too small for float64.
     end = min(int(740 / -math.log(p)) + 2, largest(start + places))
     table = _chance_table(p, 1 << end.bit_length())
@@ -104,7 +104,7 @@ def _chances(p: float, start: Int64, places: Int64) -> Float64:
 
 @functools.lru_cache(maxsize=8)
 def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
-    # Use math.pow, because the last bit of np.power differs between instruction sets.
+    # Use math.pow, because the last bit of np.power's result depends on the instruction set.
     terms = ((1 - p) * math.pow(p, j) for j in range(size))
     return running_sums(np.fromiter(terms, np.float64, size))
 
@@ -130,9 +130,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     """Mean reciprocal of the rank at which a user is satisfied; in [0, 1].
 
     If no earlier item satisfied the user, the item at rank j does so with probability
-    ``q(j) = (2^gain - 1) / 2^max_gain``. For a tied group, let e(m) be the mean product of
-    ``1 - q`` over m of its judged items. After m of them, the next judged item adds
-    ``(e(m) - e(m + 1)) / rank``, averaged over its possible ranks in a random order.
+    ``q(j) = (2^gain - 1) / 2^max_gain``. For a tied group, let e(m) be the product of ``1 - q``
+    over m of its judged items, averaged over all choices of m items. The judged item after m
+    others adds ``(e(m) - e(m + 1)) / rank``, averaged over its possible ranks.
 
     References
     ----------
@@ -153,7 +153,8 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
         small = gain < 0.5
         content[small] = two_to_less_one(gain[small]) * math.pow(2.0, -max_gain)
-    # The probability that no item of a group satisfies the user, and that none before it did.
+    # `none` is the probability that no item of a group satisfies the user, and `before` that no
+    # item above the group does.
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
     for number, longer in enumerate(_with_more_than(relevant)):
         none[longer] *= 1 - content[indptr[longer] + number]
@@ -179,9 +180,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
 def _of_tied_groups(
     start: Int64, size: Int64, relevant: Int64, places: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return what groups contribute if the user was not satisfied before: float64 [n].
+    """Return what each group adds to the ERR of a user not satisfied by items above the group.
 
-    `first` is the position of each group's first member in `content`.
+    `first` is the position in `content` of each group's first judged item.
     """
     most = np.minimum(_that_matter(size, relevant, content, first), places)
     large = (relevant + places) * (most + ROW_FREE) > MOST_WORK
@@ -205,11 +206,11 @@ def _place_by_place(
     first: Int64,
     most: Int64,
 ) -> Float64:
-    """Compute the contribution of small groups; only a group's first `most` judged items matter."""
+    """Return what small groups add to the ERR, ignoring judged items after the first `most`."""
     order = np.argsort(-places, kind="stable")  # groups with the fewest places come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
-    # There is a row for each group and each number m of judged items that may already have come.
+    # There is a row for each group and each possible number m of judged items at earlier places.
     offset = np.zeros(len(order) + 1, np.int64)
     np.cumsum(most + 1, out=offset[1:])
     row = np.repeat(np.arange(len(order)), most + 1)
@@ -261,22 +262,22 @@ def _means_of_products(
 
 
 def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -> Int64:
-    """Return the number of judged items of a group after which the rest is negligible.
+    """Return the number of judged items in each group after which the remainder is negligible.
 
     By Maclaurin's inequality, e(m) is at most the m-th power of the mean of ``1 - q``. The first
-    place alone adds the mean of q times the share of judged items.
+    place alone adds the mean of q times the share of judged items in the group.
     """
     total = np.append(0.0, np.cumsum(content))
     mean = (total[first + relevant] - total[first]) / relevant
-    with np.errstate(all="ignore"):  # means of 0, 1 or NaN would cause warnings
+    with np.errstate(all="ignore"):  # a mean of 0, 1 or NaN would cause a warning
         enough = np.log(NEGLIGIBLE * mean * relevant / size) / np.log1p(-mean)
     few = enough < relevant
-    # The first item always matters, even if it is certain to satisfy.
+    # The first judged item always matters, even if it is certain to satisfy the user.
     return np.where(few, np.ceil(np.where(few, enough, 1.0)), relevant).clip(1).astype(np.int64)
 
 
 def _with_more_than(count: Int64) -> Iterator[Int64]:
-    """Yield the rows whose count is above 0, then above 1, above 2, ...."""
+    """Yield the rows whose count is above 0, then those above 1, and so on."""
     order = np.argsort(-count, kind="stable")
     for _, rows in step_by_step(count[order]):
         yield order[rows]
