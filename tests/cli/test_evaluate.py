@@ -676,6 +676,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--format-in", "csv"), "it is only for standard input"),
         (("--test", "-", "--train", "-", *MF), "can be read only once"),
         (("--test", "-", "--run", "-"), "can be read only once"),
+        ((*BASIC, "--factors", "mf=-,-", "--format-in", "npy"), "can be read only once"),
         ((*BASIC, "--run", "als="), "'als=' names no file"),
         ((*BASIC, "--run", "=als.csv"), "has no name before '='"),
         ((*BASIC, "--run", "als.csv", "--run", "x/als.csv"), "two models are called 'als'"),

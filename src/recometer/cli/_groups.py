@@ -60,8 +60,10 @@ def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(texts, list) or name == "separator":  # "-" is a separator, too
             continue
         for text in texts:
-            paths = text.partition("=")[2].split(",")
-            for path in filter(None, dict.fromkeys([text, *paths, *text.split(",")])):
+            first, *others = text.split(",")
+            # The comma may also belong to the path.
+            whole = [text, text.partition("=")[2]] if others else []
+            for path in filter(None, [first, first.partition("=")[2], *others, *whole]):
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]
 
 
