@@ -2,7 +2,7 @@
 
 If a metric has a value for each user, the models are a `Paired`, and a pair of models is a
 `UserPair`, `SeedPair`, `FoldPair` or `GroupPair`. If it has one value for all users, the models are
-a `recometer.comparing.kinds.Whole`.
+a `Whole`.
 """
 
 from __future__ import annotations
@@ -524,8 +524,8 @@ class Whole(OnMetric):
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
         """Compare pairs of models, and then all pairs that are not among them.
 
-        The pairs are compared one after the other, because the first one caches the values of all
-        metrics. Random orders have no value for such a metric.
+        A pair is resampled for all metrics in `names` at once, and `known` keeps the values for the
+        other metrics. Random orders have no value for such a metric.
         """
         options, ranked = self.options, self.ranked
         others = [

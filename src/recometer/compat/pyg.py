@@ -367,7 +367,7 @@ class _Batch:
 
 
 def _check_alike(pairs: Array, weight: Array) -> None:
-    """Raise an error if an edge has several weights, of which PyG uses an arbitrary one."""
+    """Raise an error if an edge has several weights, because PyG picks one arbitrarily."""
     order = np.lexsort((weight, pairs))
     pairs, weight = pairs[order], weight[order]
     if ((pairs[1:] == pairs[:-1]) & (weight[1:] != weight[:-1])).any():

@@ -185,7 +185,7 @@ def calc_reco_metrics(
 def undefined_values(
     ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
 ) -> dict[str, Bool]:
-    """Return a mask, bool [n_users], of the users for whom each column is NaN in recometrics.
+    """Return the users whose value recometrics sets to NaN, by column: bool [n_users] each.
 
     In `ranks`, every judged item is relevant. `labels` contains all requested columns, because
     some rules depend on which other columns are requested. `protocol` contains the rules for all

@@ -105,8 +105,8 @@ class Fingerprinting:
     This is a context manager. The threads end with the block, even if it raises an exception. If
     there is little to hash, `result` hashes it without threads.
 
-    `inputs` has named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
-    that are None are ignored. At most `threads` threads hash large arrays in memory. `before` adds
+    `inputs` has named groups of named arrays, for instance ``{"test": {"items": array}}``. None
+    is ignored. At most `threads` threads hash large arrays in memory. `before` adds
     steps to the kernel's background thread, which run before any hashing. If there is little to
     hash, it is called with the kernel itself, which runs the same steps immediately.
     """

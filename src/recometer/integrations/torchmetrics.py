@@ -237,7 +237,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             self.counted = before
 
     def _absorb(self) -> None:
-        """Replace the batches of the stream by those of a loaded state, if there is one."""
+        """Replace the stream's batches with those of a loaded state, if there is one."""
         if self._is_synced:
             return
         loaded = [one for one in _tensors(self.counted) if len(one) > len(self._identity)]

@@ -342,7 +342,7 @@ def estimators_of(
     clip: float | None,
     has_slates: bool,
 ) -> tuple[str, ...]:
-    """Return the estimators to compute, the first of which is the primary one."""
+    """Return the estimators to compute, with the primary one first."""
     if clip is not None:
         check_number("clip", clip)
         if not clip > 0:

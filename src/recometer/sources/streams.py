@@ -124,9 +124,8 @@ class StreamedScores(Source):
             own.item_ids is None or not np.array_equal(index.item_ids, own.item_ids)
         ):
             raise InputError(
-                "The item_ids of this batch differ from those of the stream or of earlier "
-                "batches. Hint: all "
-                "batches have the same columns."
+                "The item_ids of this batch differ from those of the stream or of earlier batches. "
+                "Hint: all batches have the same columns."
             )
         if index.n_items != own.n_items:
             raise InputError(
