@@ -87,8 +87,6 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         The number of training items of each user. None without training data.
     popularity : float64 [n_users] or None
         The mean number of training users of these items; NaN for users without training items.
-    by_popularity : recometer.results.profiles.FoundByPopularity or None
-        Relevant and found items by their popularity. None without training data or ranks.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; `mean` returns them, too.
     chance : mapping of str to float64 [n_users]

@@ -342,36 +342,6 @@ class _Ideal:
         return indptr_of(counts), self.worth[judged][order]
 
 
-def places_of(
-    ranks: Ranks,
-    which: Bool,
-    cutoff: int,
-    ties: TieRule,
-    seed: int,
-    user_keys: UInt64 | None,
-) -> tuple[Int64, Int64]:
-    """Return the places of the judged items in `which`; they are exact within the cut-off.
-
-    Parameters
-    ----------
-    ranks, ties, seed, user_keys
-        The arguments of `resolve` with these names.
-    which : bool [n_judged]
-        A mask of the items.
-
-    Returns
-    -------
-    int64 [n_judged], int64 [n_judged]
-        `Ranks.above` and `Ranks.tied` under the rule; no item is tied, except under ``"expected"``.
-    """
-    if ties == "expected" or not any_of(ranks.tied):
-        return ranks.above, ranks.tied
-    rows = (which & (ranks.above >= 0) & (ranks.above < cutoff)).nonzero()[0]
-    above = ranks.above.copy()
-    above[rows] = _places(ranks, rows, np.ones(len(rows)), ties, seed, user_keys, cutoff)
-    return above, np.zeros_like(ranks.tied)
-
-
 def _places(
     ranks: Ranks,
     rows: Int64 | slice,

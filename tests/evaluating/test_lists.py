@@ -579,7 +579,9 @@ def test_ranks_of_items_outside_test_raise_an_internal_error():
             return dataclasses.replace(first_row_twice, item=np.full(2, -1))
 
     with pytest.raises(rm.InternalError, match=r"Ranks\.item is -1 for other items"):
-        rm.evaluate(Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="hit@1")
+        rm.evaluate(
+            Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="ips_recall@1"
+        )
 
 
 def test_r_precision_reports_short_lists() -> None:

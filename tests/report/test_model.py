@@ -138,42 +138,6 @@ def test_groups_can_be_passed_by_the_caller(results: dict[str, rm.Evaluation]) -
     assert chart is not None
     assert {row["group"] for row in chart.first} == {"old", "new"}
     assert sum(row["users"] for row in chart.first if row["model"] == "bpr") <= 60
-    shares = rm.compare(results, metrics="hit@5").report(groups=groups).model.chart("found")
-    assert shares is not None
-    assert {row["group"] for row in shares.first} == {"old", "new"}
-
-
-def test_hits_by_popularity_add_up_to_recall(
-    model: ReportModel, results: dict[str, rm.Evaluation]
-) -> None:
-    chart = model.chart("found")
-    assert chart is not None
-    assert [choice.options for choice in chart.choices] == [(MODEL, "bpr", "random")]
-    for name, result in results.items():
-        rows = chart.rows[(name,)]
-        defined = ~np.isnan(result["recall@5"])
-        n_found = result["recall@5"][defined] * result.n_relevant[defined]
-        assert sum(row["items"] for row in rows) == result.n_relevant[defined].sum()
-        total = sum(row["share"] * row["items"] for row in rows)
-        assert total == pytest.approx(n_found.sum(), abs=1e-3)
-    pair = model.chart("found_differences")
-    assert pair is not None
-    first, second = chart.rows[(MODEL,)], chart.rows[("bpr",)]
-    for row, better, worse in zip(pair.first, first, second, strict=True):
-        assert row["share"] == pytest.approx(better["share"] - worse["share"], abs=2e-6)
-
-
-def test_hits_by_popularity_need_the_same_cutoff_and_train(
-    results: dict[str, rm.Evaluation],
-) -> None:
-    inputs = dict(results["random"].inputs_kept or {})
-    deeper = rm.evaluate(metrics="ndcg@5 recall@7", progress=False, **inputs)
-    report_model = (
-        rm.compare({"bpr": results["bpr"], "deeper": deeper}, metrics="ndcg@5").report().model
-    )
-    assert report_model.chart("found") is None
-    assert report_model.chart("groups") is not None
-    assert any("the same largest cut-off" in sentence for sentence in report_model.missing)
 
 
 def test_popularity_curves_range_from_0_to_1(model: ReportModel) -> None:

@@ -156,7 +156,7 @@ def by_chance(models: Sequence[Model]) -> Model:
         "chance": {},
         "over_users": {},
         "over_rows": {},
-        **dict.fromkeys(("by_popularity", "lists", "list_data", "rated", "inputs_kept")),
+        **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
     }
     return Model("chance", (EvaluationRecord(**{**plain, **changes}),), by_chance=True)
 

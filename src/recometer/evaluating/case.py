@@ -22,9 +22,7 @@ from recometer import _kernel, ragged
 from recometer.arrays import (
     Array,
     Bool,
-    Float32,
     Float64,
-    Int32,
     Int64,
     UInt8,
     UInt32,
@@ -44,7 +42,7 @@ from recometer.evaluating.checks import (
     find_unknown,
 )
 from recometer.evaluating.requirements import Requirements
-from recometer.evaluating.sides import FIELDS, N_BANDS, Counts, Sides, arrays_of
+from recometer.evaluating.sides import FIELDS, Counts, Sides, arrays_of
 from recometer.measuring.compute import Measured, compute, compute_for_all
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.ranked import RankedUsers
@@ -54,7 +52,6 @@ from recometer.measuring.settling import leave_out, with_repeated_rows
 from recometer.measuring.side_data import (
     list_data,
     needed_by,
-    of_judged_items,
     ranks_of_groups,
     ranks_with,
     with_copies,
@@ -64,12 +61,10 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
 from recometer.results.evaluation import EvaluationRecord
 from recometer.results.means import Averaging, means_with, together_of
-from recometer.results.profiles import FoundByPopularity
 from recometer.sources.base import Request, Source
-from recometer.ties import WHOLE, places_of
+from recometer.ties import WHOLE
 from recometer.version import __version__
 
-USUAL_CUTOFF = 10  # cut-off for counting found items by popularity, if no metric has a cut-off
 KEPT_BYTES = 2**28  # maximum size of inputs that a result keeps, in bytes
 
 
@@ -517,8 +512,12 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     ranked = time.perf_counter()
     arrays = {"source": case.source.facts.arrays}
     arrays |= {} if known else arrays_of(arguments, sides)
-    counts, popular = list(sides.counts), dict[str, Any]()
-    count = functools.partial(_count, case, records.ranks, counts, popular)
+    counts, test, train = list(sides.counts), sides.test, arguments.train
+
+    def count(counting: _kernel.Counting) -> None:
+        if train is not None and not counts:
+            counts.append(Counts.of(test, train, counting))
+
     with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
         part = measure(case, records)
         measured = time.perf_counter()
@@ -529,13 +528,9 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     check(case, part)
     fields = {**vars(part), **part.users._asdict()}
     del fields["users"], fields["facts"]
-    if counts:
-        activity, total = counts[0].activity, counts[0].total
+    for activity, total in counts:
         mean = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
         fields |= {"activity": activity, "popularity": mean}
-    if popular:
-        ranges = tuple(map(tuple, counts[0].ranges.tolist()))
-        fields["by_popularity"] = FoundByPopularity(ranges=ranges, **popular)
     return {
         **fields,
         "user_ids": sides.test.user_ids,
@@ -556,50 +551,6 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         "negative_gains": sides.negative_gains,
         "binary_gains": sides.binary_gains,
     }
-
-
-def _count(
-    case: Case,
-    ranks: Ranks | None,
-    counts: list[Counts],
-    popular: dict[str, Any],
-    counting: _kernel.Counting,
-) -> None:
-    """Count the rows of train, and each user's relevant and found items by popularity.
-
-    `counts` and `popular` are outputs: the counts from train, unless they exist, and fields of
-    `FoundByPopularity`. If counting runs in the background, their arrays are filled in later.
-    """
-    test, arguments, ties = case.sides.test, case.sides.arguments, case.protocol.ties
-    if arguments.train is None:
-        return
-    if not counts:
-        counts.append(Counts.of(test, arguments.train, counting))
-    if ranks is None or not case.requirements.of_rankings:
-        return
-    keys = ids.user_keys(test.user_ids, test.n_users) if ties == "random" else None
-    cutoff = case.requirements.cutoff or USUAL_CUTOFF
-    counted = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
-    item, banded, n_items = of_judged_items(ranks, test, arguments.train)
-    above, tied = places_of(ranks, counted, cutoff, ties, arguments.seed, keys)
-    relevant: Int32 = np.empty((ranks.n_users, N_BANDS), np.int32)
-    found: Float32 = np.empty(relevant.shape, np.float32)
-    # The arrays of a user-defined source may be strided views of a table.
-    counting.count_in_bands(
-        indptr=np.ascontiguousarray(ranks.indptr),
-        item=np.ascontiguousarray(item),
-        counted=np.ascontiguousarray(counted),
-        above=np.ascontiguousarray(above),
-        tied=np.ascontiguousarray(tied),
-        n_items=n_items,
-        banded=banded,
-        band=counts[0].band,
-        cutoff=cutoff,
-        counts=relevant,
-        within=found,
-    )
-
-    popular |= {"cutoff": cutoff, "relevant": relevant, "found": found}
 
 
 def measured(case: Case) -> Part:

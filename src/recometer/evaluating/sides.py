@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer import ragged
 from recometer._kernel import Counting
-from recometer.arrays import Array, Int8, Int64
+from recometer.arrays import Array, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, is_threshold, settled_repeats
 from recometer.errors import argument_text, rule_text, warn
@@ -28,7 +28,6 @@ from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 FIELDS = operator.attrgetter(*OF_INTERACTIONS)
-N_BANDS = 5  # number of popularity bands
 
 
 class Counts(NamedTuple):
@@ -36,27 +35,20 @@ class Counts(NamedTuple):
 
     activity: Int64  # [n_users]: number of training items
     total: Int64  # [n_users]: total number of training users of these items
-    band: Int8  # [n_items]: see `FoundByPopularity`
-    ranges: Int64  # [N_BANDS, 2]: see `FoundByPopularity`
 
     @classmethod
     def of(cls, test: Interactions, train: Interactions, counting: Counting) -> Counts:
         """Make the counts; if counting runs in the background, the arrays are filled in later."""
         users = SourceIndex.of_data(train, "train").users_of(test)
-        counts = cls(
-            ragged.lengths(train.indptr, users),
-            np.empty(test.n_users, np.int64),
-            np.empty(train.n_items, np.int8),
-            np.empty((N_BANDS, 2), np.int64),
-        )
+        counts = cls(ragged.lengths(train.indptr, users), np.empty(test.n_users, np.int64))
         counting.count_items(
             indptr=train.indptr,
             items=train.items,
             users=users,
             counts=np.empty(train.n_items, np.int64),
             sums=counts.total,
-            band=counts.band,
-            ranges=counts.ranges,
+            band=np.empty(train.n_items, np.int8),  # bands of popularity, which nothing reads
+            ranges=np.empty((1, 2), np.int64),
         )
         return counts
 

@@ -263,21 +263,6 @@ def members(catalogue: Catalogue, group: str) -> Int64:
     return np.flatnonzero(catalogue.categories[:, [column]].toarray()[:, 0])
 
 
-def of_judged_items(
-    ranks: Ranks, test: Interactions, train: Interactions
-) -> tuple[Int64, Int64, int]:
-    """Return the positions of judged items and of the training items.
-
-    Returns
-    -------
-    int64 [n_judged], int64 [n_training_items], int
-        The last value is the total number of positions.
-    """
-    items = _Items(ranks.item_ids, test.n_items)
-    judged = _judged_items(ranks, items, test, train)
-    return judged, items.of_ids(train.item_ids, train.n_items, "train"), items.n_items
-
-
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
     """Add the number of test rows of each judged pair, unless the source already did."""
     if test.copies is None or ranks.copies is not None:

@@ -202,12 +202,6 @@ def _missing(
             "groups=..., or rm.evaluate(..., train=train)", "--by FILE, or --train FILE"
         )
         yield f"No groups of users: train is not known. Hint: {way}."
-    elif "found" not in there:
-        yield (
-            "No share of relevant items found by their popularity: not all models were evaluated "
-            "with the same train, the same largest cut-off and a metric of ranks, by a version of "
-            "recometer that keeps it. Hint: evaluate all of them again in the same way."
-        )
     if "repeats" not in there:
         yield (
             "No folds and seeds: each model was evaluated once. How far another seed of its "

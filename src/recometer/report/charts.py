@@ -9,7 +9,7 @@ from typing import Any
 from recometer import errors
 from recometer.comparing.rows import NO_DIFFERENCE
 from recometer.errors import InputError
-from recometer.report.model import SAME, Chart, Field, Key
+from recometer.report.model import SAME, Chart, Key
 
 # The modules of the extra "report", which are imported on first use, and their packages.
 PACKAGES = {"jinja2": "jinja2", "vl_convert": "vl-convert-python"}
@@ -19,7 +19,7 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 IMAGES = {".png": "png", ".svg": "svg"}
 IMAGE_WIDTH = 640
-ROW, CELL = 34, 44  # the heights, in pixels, of a row of marks and of a row of a heat map
+ROW = 34  # the height of a row of marks, in pixels
 SHAPES = [
     *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
     *("triangle-right", "triangle-left", "stroke", "arrow"),
@@ -34,8 +34,6 @@ LIGHT = {
         *("#0072b2", "#c24e00", "#117733", "#aa4499", "#7a6000", "#332288", "#b0505f", "#2f6f73"),
         *("#5c5c5c", "#000000", "#8c564b"),
     ],
-    "heatmap": ["#f2f7fb", "#8fc1e3"],
-    "diverging": ["#f0a875", "#f7f7f7", "#8fc1e3"],
     "who": ["#0072b2", "#b8bec6", "#c24e00"],
     "text": "#1d2733",
     "muted": "#55606e",
@@ -48,8 +46,6 @@ DARK = {
         *("#56b4e9", "#f0a04b", "#4cc38a", "#dd9bc4", "#e8d44d", "#a99cf0", "#f08a9a", "#7fc8c8"),
         *("#b5bdc6", "#ffffff", "#d0a58f"),
     ],
-    "heatmap": ["#1b2530", "#1f5f8b"],
-    "diverging": ["#8a4b1f", "#1f2731", "#1f5f8b"],
     "who": ["#56b4e9", "#5a6572", "#f0a04b"],
     "text": "#e8edf2",
     "muted": "#a9b4c0",
@@ -344,38 +340,6 @@ def _differences(chart: Chart) -> Spec:
     return {"height": 220, "layer": [bars, _at_zero()]}
 
 
-def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
-    across, up, value = chart.fields[:3]
-
-    def cells(field: Field, **more: Any) -> Spec:
-        axis = {"title": field.title, "labelAngle": 0, "labelLimit": 90, **more}
-        return {"field": field.name, "type": "ordinal", "sort": None, "axis": axis}
-
-    color = {**_x(value.name), "scale": scale, "legend": None}
-    text = {**_x(value.name), "format": form}
-    return {
-        "height": CELL * max(chart.lines, 1),
-        "encoding": {
-            "x": cells(across, labelOverlap="greedy", labelExpr=_in_two_lines(" to ")),
-            "y": cells(up),
-        },
-        "layer": [
-            _layer({"type": "rect"}, color=color, tooltip=_tooltip(chart)),
-            _layer({"type": "text", "style": "in-bar"}, text=text),
-        ],
-    }
-
-
-@drawing("heat")
-def _shares(chart: Chart) -> Spec:
-    return _heat(chart, {"range": "heatmap", "zero": False}, ".1%")
-
-
-@drawing("heat_signed")
-def _differences_of_shares(chart: Chart) -> Spec:
-    return _heat(chart, {"range": "diverging", "domainMid": 0}, "+.1%")
-
-
 def _in_two_lines(at: str) -> str:
     """Return a Vega expression that breaks labels into two lines at the words `at`."""
     parts = f"split(datum.label, '{at}')"
@@ -476,7 +440,7 @@ def config(theme: Mapping[str, Any]) -> dict[str, Any]:
             "columns": {"expr": "width < 420 ? 1 : 2"},
             "labelLimit": {"expr": "width < 420 ? 280 : 170"},
         },
-        "range": {name: theme[name] for name in ("category", "heatmap", "diverging")},
+        "range": {"category": theme["category"]},
         "mark": {"color": theme["accent"]},
         "text": {"fill": theme["text"], "fontSize": 12},
         "rule": {"color": theme["muted"]},
@@ -485,6 +449,5 @@ def config(theme: Mapping[str, Any]) -> dict[str, Any]:
             "chance": {"stroke": theme["warm"], "strokeDash": [4, 3], "strokeWidth": 2},
             "zero": {"stroke": theme["text"], "strokeWidth": 1},
             "front": {"stroke": theme["muted"], "strokeDash": [4, 3]},
-            "in-bar": {"fill": theme["text"], "fontSize": 12, "fontWeight": 600},
         },
     }

@@ -14,20 +14,17 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.comparing.models import Model
+from recometer.arrays import Array, Float64, Int64
 from recometer.comparing.rows import PairRow, Standing, pair_name
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.metrics.names import without_group
 from recometer.report.headline import row_of
-from recometer.report.inputs import Groups, Inputs
+from recometer.report.inputs import Inputs
 from recometer.report.lists import ListSource
 from recometer.report.model import SAME, Chart, Field, Row, Standings
 from recometer.report.numbers import MetricNumbers
 from recometer.results.folds import FoldedRecord
-from recometer.results.groups import LEFT_OUT
-from recometer.results.profiles import FoundByPopularity
 
 MODEL = Field("model", "model")
 MEAN = Field("mean", "mean", "number")
@@ -297,108 +294,6 @@ def distributions(content: Content) -> Iterable[Chart]:
             ("Metric",),
             len(order),
         )
-
-
-Cells = tuple[Float64, Float64]  # counts of relevant and of found items, each [n_groups, n_bands]
-OF_ITEM = Field("popularity", "training users of the item")
-RELEVANT = Field("items", "relevant items", "count")
-
-
-@in_section("groups")
-def found(content: Content) -> Iterable[Chart]:
-    """Yield charts of the share of relevant items that each model finds, and of differences."""
-    given, pairs = content.given, content.pairs
-    groups = given.groups
-    models = [model for model in given.models if not model.by_chance]
-    kept = [one for model in models for one in _kept(model)]
-    first = kept[0]
-    if groups is None or first is None:
-        return
-    if any(one is None or (one.cutoff, one.ranges) != (first.cutoff, first.ranges) for one in kept):
-        return
-    cells = _cells_of(given, models, groups)
-    relevant = next(iter(cells.values()))[0]
-    shares = {
-        name: np.divide(items, of, out=np.full_like(items, np.nan), where=of > 0)
-        for name, (of, items) in cells.items()
-    }
-    differences = {
-        pair_name(one, other): shares[one] - shares[other]
-        for one, other in pairs
-        if one in shares and other in shares
-    }
-    bands = [f"{low:,} to {high:,}" if low < high else f"{low:,}" for low, high in first.ranges]
-    how = (
-        f"of the relevant items in test that are among a model's first {first.cutoff:,}: by the "
-        "user's group and by how popular the item is. Each column has the items of about a fifth "
-        "of the rows of train, the most popular ones first."
-    )
-
-    def chart(name: str, kind: str, title: str, text: str, of: dict[str, Float64]) -> Chart:
-        share = Field("share", "difference" if kind == "heat_signed" else "share found", "share")
-        return Chart(
-            name,
-            kind,
-            title,
-            f"{text} {how}",
-            (OF_ITEM, Field("group", groups.title), share, RELEVANT),
-            {(one,): tuple(_rows(of[one], relevant, groups.names, bands)) for one in of},
-            ("Model" if kind == "heat" else "Models",),
-            int(np.count_nonzero(relevant.any(axis=1))),
-        )
-
-    title, more = "Relevant items found, by user and by popularity", "Who finds more of them"
-    if differences:
-        text = "The difference between two models in the share"
-        yield chart("found_differences", "heat_signed", more, text, differences)
-    yield chart("found", "heat", title, "The share", shares)
-
-
-def _cells_of(given: Inputs, models: Sequence[Model], groups: Groups) -> dict[str, Cells]:
-    """Count each model's relevant and found items, over the users with a value from all models."""
-    metric = next(one for one in given.metrics if given.definition(one).record != "lists")
-    defined = [~np.isnan(given.users.values(model, metric)) for model in models]
-    counted = np.logical_and.reduce(defined) & (groups.codes != LEFT_OUT)
-    return {model.name: _cells(given, model, groups, counted) for model in models}
-
-
-def _kept(model: Model) -> list[FoundByPopularity | None]:
-    return [run.by_popularity for run in model.runs]
-
-
-def _cells(given: Inputs, model: Model, groups: Groups, counted: Bool) -> Cells:
-    """Return the numbers of relevant and of found items, averaged over the model's seeds."""
-    codes, n_groups = groups.codes[counted], len(groups.names)
-    sums = []
-    for name in ("relevant", "found"):
-        # Each element of `columns` contains the counts of one band, as a column from each run.
-        columns = zip(*(getattr(one, name).T for one in _kept(model)), strict=True)
-        band_sums = [
-            np.bincount(
-                codes,
-                weights=np.sum(given.users.spread(model, of_runs, 0), axis=0)[counted],
-                minlength=n_groups,
-            )
-            for of_runs in columns
-        ]
-        sums.append(np.column_stack(band_sums) / model.n_seeds)
-    return sums[0], sums[1]
-
-
-def _rows(
-    values: Float64, relevant: Float64, groups: Sequence[str], bands: Sequence[str]
-) -> list[Row]:
-    return [
-        {
-            "group": groups[group],
-            "popularity": bands[band],
-            "share": round(float(values[group, band]), 6),
-            "items": round(float(relevant[group, band])),
-        }
-        for group in range(len(groups))
-        for band in range(len(bands))
-        if relevant[group, band]
-    ]
 
 
 @in_section("groups")

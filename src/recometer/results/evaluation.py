@@ -37,7 +37,6 @@ from recometer.results.means import (
     means_with,
     together_of,
 )
-from recometer.results.profiles import FoundByPopularity
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import COUNTS, SummaryRow
 from recometer.stats.ends import Interval
@@ -80,7 +79,6 @@ class EvaluationRecord(rendering.Printed):
     binary_gains: bool = False
     activity: Int64 | None = None
     popularity: Float64 | None = None
-    by_popularity: FoundByPopularity | None = dataclasses.field(default=None, repr=False)
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
@@ -357,9 +355,7 @@ class EvaluationRecord(rendering.Printed):
             field: {name: column[chosen] for name, column in getattr(self, field).items()}
             for field in ("values", "reasons", "chance")
         }
-        for name in ("lists", "by_popularity"):
-            record = getattr(self, name)
-            changes[name] = None if record is None else record.users(chosen)
+        changes["lists"] = None if self.lists is None else self.lists.users(chosen)
         changes |= self._together_of_some(chosen)
         left = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in left}

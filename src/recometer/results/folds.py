@@ -72,7 +72,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
         "negative_gains": any(fold.negative_gains for fold in folds),
         "binary_gains": all(fold.binary_gains for fold in folds),
         # Fields that are only meaningful for a single fold.
-        **dict.fromkeys(("activity", "popularity", "by_popularity")),
+        **dict.fromkeys(("activity", "popularity")),
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
         "counts": dict(sorted(_added(fold.counts for fold in folds).items())),
         "timings": _added(fold.timings for fold in folds),

@@ -7,14 +7,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import numpy as np
-
 from recometer.arrays import Array
 from recometer.data.paths import as_path
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.results.profiles import FoundByPopularity
 from recometer.stats.ends import Interval
 
 E = TypeVar("E")
@@ -29,8 +26,6 @@ HEADER = (
 # The names of columns that do not contain values of metrics.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
-_band_column = "{}: popularity {}".format
-BANDED = ("relevant", "found")  # fields of `FoundByPopularity`, stored as a column per band
 
 
 def write(
@@ -45,14 +40,6 @@ def write(
     columns |= {_reason_column(name): codes for name, codes in fields["reasons"].items()}
     columns |= {_chance_column(name): column for name, column in fields["chance"].items()}
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
-    found = fields["by_popularity"]
-    if found is not None:
-        header["by_popularity"] = [found.cutoff, found.ranges]
-        columns |= {
-            _band_column(name, band): column
-            for name in BANDED
-            for band, column in enumerate(getattr(found, name).T, start=1)
-        }
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
         name: [value, *together[name]] for name, value in fields["over_users"].items()
@@ -99,17 +86,6 @@ def _read(
     fields: dict[str, Any] = {name: columns[name] for name in PER_USER}
     fields |= {name: columns[name] for name in PROFILE if name in columns}
     fields |= {name: header[name] for name in HEADER}
-    if "by_popularity" in header:
-        cutoff, ranges = header["by_popularity"]
-        numbers = range(1, len(ranges) + 1)
-        fields["by_popularity"] = FoundByPopularity(
-            cutoff,
-            tuple((low, high) for low, high in ranges),
-            *(
-                np.column_stack([columns[_band_column(name, at)] for at in numbers])
-                for name in BANDED
-            ),
-        )
     fields |= {
         "values": {name: columns[name] for name in names if name not in over_users},
         "reasons": {name: columns[_reason_column(name)] for name in names},
