@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 import warnings
@@ -16,6 +17,7 @@ from recometer.evaluating.arguments import (
     check_no_train,
     each_fold,
 )
+from recometer.evaluating.case import fields_of
 from recometer.evaluating.preparation import Preparation, check_evaluable
 from recometer.metrics.names import Metrics, of_groups
 from recometer.protocol import Protocol
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
 
 Made = TypeVar("Made")
-Prepared = Callable[[object, object], Preparation]  # makes a preparation from test and train
+Prepared = Callable[..., Preparation]  # makes a preparation from test and train
 
 
 class Evaluation(EvaluationRecord, Tracked, Reported):
@@ -397,24 +399,20 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-
-    def prepared(test: object, train: object) -> Preparation:
-        return Preparation(
-            test,
-            train=train,
-            candidates=candidates,
-            exclude=exclude,
-            metrics=metrics,
-            protocol=protocol,
-            catalogue=catalogue,
-            baseline=baseline,
-            seed=seed,
-            threads=threads,
-            progress=progress,
-            chance=chance,
-            **rules,
-        )
-
+    prepared = functools.partial(
+        Preparation,
+        candidates=candidates,
+        exclude=exclude,
+        metrics=metrics,
+        protocol=protocol,
+        catalogue=catalogue,
+        baseline=baseline,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+        chance=chance,
+        **rules,
+    )
     # A dict from users to lists of items is no dict of models.
     if isinstance(source, Mapping) and any(map(_is_output, source.values())):
         return _evaluate_models(source, test, train, prepared)
@@ -439,7 +437,7 @@ def _evaluate_one(source: object, test: object, train: object, prepared: Prepare
     begin = time.perf_counter()
     if not isinstance(source, Source):
         check_evaluable(source, test)
-    return Evaluation(**prepared(test, train).fields(source, begin))
+    return Evaluation(**fields_of(prepared(test, train=train).case(source), begin))
 
 
 def _is_output(given: object) -> bool:
@@ -474,12 +472,13 @@ def _evaluate_models(
         }
     for name, one in named.items():
         _named(name, check_evaluable, one, test)
-    preparation = prepared(test, train)
+    preparation = prepared(test, train=train)
     return {name: _named(name, _evaluated, preparation, one) for name, one in named.items()}
 
 
 def _evaluated(preparation: Preparation, source: object) -> Evaluation:
-    return Evaluation(**preparation.fields(source, time.perf_counter()))
+    begin = time.perf_counter()
+    return Evaluation(**fields_of(preparation.case(source), begin))
 
 
 def _named(name: str, function: Callable[..., Made], *given: object) -> Made:

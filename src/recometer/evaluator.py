@@ -24,7 +24,7 @@ from recometer.data.numbers import as_array, without_mask
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import DataWarning, InputError, InputTypeError, RecometerError
 from recometer.evaluating.arguments import Arguments
-from recometer.evaluating.case import request_of
+from recometer.evaluating.case import fields_of, request_of
 from recometer.evaluating.preparation import Preparation
 from recometer.evaluating.sides import Sides, arrays_of
 from recometer.evaluation import Evaluation
@@ -103,7 +103,8 @@ class Evaluator(Preparation):
 
     def __call__(self, source: Source | Recommender) -> Evaluation:
         """Evaluate a model: a source, or a fitted model that `recometer.from_model` recognises."""
-        return Evaluation(**self.fields(source, time.perf_counter()))
+        begin = time.perf_counter()
+        return Evaluation(**fields_of(self.case(source), begin))
 
     def stream(
         self,
@@ -412,7 +413,8 @@ class Stream:
         InputError
             If there was no batch, and in all cases in which `evaluate` raises it.
         """
-        return Evaluation(**self._evaluator.fields(self._source(), time.perf_counter()))
+        begin = time.perf_counter()
+        return Evaluation(**fields_of(self._evaluator.case(self._source()), begin))
 
     def mean(self) -> dict[str, float]:
         """Return only the means: the same as ``compute().mean()``, in less time."""

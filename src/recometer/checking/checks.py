@@ -480,6 +480,8 @@ def _evaluated(answers: Answers) -> EvaluationRecord:
         None if given.brings_truth else answers.test,
         **asked.as_given,
         train=asked.train,
+        catalogue=asked.catalogue,
+        baseline=asked.baseline,
         metrics=f"ndcg@{answers.k} roc_auc",
         protocol=asked.protocol,
         seed=asked.seed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +37,7 @@ class Piecewise(Protocol):
         """Yield the numbers as contiguous arrays."""
 
 
-def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None) -> str:
+def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event = _NEVER) -> str:
     """Return a hash of an array's dtype, shape and values in C order.
 
     The values are written in little-endian order, and cut into pieces of 2**20 bytes; the last
@@ -55,35 +56,28 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | N
     """
     if not isinstance(array, np.ndarray | Piecewise):
         array = np.asarray(array)
-    digest = _digest(array)
-    cancelled = _NEVER if cancelled is None else cancelled
-    for whole in _pieces(array):
-        digest.update(_hashes(whole, cancelled).astype("<u8", copy=False).data)
-        if cancelled.is_set():
-            break
-    return digest.hexdigest()
+    if isinstance(array, np.ndarray) and _is_plain(array):
+        return _digest(array, [_hashes(array, _kernel, cancelled)])
+    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
+    bytes_of = _texts if array.dtype.kind in TEXT_KINDS else _bytes
+    pieces = _whole_pieces(data for part in parts for data in bytes_of(part))
+    hashes = (_hashes(data, _kernel, cancelled) for data in pieces)
+    return _digest(array, itertools.takewhile(lambda _: not cancelled.is_set(), hashes))
 
 
-def _digest(array: Array | Piecewise) -> hashlib._Hash:
-    """Return the digest of the dtype and the shape."""
+def _digest(array: Array | Piecewise, hashes: Iterable[UInt64]) -> str:
+    """Return the SHA-256 of the dtype, the shape and the hashes of all pieces."""
     kind = "objects" if array.dtype.kind in TEXT_KINDS else array.dtype.newbyteorder("<").str
-    return hashlib.sha256(f"{kind} {array.shape} ".encode())
+    digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
+    for some in hashes:
+        digest.update(some.astype("<u8", copy=False).data)
+    return digest.hexdigest()
 
 
 def _is_plain(array: npt.NDArray[np.generic]) -> bool:
     """Return whether the bytes of an array can be hashed without conversion."""
     kind, order = array.dtype.kind, array.dtype.str[0]
     return kind not in TEXT_KINDS and array.flags.c_contiguous and order in "<|"
-
-
-def _pieces(array: Array | Piecewise) -> Iterable[UInt8]:
-    """Return the bytes of an array in parts; all parts but the last consist of whole pieces."""
-    is_text = array.dtype.kind in TEXT_KINDS
-    if isinstance(array, np.ndarray) and _is_plain(array):
-        return [array.reshape(-1).view(np.uint8)] if array.size else []
-    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
-    streams = (_texts(part) if is_text else _bytes(part) for part in parts)
-    return _whole_pieces(one for stream in streams for one in stream)
 
 
 def glimpse(array: object) -> bytes:
@@ -111,53 +105,46 @@ class Fingerprinting:
     hash, it is called with the kernel itself, which runs the same steps immediately.
     """
 
+    _background: _kernel.Background | None = None
+    _work: threading.Thread | None = None  # hashes what the kernel cannot read, such as strings
+
     def __init__(
         self,
         inputs: Mapping[str, Mapping[str, object]],
         threads: int = 1,
         before: Callable[[_kernel.Counting], object] = lambda _: None,
     ) -> None:
-        self._groups = list(inputs)
-        self._arrays = {
-            (group, name): array
-            for group, arrays in inputs.items()
-            for name, array in arrays.items()
-            if array is not None
-        }
-        self._threads = threads
-        self._before = before
-        self._background: _kernel.Background | None = None
-        self._hashes: dict[tuple[str, str], UInt64] = {}  # hashes of arrays in memory
-        # A thread fingerprints what the kernel cannot hash in place, such as strings.
-        self._work: threading.Thread | None = None
-        self._others: dict[tuple[str, str], str] | BaseException = {}
-        self._cancelled, self._ended = threading.Event(), threading.Event()
+        self._inputs, self._threads, self._before = inputs, threads, before
+        self._found: dict[tuple[str, str], str] = {}
 
     def __enter__(self) -> Fingerprinting:
-        if sum(map(_size, self._arrays.values())) > BRIEF_NUMBERS:
-            self._start_background()
-            others = {key: a for key, a in self._arrays.items() if key not in self._hashes}
-            if sum(map(_size, others.values())) > BRIEF_NUMBERS:
-                work = threading.Thread(target=self._hash_others, args=(others,))
-                if was_started(work):
-                    self._work = work  # otherwise, `result` takes these fingerprints
+        arrays = [array for group in self._inputs.values() for array in group.values()]
+        if sum(map(_size, arrays)) > BRIEF_NUMBERS:
+            self._start()
         else:
             self._before(_kernel)
         return self
 
-    def _start_background(self) -> None:
+    def _start(self) -> None:
         """Start hashing arrays in memory; the threads of the kernel do not hold the GIL."""
         self._background, n_bytes = _kernel.Background(), 0
         self._before(self._background)
-        for name, array in self._arrays.items():
-            if not (isinstance(array, np.ndarray) and _is_plain(array)):
-                continue
-            data = array.reshape(-1).view(np.uint8)
-            self._hashes[name], parts = _parts(data)
-            for part, hashes in parts:
-                self._background.hash_pieces(part, PIECE, hashes)
-            n_bytes += len(data)
+        self._hashes: dict[tuple[str, str], tuple[Array, UInt64]] = {}
+        others: dict[tuple[str, str], object] = {}
+        for group, arrays in self._inputs.items():
+            for name, array in arrays.items():
+                if isinstance(array, np.ndarray) and _is_plain(array):
+                    self._hashes[group, name] = array, _hashes(array, self._background)
+                    n_bytes += array.nbytes
+                elif array is not None:
+                    others[group, name] = array
         self._background.start(1 if n_bytes <= ALONE else self._threads)
+        if sum(map(_size, others.values())) > BRIEF_NUMBERS:
+            self._cancelled, self._ended = threading.Event(), threading.Event()
+            self._error: BaseException | None = None
+            work = threading.Thread(target=self._hash_others, args=(others,))
+            if was_started(work):
+                self._work = work  # otherwise, `result` takes these fingerprints
 
     def __exit__(self, *_: object) -> None:
         if self._background is not None:
@@ -168,58 +155,52 @@ class Fingerprinting:
 
     def _hash_others(self, arrays: Mapping[tuple[str, str], object]) -> None:
         try:
-            self._others = {
-                name: fingerprint(array, self._cancelled)  # type: ignore[arg-type]
-                for name, array in arrays.items()
-            }
+            for name, array in arrays.items():
+                self._found[name] = fingerprint(array, self._cancelled)  # type: ignore[arg-type]
         except BaseException as error:
-            self._others = error
+            self._error = error
         finally:
             self._ended.set()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the same groups as the inputs."""
-        # Wait in short steps, so that Ctrl-C works on every system.
-        while self._background is not None and not self._background.wait(POLL):
-            pass
-        while self._work is not None and not self._ended.wait(POLL):
-            pass
-        if isinstance(self._others, BaseException):
-            raise self._others
-        digests: dict[str, dict[str, str]] = {group: {} for group in self._groups}
-        for (group, name), array in self._arrays.items():
-            if (group, name) in self._hashes:
-                digest = _digest(np.asarray(array))
-                digest.update(self._hashes[group, name].astype("<u8", copy=False).data)
-                digests[group][name] = digest.hexdigest()
-            elif self._work is None:
-                digests[group][name] = fingerprint(array)  # type: ignore[arg-type]
-            else:
-                digests[group][name] = self._others[group, name]
+        if self._background is not None:
+            self._wait(self._background)
+        digests: dict[str, dict[str, str]] = {}
+        for group, arrays in self._inputs.items():
+            digests[group] = {}
+            for name, array in arrays.items():
+                if array is not None:
+                    digest = self._found.get((group, name)) or fingerprint(array)  # type: ignore[arg-type]
+                    digests[group][name] = digest
         return digests
+
+    def _wait(self, background: _kernel.Background) -> None:
+        # Wait in short steps, so that Ctrl-C works on every system.
+        while not background.wait(POLL):
+            pass
+        if self._work is not None:
+            while not self._ended.wait(POLL):
+                pass
+            if self._error is not None:
+                raise self._error
+        self._found |= {name: _digest(array, [of]) for name, (array, of) in self._hashes.items()}
 
 
 def _size(array: object) -> float:
     """Return the number of values to hash, or infinity for anything but an array."""
-    return array.size if isinstance(array, np.ndarray) else math.inf
+    return array.size if isinstance(array, np.ndarray) else 0 if array is None else math.inf
 
 
-def _parts(data: UInt8) -> tuple[UInt64, list[tuple[UInt8, UInt64]]]:
-    """Return an array for all hashes, and the parts to hash, each with its slice of that array."""
+def _hashes(array: Array, hashing: _kernel.Counting, cancelled: threading.Event = _NEVER) -> UInt64:
+    """Return the hash of each piece of a plain array; if they are hashed later, they are 0 now."""
+    data = array.reshape(-1).view(np.uint8)
     hashes, at_once = np.zeros(-(-len(data) // PIECE), np.uint64), AT_ONCE // PIECE
-    starts = range(0, len(hashes), at_once)
-    return hashes, [
-        (data[first * PIECE :][:AT_ONCE], hashes[first : first + at_once]) for first in starts
-    ]
-
-
-def _hashes(data: UInt8, cancelled: threading.Event) -> UInt64:
-    """Return the hash of each piece of the data."""
-    hashes, parts = _parts(data)
-    for part, of_part in parts:
+    for first in range(0, len(hashes), at_once):
         if cancelled.is_set():
             break
-        _kernel.hash_pieces(part, PIECE, of_part)
+        part = data[first * PIECE :][:AT_ONCE]
+        hashing.hash_pieces(part, PIECE, hashes[first : first + at_once])
     return hashes
 
 

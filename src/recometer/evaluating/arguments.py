@@ -234,7 +234,7 @@ class Arguments:
     threads: int
     progress: bool | None
     chance: bool
-    as_given: Mapping[str, Any]  # arguments as passed, for repeating the evaluation
+    as_given: Mapping[str, Any]  # candidates and exclude as passed, to repeat the evaluation
     by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
     # Computed from all training data, if `train` has only some users.
     popularity: Popularity | None = None

@@ -20,7 +20,6 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer.arrays import (
-    Array,
     Bool,
     Float64,
     Int64,
@@ -42,7 +41,7 @@ from recometer.evaluating.checks import (
     find_unknown,
 )
 from recometer.evaluating.requirements import Requirements
-from recometer.evaluating.sides import FIELDS, Counts, Sides, arrays_of
+from recometer.evaluating.sides import Counts, Sides, arrays_of
 from recometer.measuring.compute import Measured, compute, compute_for_all
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.ranked import RankedUsers
@@ -86,32 +85,33 @@ class Case:
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description and fingerprints of each argument."""
-        source = self.source
-        texts = {"source": {"description": source.describe()}, **self.sides.descriptions}
-        if source.facts.threshold:  # it replaces the rule that the description mentions
-            texts["test"] = {"description": texts["test"]["description"]}
-        found: dict[str, dict[str, Any]] = {}
-        for name, text in texts.items():
-            prints = {"fingerprints": fingerprints[name]}
-            found[name] = {"description": text["description"], **prints, **text}
+        found = {"source": {"description": self.source.describe()}}
+        for name, text in (found | self.sides.descriptions).items():
+            found[name] = {"description": text["description"], "fingerprints": fingerprints[name]}
+            found[name] |= text
+        if self.source.facts.threshold:  # it replaces the rule that the description mentions
+            found["test"].pop("reading", None)
         return found
 
-    def kept(self) -> dict[str, Any] | None:
+    def kept(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the arguments for repeating the evaluation, or None if they are too large."""
-        sides, arguments = self.sides, self.sides.arguments
-        n_bytes = 0
-        for data in (sides.given, arguments.train):
-            for array in () if data is None else FIELDS(data):
-                n_bytes += 0 if array is None else array.nbytes
-        held = [n_bytes, self.source.facts.n_bytes]
-        if isinstance(arguments.baseline, Source):
-            held.append(arguments.baseline.facts.n_bytes)
-        if None in held or sum(filter(None, held)) > KEPT_BYTES:
+        arguments, n_bytes = self.sides.arguments, 0
+        for named in arrays.values():
+            for array in named.values():
+                n_bytes += 0 if array is None else math.prod(array.shape) * array.dtype.itemsize
+        baseline = arguments.baseline
+        sized = not isinstance(baseline, Source) or baseline.facts.sized
+        if n_bytes > KEPT_BYTES or not (sized and self.source.facts.sized):
             return None
-        # If the source contains test, a repeated evaluation does not need it as an argument,
-        # either.
-        test = None if self.brings_truth else sides.given
-        return {**arguments.as_given, "source": self.source, "test": test, "train": arguments.train}
+        return {
+            "source": self.source,
+            # If the source contains test, a repeated evaluation needs no such argument, either.
+            "test": None if self.brings_truth else self.sides.given,
+            "train": arguments.train,
+            "catalogue": arguments.catalogue,
+            "baseline": baseline,
+            **arguments.as_given,
+        }
 
 
 class Users(NamedTuple):
@@ -243,31 +243,25 @@ def measured_by(case: Case, records: Records) -> dict[str, Measured]:
 
 
 def request_of(case: Case) -> Request:
-    """Return the request to the source; sources with the same rules share a request."""
-    sides, rules, needs = case.sides, case.protocol, case.requirements
-    found = sides.requests.get(rules)
-    if found is None:
-        arguments = sides.arguments
-        items = arguments.catalogue
-        catalogue: int | Array | None = None
-        if items is not None and items.lists_all:
-            catalogue = items.n_items if items.item_ids is None else items.item_ids
-        reads_all = needs.leaves_out or arguments.chance
-        found = sides.requests[rules] = Request(
-            sides.test,
-            arguments.train,
-            needs.for_source,
-            catalogue,
-            None if reads_all else needs.depth,
-            arguments.threads,
-            arguments.progress,
-            sides.candidates,
-            arguments.exclude,
-            arguments.seed,
-            sides.memory,
-            arguments.some_users,
-        )
-    return found
+    """Return the request to the source."""
+    sides, needs, arguments = case.sides, case.requirements, case.sides.arguments
+    items, catalogue = arguments.catalogue, None
+    if items is not None and items.lists_all:
+        catalogue = items.n_items if items.item_ids is None else items.item_ids
+    return Request(
+        sides.test,
+        arguments.train,
+        needs.for_source,
+        catalogue,
+        None if needs.leaves_out or arguments.chance else needs.depth,
+        arguments.threads,
+        arguments.progress,
+        sides.candidates,
+        arguments.exclude,
+        arguments.seed,
+        sides.memory,
+        arguments.some_users,
+    )
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
@@ -510,20 +504,20 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     case.check_ids()
     records = find_records(case)
     ranked = time.perf_counter()
-    arrays = {"source": case.source.facts.arrays}
-    arrays |= {} if known else arrays_of(arguments, sides)
+    of_source = {"source": case.source.facts.arrays}
+    arrays = of_source | arrays_of(arguments, sides)
     counts, test, train = list(sides.counts), sides.test, arguments.train
 
     def count(counting: _kernel.Counting) -> None:
         if train is not None and not counts:
             counts.append(Counts.of(test, train, counting))
 
-    with Fingerprinting(arrays, arguments.threads, count) as fingerprinting:
+    with Fingerprinting(of_source if known else arrays, arguments.threads, count) as fingerprinting:
         part = measure(case, records)
         measured = time.perf_counter()
         found = fingerprinting.result()
     sides.counts[:] = counts
-    of_source = found.pop("source")
+    prints = {"source": found.pop("source"), **(known or found)}
     known |= found
     check(case, part)
     fields = {**vars(part), **part.users._asdict()}
@@ -546,8 +540,8 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
             "total": time.perf_counter() - begin,
         },
         "versions": versions(),
-        "inputs": case.described({**known, "source": of_source}),
-        "inputs_kept": case.kept(),
+        "inputs": case.described(prints),
+        "inputs_kept": case.kept(arrays),
         "negative_gains": sides.negative_gains,
         "binary_gains": sides.binary_gains,
     }
@@ -583,17 +577,15 @@ def means_of(case: Case) -> dict[str, float]:
 
 def check(case: Case, part: Part) -> None:
     """Raise the errors and warnings that depend on all users."""
-    sides, arguments, source = case.sides, case.sides.arguments, case.source
-    test, facts = sides.test, part.facts
+    arguments, source, test = case.sides.arguments, case.source, case.sides.test
     check_facts(
-        facts,
+        part.facts,
         part.counts,
+        case.requirements,
+        arguments.protocol,
         source=source,
-        baseline="" if facts.n_compared else sides.descriptions["baseline"]["description"],
-        metrics=sides.metrics,
-        rules=case.protocol,
-        stated=arguments.protocol,
-        candidates=sides.candidates,
+        baseline=arguments.baseline,
+        candidates=case.sides.candidates,
         examples=range(test.n_users)[:3] if test.user_ids is None else test.user_ids[:3].tolist(),
         value_range=None if test.values is None else test.value_range,
         find=None if arguments.expects_unknown else lambda kind: find_unknown(source, test, kind),

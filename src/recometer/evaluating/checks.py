@@ -13,12 +13,13 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import is_threshold
 from recometer.data.spelling import guess
 from recometer.errors import InputError, argument_text, brief, python_or_command, rule_text, warn
-from recometer.evaluating.requirements import requirements_of
+from recometer.evaluating.requirements import Requirements
 from recometer.measuring.reasons import Reason
 from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks
+from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Kind, Source
 
 
@@ -69,12 +70,11 @@ def check_not_empty(n_users: int, n_rows: int) -> None:
 def check_facts(
     facts: BlockFacts,
     counts: Mapping[str, int],
+    needs: Requirements,
+    protocol: Protocol,
     *,
     source: Source,
-    baseline: str,
-    metrics: Sequence[Metric],
-    rules: Protocol,
-    stated: Protocol,
+    baseline: Source | EvaluationRecord | None,
     candidates: object,
     examples: Sequence[object],
     value_range: tuple[float, float] | None,
@@ -82,29 +82,36 @@ def check_facts(
 ) -> None:
     """Raise the errors and warnings that depend on all users.
 
-    `rules` is the protocol adapted to the source, and `stated` is the protocol as the user set it.
-    `examples` are ids of a few test users, `value_range` is None if test has no values, and `find`
-    is None to turn off warnings about unknown users and items.
+    `protocol` has the rules as the user set them. `examples` are ids of a few test users,
+    `value_range` is None if test has no values, and `find` returns examples of unknown ids; it is
+    None to turn off warnings about unknown users and items.
     """
-    needs = requirements_of(metrics, rules)
+    n_users, n_relevant, n_rows = facts.n_users, facts.n_relevant, facts.n_rows
     if needs.of_lists:
         warn_beyond_lists(facts.n_listed, needs.of_lists)
-    if not facts.n_compared:
+    if not facts.n_compared and baseline is not None:
         raise InputError(
-            f"The baseline ({baseline}) has no list for any user of test. Hint: are its user ids "
-            "written like those of test?"
+            f"The baseline ({description_of(baseline)}) has no list for any user of test. Hint: "
+            "are its user ids written like those of test?"
         )
-    check_known(facts, examples, source, stated)
-    check_overlaps(counts, facts.n_relevant, facts.n_rows, candidates)
+    if not facts.n_known:
+        raise _none_known(n_users, examples, source)
+    # With undefined_for_all, `warn_of_undefined` names the metrics instead.
+    if 2 * facts.n_unusable > facts.n_judged and protocol.nan_scores != "undefined_for_all":
+        _warn_of_unusable(facts.n_unusable, facts.n_judged, source)
+    if 2 * counts.get("train_test_overlap", 0) > n_rows:
+        _warn_of_overlap(counts["train_test_overlap"], n_rows)
+    if 2 * counts.get("relevant_not_candidates", 0) > n_relevant:
+        _warn_of_lost(counts["relevant_not_candidates"], n_relevant, candidates)
     if facts.n_early and needs.cutoff > facts.depth:
         warn_beyond_lists(facts.depth, needs.of_rankings)
     if "users_below_relevant" in counts:
         warn(
             f"rprecision reads the first R places, R the user's number of relevant items: the "
-            f"lists of {counts['users_below_relevant']:,} of {facts.n_users:,} users are shorter; "
+            f"lists of {counts['users_below_relevant']:,} of {n_users:,} users are shorter; "
             "the missing places are misses."
         )
-    if facts.n_any_cutoff and rules.deep_cutoffs != "undefined_below":
+    if facts.n_any_cutoff and protocol.deep_cutoffs != "undefined_below":
         most = facts.n_candidates
         beyond = [str(m) for m in needs.of_rankings if m.cutoff is not None and m.cutoff > most]
         if beyond:
@@ -113,37 +120,56 @@ def check_facts(
                 f"source ({source.describe()}) has more than {most:,}; the missing places are "
                 "misses."
             )
-    if find is not None:
-        warn_of_unknown(source, counts, facts, rules, find)
+    if find is not None and facts.n_unknown > MANY * n_users:
+        unknown = find("user")
+        left_out = protocol.no_list == "undefined" or protocol.users.startswith("known")
+        effect = "are left out of the means" if left_out else "count as misses"
+        warn(
+            f"{facts.n_unknown:,} of {n_users:,} test users ({facts.n_unknown / n_users:.0%}) "
+            f"{source.facts.of_unknown} ({source.describe()}){unknown.such}, and {effect}."
+            f"{unknown.hint}"
+        )
+    unranked = counts.get("relevant_unranked", 0)
+    if find is not None and unranked > MANY * n_relevant:
+        unknown = find("item")
+        effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
+        warn(
+            f"{unranked:,} of {n_relevant:,} relevant rows of test ({unranked / n_relevant:.0%}) "
+            f"have items that are unknown to the model ({source.describe()}){unknown.such}, and "
+            f"are {effect}.{unknown.hint}"
+        )
     if facts.undefined:
-        warn_of_undefined(facts, value_range, rules.relevant_from)
+        warn_of_undefined(facts, value_range, protocol.relevant_from)
 
 
-def check_known(
-    facts: BlockFacts, examples: Sequence[object], source: Source, protocol: Protocol
-) -> None:
-    """Refuse a source without known users or finite scores; warn if only few are known."""
-    if not facts.n_known:
-        named = source.facts.arrays.get("user_ids")
-        hint = python_or_command(
-            "give the source the ids that test has: user_ids=...",
-            "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
+def description_of(baseline: Source | EvaluationRecord) -> str:
+    """Return a description of the source of a baseline."""
+    if isinstance(baseline, Source):
+        return baseline.describe()
+    description: str = baseline.inputs["source"]["description"]
+    return description
+
+
+def _none_known(n_users: int, examples: Sequence[object], source: Source) -> InputError:
+    named = source.facts.arrays.get("user_ids")
+    hint = python_or_command(
+        "give the source the ids that test has: user_ids=...",
+        "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
+    )
+    if isinstance(named, np.ndarray) and len(named):
+        alike = python_or_command(
+            "are user ids spelled the same in both?",
+            "does --user name the users' column, and are user ids spelled the same in both files?",
         )
-        if isinstance(named, np.ndarray) and len(named):
-            alike = python_or_command(
-                "are user ids spelled the same in both?",
-                "does --user name the users' column, and are user ids spelled the same in both "
-                "files?",
-            )
-            hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
-        raise InputError(
-            f"The source ({source.describe()}) knows none of the {facts.n_users:,} test users, "
-            f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
-        )
-    n_judged, n_unusable = facts.n_judged, facts.n_unusable
-    # With undefined_for_all, `warn_of_undefined` names the metrics instead.
-    if 2 * n_unusable <= n_judged or protocol.nan_scores == "undefined_for_all":
-        return
+        hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
+    return InputError(
+        f"The source ({source.describe()}) knows none of the {n_users:,} test users, "
+        f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
+    )
+
+
+def _warn_of_unusable(n_unusable: int, n_judged: int, source: Source) -> None:
+    """Warn about users with a NaN or infinite score; refuse to go on if all users have one."""
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
         f"large for their dtype; {rule_text('nan_scores', 'last')} ranks NaN last, and "
@@ -162,23 +188,17 @@ def check_known(
     )
 
 
-def check_overlaps(
-    counts: Mapping[str, int], n_relevant: Int64 | int, n_rows: int, candidates: object
-) -> None:
-    """Warn if most test items are training items or not candidates, so that little is measured."""
-    overlap = counts.get("train_test_overlap", 0)
-    if 2 * overlap > n_rows:
-        split = python_or_command("rm.split(data, ...)", "recometer split")
-        audit = python_or_command("rm.audit(train, test)", "recometer audit")
-        warn(
-            f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
-            f"Hint: test must be apart from train ({split} divides data, "
-            f"{audit} says more); without {argument_text('train')} nothing is left "
-            "out."
-        )
-    lost = counts.get("relevant_not_candidates", 0)
-    if not lost or 2 * lost <= np.sum(n_relevant):
-        return
+def _warn_of_overlap(overlap: int, n_rows: int) -> None:
+    split = python_or_command("rm.split(data, ...)", "recometer split")
+    audit = python_or_command("rm.audit(train, test)", "recometer audit")
+    warn(
+        f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
+        f"Hint: test must be apart from train ({split} divides data, {audit} says more); without "
+        f"{argument_text('train')} nothing is left out."
+    )
+
+
+def _warn_of_lost(lost: int, n_relevant: int, candidates: object) -> None:
     hint = (
         f"{argument_text('candidates')} and {argument_text('exclude')} must leave what should be "
         "found"
@@ -187,7 +207,7 @@ def check_overlaps(
         negatives = python_or_command("candidates=rm.Negatives(candidates)", "--negatives FILE")
         hint = f"{negatives} adds the items of test to each user's"
     warn(
-        f"{lost:,} of {np.sum(n_relevant):,} relevant rows of test are not candidates, so they "
+        f"{lost:,} of {n_relevant:,} relevant rows of test are not candidates, so they "
         f"are misses. Hint: {hint}."
     )
 
@@ -398,39 +418,6 @@ def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
     return Unknown.of(its[missing(test, kind, known)], known)
 
 
-def warn_of_unknown(
-    source: Source,
-    counts: Mapping[str, int],
-    facts: BlockFacts,
-    protocol: Protocol,
-    find: FindUnknown,
-) -> None:
-    """Warn if the model does not know more than a tenth of the test users or relevant test rows.
-
-    If the rule `cold_start` leaves out users without training items, these may be unknown. `find`
-    returns examples, and is called only for a warning.
-    """
-    n_unknown, n_users, n_relevant = facts.n_unknown, facts.n_users, facts.n_relevant
-    if n_unknown > MANY * n_users:
-        found = find("user")
-        left_out = protocol.no_list == "undefined" or protocol.users.startswith("known")
-        effect = "are left out of the means" if left_out else "count as misses"
-        warn(
-            f"{n_unknown:,} of {n_users:,} test users ({n_unknown / n_users:.0%}) "
-            f"{source.facts.of_unknown} ({source.describe()}){found.such}, and {effect}."
-            f"{found.hint}"
-        )
-    n_rows = counts.get("relevant_unranked", 0)
-    if n_rows > MANY * n_relevant:
-        found = find("item")
-        effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
-        warn(
-            f"{n_rows:,} of {n_relevant:,} relevant rows of test ({n_rows / n_relevant:.0%}) have "
-            f"items that are unknown to the model ({source.describe()}){found.such}, and are "
-            f"{effect}.{found.hint}"
-        )
-
-
 def check_shifted(
     source: Source,
     data: Sequence[Interactions | None],
@@ -457,42 +444,41 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) ->
     """Return a message if the ids of one side look like positions of the other's ids, or ""."""
     sides: list[Array] = []
     for one in data:
-        named = getattr(one, f"{kind}_ids", None)
-        sides += [] if named is None or not len(named) else [named]
-    if not sides:
+        side_ids = getattr(one, f"{kind}_ids", None)
+        if side_ids is not None and len(side_ids):
+            sides.append(side_ids)
+    known = source.facts.known_ids(kind) if sides else None
+    if known is None or not len(known):
         return ""
-    if any(side.dtype == object for side in sides):
-        sides, known = _numbers_of_texts(source, kind, sides)
-    else:
-        known = None if _has(sides, 0) and not _positions(sides) else _from_zero(source, kind)
-    if not sides or known is None:
+    kinds = {*map(ids.kind, sides), ids.kind(known)}
+    if kinds != {"int"} and not (kinds == {"str"} and sides[0][0][:1].isdecimal()):
         return ""
-    ends = int(known.min()), int(known.max())
-    if ends[1] - ends[0] + 1 != len(known):
+    # If positions stand for ids, only the source or only the data have an id 0.
+    zero = 0 if kinds == {"int"} else "0"
+    if _has(sides, zero) == bool((known == zero).any()):
         return ""
-    if ends == (1, _positions(sides)):
-        return _said_of_positions(source, kind, ends[1])
-    if ends[0] != 0 or ends[1] == 0 or _has(sides, 0):  # a single id cannot be shifted
+    if zero == "0":
+        numbers = [_whole_numbers(one) for one in (*sides, known)]
+        plain = [one for one in numbers if one is not None]
+        if len(plain) < len(numbers):
+            return ""
+        *sides, known = plain
+    low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
+    first, last = int(known.min()), int(known.max())
+    if last - first + 1 != len(known):
+        return ""
+    if first == 1 and low == 0 and last == high + 1 >= BY_CHANCE and last in map(len, sides):
+        return _said_of_positions(source, kind, last)
+    if first != 0 or last == 0:  # a single id cannot be shifted
         return ""
     n_users: set[int] = set()
     if kind == "item":
         users = source.facts.known_ids("user")
         n_users = {one.n_users for one in data if one is not None}
         n_users |= set() if users is None else {len(users)}
-    low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
     return said_of_shifted(
         source, kind, len(known), (low, high), lambda number: _has(sides, number), n_users
     )
-
-
-def _from_zero(source: Source, kind: Kind) -> Array | None:
-    """Return the ids of a source if they are integers that start at 0 or 1."""
-    named = source.facts.arrays.get(f"{kind}_ids")
-    if isinstance(named, np.ndarray) and (named.dtype == object or named.min(initial=2) > 1):
-        return None  # `known_ids` only returns some of these ids
-    known = source.facts.known_ids(kind)
-    numbers = known is not None and known.dtype.kind in "iu" and known.min(initial=2) in (0, 1)
-    return known if numbers else None
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
@@ -502,34 +488,6 @@ def _has(sides: Sequence[Array], one: int | str) -> bool:
         if place < len(side) and side[place] == one:
             return True
     return False
-
-
-def _positions(sides: Sequence[Array]) -> int:
-    """Return n if n is large and one side has the ids 0 to n - 1 without gaps; otherwise 0."""
-    n, low = 0, 0
-    for side in sides:
-        n, low = max(n, int(side[-1]) + 1), min(low, int(side[0]))
-    dense = low == 0 and n in map(len, sides)
-    return n if dense and n >= BY_CHANCE else 0
-
-
-def _numbers_of_texts(
-    source: Source, kind: Kind, sides: Sequence[Array]
-) -> tuple[list[Array], Array | None]:
-    """Convert the ids of all sides to numbers, if they are strings of whole numbers.
-
-    The result is `([], None)` unless all ids are plain whole numbers and only one side has a "0".
-    """
-    if not all(ids.kind(side) == "str" and side[0][:1].isdecimal() for side in sides):
-        return [], None
-    known = source.facts.known_ids(kind)
-    if known is None or not len(known) or ids.kind(known) != "str":
-        return [], None
-    if _has(sides, "0") == bool((known == "0").any()):
-        return [], None
-    numbers = [_whole_numbers(one) for one in (*sides, known)]
-    found = [one for one in numbers if one is not None]
-    return (found[:-1], found[-1]) if len(found) == len(numbers) else ([], None)
 
 
 def _whole_numbers(texts: Array) -> Int64 | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from recometer.data.catalogue import Catalogue
 from recometer.data.fingerprints import glimpse
@@ -24,7 +24,7 @@ from recometer.evaluating.arguments import (
     settled,
     truth_beside,
 )
-from recometer.evaluating.case import Case, fields_of, means_of
+from recometer.evaluating.case import Case, means_of
 from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, arrays_of, number_of_zeros, warn_of_zeros
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
@@ -97,16 +97,10 @@ class Preparation:
             progress=progress,
             chance=flag("chance", chance),
             by_hand=given_by_hand(stated),
-            as_given={
-                "candidates": candidates,
-                "exclude": exclude,
-                "catalogue": items,
-                "baseline": baseline,
-            },
+            as_given={"candidates": candidates, "exclude": exclude},
         )
-        n_zeros = 0 if trained is None else number_of_zeros(trained)
-        if n_zeros:
-            warn_of_zeros(n_zeros, stated)
+        if trained is not None:
+            warn_of_zeros(number_of_zeros(trained), stated)
         self.sides: Sides | None = None
         if test is not None:
             refused = is_threshold(stated.relevant_from) and stated.repeated_test == "once"
@@ -134,10 +128,6 @@ class Preparation:
             partial.sides = dataclasses.replace(self.sides, arguments=arguments)
         return partial
 
-    def fields(self, source: object, begin: float) -> dict[str, Any]:
-        """Evaluate a model; return the fields of its `Evaluation`. `begin` is the start time."""
-        return fields_of(self.case(source), begin)
-
     def case(self, given: object) -> Case:
         """Check a source, or make one from a model, and combine it with the sides."""
         arguments, sides = self.arguments, self.sides
@@ -150,9 +140,8 @@ class Preparation:
             source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
         trained = arguments.train is not None
         if arguments.by_hand:
-            warn_without_effect(
-                source, arguments.metrics, arguments.protocol, arguments.by_hand, trained=trained
-            )
+            stated, by_hand = arguments.protocol, arguments.by_hand
+            warn_without_effect(source, arguments.metrics, stated, by_hand, trained=trained)
         rules = settled(source, arguments.protocol, trained=trained)
         facts, brings_truth = source.facts, sides is None
         if sides is None or facts.truth is not None:

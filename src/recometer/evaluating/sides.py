@@ -16,13 +16,13 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, is_threshold, settled_repeats
 from recometer.errors import argument_text, rule_text, warn
 from recometer.evaluating.arguments import Arguments
-from recometer.evaluating.checks import check_not_empty
+from recometer.evaluating.checks import check_not_empty, description_of
 from recometer.evaluating.requirements import requirements_of, rules_for_source
 from recometer.measuring.side_data import warn_of_propensity
 from recometer.metrics.registry import Metric, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.sources.base import Memory, Request, Source
+from recometer.sources.base import Memory, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.tasks import any_in_blocks
 
@@ -66,7 +66,6 @@ class Sides:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
-    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # keyed by rules
     # The first evaluation fills in the fingerprints of `arrays`, and the `Counts` from train.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
@@ -75,21 +74,22 @@ class Sides:
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
         """Check test and arguments that depend on it; `brought` says if the source has test."""
         candidates, metrics = arguments.as_given["candidates"], arguments.metrics
-        chosen = None if candidates is None else read_candidates(candidates, given)
+        if candidates is not None:
+            candidates = read_candidates(candidates, given)
         check_not_empty(given.n_users, len(given))
         test = as_counted(given, metrics, arguments.protocol, brought=brought)
         if requirements_of(metrics, arguments.protocol).takes_largest_gain:
             metrics = tuple(with_largest_gain(metrics, _largest_gain(test)))
         if arguments.catalogue is not None:
             warn_of_propensity(metrics, arguments.catalogue)
-        return cls(arguments, given, test, chosen, metrics)
+        return cls(arguments, given, test, candidates, metrics)
 
     def with_users(self, listed: Array) -> Sides:
         """Add users who have a list, as the rule users="listed" requires."""
 
         def add() -> Sides:
             test = self.test.with_users(listed)
-            return dataclasses.replace(self, test=test, memory=Memory(), requests={}, counts=[])
+            return dataclasses.replace(self, test=test, memory=Memory(), counts=[])
 
         return self.memory.find("listed", None, add, equal=(listed,))
 
@@ -110,23 +110,18 @@ class Sides:
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument, with a warning if necessary."""
-        arguments, baseline = self.arguments, self.arguments.baseline
+        arguments, baseline, sets = self.arguments, self.arguments.baseline, self.candidates
         found = {"test": {"description": repr(self.given)}}
-        for name, data in (
-            ("train", arguments.train),
-            ("candidates", self.candidates),
-            ("exclude", arguments.exclude),
-        ):
+        others = {"train": arguments.train, "candidates": sets, "exclude": arguments.exclude}
+        for name, data in others.items():
             if data is not None:
                 found[name] = {"description": repr(data)}
         if arguments.catalogue is not None:
             found["catalogue"] = {"description": arguments.catalogue.describe()}
-        if isinstance(baseline, Source):
-            found["baseline"] = {"description": baseline.describe()}
-        elif baseline is not None:
-            found["baseline"] = {"description": baseline.inputs["source"]["description"]}
-        if isinstance(self.candidates, SampledCandidates | Interactions):
-            found["candidates"]["warning"] = warning_of(self.candidates)
+        if baseline is not None:
+            found["baseline"] = {"description": description_of(baseline)}
+        if isinstance(sets, SampledCandidates | Interactions):
+            found["candidates"]["warning"] = warning_of(sets)
         if self.test.value_range[1] > 1 and not is_threshold(arguments.protocol.relevant_from):
             found["test"]["reading"] = self._reading()
         return found
@@ -148,31 +143,27 @@ class Sides:
     def settled(self) -> dict[str, int]:
         """The numbers of test and training rows that a rule affected."""
         test, train = self.test, self.arguments.train
-        found = {}
-        if test.duplicates:
-            found["test_duplicates"] = test.duplicates
+        found = {"test_duplicates": test.duplicates}
         if test.values is not None and test.value_range[0] < 0:
             found["negative_values"] = int(np.count_nonzero(test.values < 0))
-        if train is not None and train.duplicates:
-            found["train_duplicates"] = train.duplicates
-        if train is not None and number_of_zeros(train):
-            found["train_zeros"] = number_of_zeros(train)
-        return found
+        if train is not None:
+            found |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
+        return dict(filter(operator.itemgetter(1), found.items()))
 
 
 def arrays_of(arguments: Arguments, sides: Sides | None) -> dict[str, Mapping[str, object]]:
     """Return the arrays to fingerprint, by argument; without sides, test is missing."""
-    arrays: dict[str, Mapping[str, object]] = (
-        {} if sides is None else {"test": _arrays(sides.given)}
-    )
-    arrays["train"] = _arrays(arguments.train)
-    arrays["candidates"] = {} if sides is None else _arrays(sides.candidates)
-    arrays["exclude"] = _arrays(arguments.exclude)
-    arrays["catalogue"] = {} if arguments.catalogue is None else arguments.catalogue.arrays()
-    if isinstance(arguments.baseline, Source):
-        arrays["baseline"] = arguments.baseline.facts.arrays
-    elif arguments.baseline is not None and arguments.baseline.lists is not None:
-        arrays["baseline"] = {"lists": arguments.baseline.lists.items}
+    arrays: dict[str, Mapping[str, object]] = {}
+    if sides is not None:
+        arrays |= {"test": _arrays(sides.given), "candidates": _arrays(sides.candidates)}
+    arrays |= {"train": _arrays(arguments.train), "exclude": _arrays(arguments.exclude)}
+    if arguments.catalogue is not None:
+        arrays["catalogue"] = arguments.catalogue.arrays()
+    baseline = arguments.baseline
+    if isinstance(baseline, Source):
+        arrays["baseline"] = baseline.facts.arrays
+    elif baseline is not None and baseline.lists is not None:
+        arrays["baseline"] = {"lists": baseline.lists.items}
     return arrays
 
 

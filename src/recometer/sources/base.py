@@ -10,7 +10,6 @@ import abc
 import copy
 import dataclasses
 import functools
-import math
 import operator
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -226,17 +225,6 @@ class Facts:
     def removes_train(self, protocol: Protocol) -> bool:
         """Return whether a user's training items are removed from the ranking and from test."""
         return protocol.seen == "removed" or (protocol.seen != "kept" and self.listed is None)
-
-    @property
-    def n_bytes(self) -> int | None:
-        """The memory that the source takes, in bytes; None if it is unknown."""
-        if not self.sized:
-            return None
-        n_bytes, arrays = 0, dict[str, Any](self.arrays)
-        for array in arrays.values():
-            if array is not None:
-                n_bytes += math.prod(array.shape) * array.dtype.itemsize
-        return n_bytes
 
 
 class Source(abc.ABC):

@@ -19,7 +19,7 @@ from recometer.evaluating import arguments as reading
 from recometer.evaluating import checks
 from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
-from recometer.evaluating.requirements import definitions_of
+from recometer.evaluating.requirements import definitions_of, requirements_of
 from recometer.evaluating.sides import rows_stay, warn_of_zeros, warning_of
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
@@ -343,11 +343,10 @@ class Plan:
         checks.check_facts(
             facts,
             totals["counts"],
+            requirements_of(self.arguments.metrics, self.settled),
+            self.arguments.protocol,
             source=self.source.like,
-            baseline="" if facts.n_compared else self.outputs["baseline"].like.describe(),
-            metrics=self.arguments.metrics,
-            rules=self.settled,
-            stated=self.arguments.protocol,
+            baseline=self.outputs["baseline"].like if "baseline" in self.outputs else None,
             candidates=self.candidates,
             examples=sorted(totals["users"]["few"])[:3],
             value_range=(0.0, totals["most"]["value"]) if "not binary" in totals["sums"] else None,
