@@ -115,13 +115,7 @@ class MappedFiles:
     def __reduce__(self) -> tuple[type[MappedFiles], tuple[tuple[()]]]:
         return MappedFiles, ((),)  # pickling for another process copies the arrays into memory
 
-    def __enter__(self) -> None:
-        self.check()
-
-    def __exit__(self, *_: object) -> None:
-        self.check()
-
-    def check(self) -> None:
+    def check(self, *_: object) -> None:
         """Raise FileError if a file was changed."""
         for file in self._files:
             if file.state() != file.before:
@@ -131,6 +125,8 @@ class MappedFiles:
                     "source again. Save a new model under a new name, or delete the old file "
                     "first: the system keeps its numbers for those who still use them."
                 )
+
+    __enter__ = __exit__ = check
 
 
 class _MappedFile:

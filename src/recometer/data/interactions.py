@@ -350,8 +350,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
     for name, column in (("values", values), ("times", times)):
         if column is not None:
             _check_array(name, column)
-    duplicates, copies, largest = 0, None, None
-    repeated: tuple[tuple[Any, Any], ...] = ()
+    merged: dict[str, Any] = {}  # facts about repeated pairs, if any
     if indptr is None:
         assert rows.users is not None
         if rows.user_ids is None:
@@ -369,10 +368,11 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                 twice = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
                 who, what = users[twice], items[twice]
                 named = _named(who, rows.user_ids), _named(what, rows.item_ids)
-                repeated = tuple(zip(*named, strict=True))
                 pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
-                copies = np.diff(starts, append=len(users))
+                merged["repeated"] = tuple(zip(*named, strict=True))
+                merged["duplicates"] = duplicates
+                merged["copies"] = np.diff(starts, append=len(users))
                 settled = "count once (in test, unless the rule repeated_test says otherwise)"
                 if values is None or says_sums:
                     said = f"they {settled}." if values is None else "their values were summed."
@@ -383,14 +383,14 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                 if values is not None:
                     # Add the smallest first, so that the sum does not depend on the order of rows.
                     values = values[np.lexsort((values, items, users))]
-                    largest = np.maximum.reduceat(values, starts)
+                    merged["largest"] = np.maximum.reduceat(values, starts)
                     with np.errstate(invalid="ignore", over="ignore"):
                         values = np.add.reduceat(values, starts)
                 times = None if times is None else np.maximum.reduceat(times, starts)
                 users, items = users[starts], items[starts]
         indptr = ragged.indptr_of(np.bincount(users, minlength=rows.n_users))
     return Interactions._in_order(
-        rows.value_range if duplicates == 0 else None,
+        None if merged else rows.value_range,
         indptr=indptr,
         items=items.astype(np.int32, copy=False),
         n_items=rows.n_items,
@@ -398,11 +398,8 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
         times=times,
         user_ids=rows.user_ids,
         item_ids=rows.item_ids,
-        duplicates=duplicates,
-        repeated=repeated,
         columns=rows.columns,
-        copies=copies,
-        largest=largest,
+        **merged,
     )
 
 

@@ -334,7 +334,8 @@ class RankWork:
             beyond = above >= self.limit
             above[beyond], tied[beyond], before[beyond] = -1, 0, 0
         order = best_first(aligned.judged_indptr, above, before, threads)
-        ranks = assemble(aligned, above, tied, before, order, self.no_candidates, self.limit)
+        n_candidates = aligned.n_items - aligned.n_excluded - self.no_candidates
+        ranks = assemble(aligned, above, tied, before, order, n_candidates, self.limit)
         if self.score is not None:
             ranks = dataclasses.replace(ranks, score=self.score[order])
         if self.limit is None:

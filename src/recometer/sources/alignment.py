@@ -97,14 +97,7 @@ class Aligned:
     @property
     def n_candidates(self) -> Int64:
         """Number of candidates of each user, if the source scores all of them: int64 [n_users]."""
-        return self.n_items - self.n_excluded - self.outside
-
-    @property
-    def outside(self) -> Int64:
-        """Number of items that are neither candidates of a user nor excluded: int64 [n_users]."""
-        if self.offered is None:
-            return np.zeros(self.n_users, np.int64)
-        return self.n_items - self.n_excluded - steps(self.offered[0])
+        return self.n_items - self.n_excluded if self.offered is None else steps(self.offered[0])
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
         """Find candidates of test users among items of the whole catalogue.
@@ -222,16 +215,6 @@ class _Judged(NamedTuple):
 
 def _judged(request: Request) -> _Judged:
     """Return the judged test rows: by default, those that are not in train."""
-    relevant_from, seen = request.protocol.relevant_from, request.protocol.seen
-    return request.memory.find(
-        "judged",
-        (relevant_from, seen),
-        functools.partial(_without_train, request),
-        same=(request.test, request.train),
-    )
-
-
-def _without_train(request: Request) -> _Judged:
     test, train = request.test, request.train
     relevant = matching.relevant_rows(test, request.protocol.relevant_from)
     judged = _Judged(test.indptr, test.items, gains(test), relevant)
@@ -598,11 +581,10 @@ def assemble(
     tied: Int64,
     before: Int64,
     order: Int64,
-    no_candidates: Int64,
+    n_candidates: Int64,
     limit: int | None,
 ) -> Ranks:
     """Make Ranks from the counts of all judged rows, and the order of the rows, best first."""
-    n_candidates: Int64 = aligned.n_items - aligned.n_excluded - no_candidates
     above, flags = above[order], aligned.flags
     if any_of(tied):
         tied, before = tied[order], before[order]

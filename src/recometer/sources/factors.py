@@ -507,7 +507,7 @@ class FactorsWork:
             counts = spread(aligned.ranked, len(aligned.judged), *counts)
         if order is None:
             order = best_first(aligned.judged_indptr, counts[0], counts[2], threads)
-        return assemble(aligned, *counts, order, aligned.outside, self.limit)
+        return assemble(aligned, *counts, order, aligned.n_candidates, self.limit)
 
     def flag_constant(self, request: Request) -> None:
         """Flag users without ranked judged items if all their candidates have the same score."""

@@ -646,8 +646,7 @@ class ListWork:
             above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
-        no_candidates = aligned.n_items - aligned.n_excluded - facts.n_candidates
-        ranks = assemble(aligned, above, tied, before, order, no_candidates, None)
+        ranks = assemble(aligned, above, tied, before, order, facts.n_candidates, None)
         return dataclasses.replace(
             ranks,
             depth=self.users["listed"],
