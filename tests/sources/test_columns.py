@@ -16,7 +16,7 @@ from recometer.errors import InputError
 from recometer.sources import _list_reading
 from recometer.sources._list_reading import read_lists
 
-NO_OPTIONS = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"))
+NO_OPTIONS = dict.fromkeys(("user", "item", "rank", "score")), {}, None
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -116,7 +116,7 @@ def test_parquet_file_read_in_pieces_equals_its_frame(tmp_path, grouped, by):
     frame = frame.with_columns(**{k: pl.Series(v) for k, v in columns.get(by, {}).items()})
     frame = frame if grouped else frame[rng.permutation(24)]
     frame.write_parquet(tmp_path / "lists.parquet")
-    tables = [read_lists(data, **NO_OPTIONS) for data in (frame, tmp_path / "lists.parquet")]
+    tables = [read_lists(data, *NO_OPTIONS) for data in (frame, tmp_path / "lists.parquet")]
     for name in ("indptr", "items", "scores", "user_ids", "item_ids"):
         np.testing.assert_array_equal(*(getattr(table, name) for table in tables))
     assert (tables[0].scores is None) == (by in ("rank", None) or (grouped and by != "equal"))
@@ -131,4 +131,4 @@ def test_error_for_a_missing_entry_of_a_parquet_file_names_its_row(tmp_path):
         frame = frame.with_columns(pl.when(pl.int_range(3) != 2).then(name).alias(name))
         frame.write_parquet(tmp_path / "lists.parquet")
         with pytest.raises(InputError, match=f"{name}.* no value in row 2"):
-            read_lists(tmp_path / "lists.parquet", **NO_OPTIONS)
+            read_lists(tmp_path / "lists.parquet", *NO_OPTIONS)

@@ -51,33 +51,30 @@ UNDERSTOOD = (
 
 def read_lists(
     data: Any,
-    *,
-    user: object,
-    item: object,
-    rank: object,
-    score: object,
-    user_ids: object,
-    item_ids: object,
-    item_offset: int = 0,
-    separator: Separator = None,
+    columns: Mapping[str, object],
+    positions: Mapping[str, Any],
+    separator: Separator,
 ) -> ListTable:
-    """Read lists of any kind; see `recometer.Lists`."""
+    """Read lists of any kind; see `recometer.Lists`.
+
+    `columns` are the arguments `user`, `item`, `rank` and `score`, and `positions` are the ids and
+    the offset of lists of positions.
+    """
     check_separator(separator)
-    columns = {"user": user, "item": item, "rank": rank, "score": score}
-    given_ids = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
-    if rank not in (None, False) and score not in (None, False):
+    score = columns["score"]
+    if columns["rank"] not in (None, False) and score not in (None, False):
         raise InputError(
             f"{argument_text('rank')} and {argument_text('score')} were both given. Hint: name the "
             "one to rank by."
         )
     if isinstance(score, str):
-        columns["rank"] = False
+        columns = {**columns, "rank": False}
     if isinstance(data, str | os.PathLike):
-        _refuse(given_ids, "a file, which has ids")
+        _refuse(positions, "a file, which has ids")
         return _from_path(data, columns, separator)
     if isinstance(data, Mapping):
         refuse_columns(data)
-        _refuse({**columns, **given_ids}, "a dict, which has ids")
+        _refuse({**columns, **positions}, "a dict, which has ids")
         return _from_dict(data, separator)
     if frames.is_array(data):
         data = as_array(data, "The lists")
@@ -85,9 +82,9 @@ def read_lists(
         if isinstance(data, np.ma.MaskedArray):
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
-        return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
+        return _from_array(np.asarray(data), **positions)
     if frames.is_frame(data):
-        _refuse(given_ids, "a data frame, which has ids")
+        _refuse(positions, "a data frame, which has ids")
         return _from_frame(data, columns, separator)
     if frames.is_column(data):
         raise InputTypeError(
@@ -276,14 +273,16 @@ def _from_dict(data: Mapping[Any, Any], separator: Separator) -> ListTable:
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
 
 
-def _from_array(array: Array, user_ids: object, item_ids: object, item_offset: int) -> ListTable:
+def _from_array(
+    array: Array, user_ids: object = None, item_ids: object = None, item_offset: int | None = None
+) -> ListTable:
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise InputTypeError(
             "An array of lists must hold item indices, as integers [n_users, k], found "
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, padded "
             "with -1; ids of items go into item_ids=."
         )
-    array = _without_offset(array, item_offset)
+    array = _without_offset(array, item_offset or 0)
     narrowed = narrow(array.ravel())
     assert narrowed is not None
     items, low, high = narrowed

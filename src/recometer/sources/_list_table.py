@@ -247,16 +247,13 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     if request.protocol.seen == "kept_in_lists":
         request = dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
     test, train, catalogue = request.test, request.train, request.catalogue
-    sets = request.candidates if isinstance(request.candidates, Interactions) else None
-    chosen = sets.item_ids if sets is not None else None
-    if isinstance(request.candidates, Items):
-        chosen = request.candidates.ids
-    never = request.exclude
-    if isinstance(request.candidates, SampledCandidates) and (
+    wanted, never = request.candidates, request.exclude
+    sets = wanted if isinstance(wanted, Interactions) else None
+    if isinstance(wanted, SampledCandidates) and (
         catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
     ):
         raise InputError(
-            f"{request.candidates} needs to know the items to draw from, and lists do not contain "
+            f"{wanted} needs to know the items to draw from, and lists do not contain "
             f"those that were recommended to no user. Hint: {argument_text('catalogue')} takes the "
             "ids of all items."
         )
@@ -264,13 +261,20 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
         given["the catalogue"] = None if isinstance(catalogue, int) else catalogue
         others = given["train"], given["the catalogue"]
-        given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
+        given["candidates"] = getattr(
+            wanted, "ids" if isinstance(wanted, Items) else "item_ids", None
+        )
+        given["exclude"] = None if never is None else never.ids
         widened = table.with_items(given)
-        _warn_of_strangers(table, test, others)
-        _warn_of_spelling(table, test, "test", "They are misses")
-        missed = "They are not left out of a list"
-        if train is None or not _warn_of_spelling(table, train, "train", missed):
-            _warn_of_train(table, test, train)
+        if test.item_ids is not None and len(test.item_ids):
+            _warn_of_strangers(table, test, others)
+            texts, missed = ids.kind(table.item_ids) == "str", "They are not left out of a list"
+            if texts:
+                _warn_of_spelling(table, test, "test", "They are misses")
+            if train is not None and not (
+                texts and _warn_of_spelling(table, train, "train", missed)
+            ):
+                _warn_of_train(table, test, train)
         return widened, request
     for side, data in (("test", test), ("train", train)):
         if data is not None:
@@ -338,8 +342,8 @@ def _warn_of_strangers(
     The table's ids do not yet include the test items. `others` are the item ids of the training
     data and of the catalogue.
     """
-    if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
-        return
+    assert table.item_ids is not None
+    assert test.item_ids is not None
     # If both sides spell ids the same way, the first few entries usually show it.
     few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
     if _shared(few, test.item_ids):
@@ -393,9 +397,9 @@ def _among(some: Array, named: Array) -> Bool:
     return found
 
 
-def _warn_of_train(table: ListTable, test: Interactions, train: Interactions | None) -> None:
+def _warn_of_train(table: ListTable, test: Interactions, train: Interactions) -> None:
     """Warn if no listed item and no test item is in train, so that nothing would be removed."""
-    of_train = None if train is None else train.item_ids
+    of_train = train.item_ids
     if of_train is None or test.item_ids is None or table.item_ids is None:
         return
     if len(of_train) < FEW_ITEMS or _shared(table.item_ids, of_train):

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     import polars
     from typing_extensions import Self
 
-NOTHING = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"))
-
 
 def read_depth(depth: int | None) -> int | None:
     """Return the argument `depth`, or raise an error."""
@@ -145,15 +143,9 @@ class Lists(Source):
         separator: str | Literal[False] | None = None,
     ) -> None:
         depth = read_depth(depth)
-        columns: dict[str, Any] = {"user": user, "item": item, "rank": rank, "score": score}
-        given_ids: dict[str, Any] = {"user_ids": user_ids, "item_ids": item_ids}
-        table = read_lists(
-            recommendations,
-            **columns,
-            **given_ids,
-            item_offset=item_offset,
-            separator=separator,
-        )
+        columns = {"user": user, "item": item, "rank": rank, "score": score}
+        positions = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
+        table = read_lists(recommendations, columns, positions, separator)
         self._table, self._depth = table, depth
         if not table.n_lists:
             raise InputError(
@@ -292,7 +284,9 @@ class Lists(Source):
         ids of all users' items, among which items are numbered. With None, items are numbered among
         the items of these lists.
         """
-        table = read_lists(recommendations, **{**NOTHING, **options})
+        separator = options.pop("separator", None)
+        columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
+        table = read_lists(recommendations, columns, options, separator)
         if every_item is not None:
             table = table.with_items({"all users": every_item})
         return cls.of_table(table, depth)
@@ -465,11 +459,10 @@ class ListWork:
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         self.user_ids, self.some_users = request.test.user_ids, request.some_users
         n_users, n = aligned.n_users, len(aligned.ranked_items)
-        self.judged = {"above": np.empty(n, np.int64)}
-        for name in ("tied", "before"):
-            # Without scores, nothing is tied: use read-only zeros that take no memory.
-            none = np.broadcast_to(np.int64(0), n)
-            self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
+        # Without scores, nothing is tied: use read-only zeros that take no memory.
+        none = np.broadcast_to(np.int64(0), (2, n))
+        tied, before = none if table.scores is None else np.empty((2, n), np.int64)
+        self.judged = {"above": np.empty(n, np.int64), "tied": tied, "before": before}
         self.flags = np.zeros(n_users, np.uint32)
         self.users = dict(zip(COUNTED, np.empty((len(COUNTED), n_users), np.int64), strict=True))
         # Each user's first places, and the number of candidates that tie with the last of them.
@@ -608,10 +601,7 @@ class ListWork:
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
         """Return facts that do not depend on the order of lists; `known` is from `known()`."""
         aligned = self.aligned
-        n_excluded, uncatalogued = (
-            aligned.n_excluded,
-            self._outside_catalogue(catalogue),
-        )
+        n_excluded, uncatalogued = aligned.n_excluded, self._outside_catalogue(catalogue)
         if catalogue.inside is not None:
             inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
@@ -647,12 +637,8 @@ class ListWork:
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
         ranks = assemble(aligned, above, tied, before, order, facts.n_candidates, None)
-        return dataclasses.replace(
-            ranks,
-            depth=self.users["listed"],
-            n_excluded=facts.n_excluded,
-            counts=facts.counts,
-        )
+        listed, n_excluded = self.users["listed"], facts.n_excluded
+        return dataclasses.replace(ranks, depth=listed, n_excluded=n_excluded, counts=facts.counts)
 
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
         """Flag users without ranked judged items if all their candidates have the same score.
@@ -725,14 +711,13 @@ class ListWork:
         table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
+        repeated = "list_repeats" if table.generated else "list_duplicates"
         counts = {
             **aligned.counts,
             "users_unknown": int(np.count_nonzero(~known)),
             "list_users_ignored": int(np.count_nonzero(table.hold_items(np.flatnonzero(ignored)))),
             "list_train_items": int(self.users["removed"].sum()),
-            "list_repeats" if table.generated else "list_duplicates": int(
-                self.users["repeated"].sum()
-            ),
+            repeated: int(self.users["repeated"].sum()),
             "list_items_uncatalogued": len(uncatalogued),
             "list_not_candidates": self.dropped,
             "cut_in_ties": self.n_cut_in_ties,
