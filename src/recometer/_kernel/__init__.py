@@ -32,12 +32,11 @@ def instruction_set() -> str:
     ValueError
         If the processor does not have the named instruction set.
     """
-    available = _available()
-    chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", next(iter(available)))
-    if chosen not in available:
+    chosen = os.environ.get("RECOMETER_INSTRUCTION_SET") or next(iter(_available()))
+    if chosen not in _available():
         raise ValueError(
             f"RECOMETER_INSTRUCTION_SET={chosen!r} is not one that this processor has: "
-            f"{', '.join(available)}."
+            f"{', '.join(_available())}."
         )
     return chosen
 

@@ -28,6 +28,8 @@ def as_array(values: object, what: str) -> Array:
     if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
     bfloat16, become float32, which represents them exactly.
     """
+    if type(values) is np.ndarray and values.dtype.kind != "V":
+        return values
     if is_tensor(values):
         return to_numpy(values)
     try:

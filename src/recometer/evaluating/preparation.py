@@ -84,7 +84,9 @@ class Preparation:
         other = None if baseline is None else baseline_of(baseline)
         seed, threads = seed_of(seed), resolve_threads(threads)
         trained = None if train is None else read_interactions(train, "train", warns=False)
-        check_side_data(requested, train=trained, baseline=other, catalogue=items)
+        needs = requirements_of(requested, stated)
+        if needs.side_data or needs.side_data_of_lists:
+            check_side_data(requested, train=trained, baseline=other, catalogue=items)
         self.arguments = Arguments(
             metrics=requested,
             protocol=stated,
