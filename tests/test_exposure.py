@@ -53,18 +53,6 @@ def test_item_in_several_groups_counts_for_each():
     assert result["catalogue"].to_list() == [0.3, 0.5, 0.2]
 
 
-def test_exposure_of_an_evaluation_matches_its_source():
-    source = rm.Lists(LISTS)
-    result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
-    assert rm.exposure(result, GROUPS, TEST, k=3).equals(rm.exposure(source, GROUPS, TEST, k=3))
-    without_test = rm.exposure(result, GROUPS, k=3)
-    assert without_test.columns == ["group", "items", "listed", "exposure", "catalogue", "per_item"]
-    with pytest.raises(rm.InputError, match="keeps lists of 3 places, but 4 places are"):
-        rm.exposure(result, GROUPS, k=4)
-    with pytest.raises(rm.InputError, match="has 3 users, test has 1"):
-        rm.exposure(result, GROUPS, {"ann": ["b"]}, k=3)
-
-
 def test_train_items_are_not_listed_and_relevant_from_applies():
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0]]))
     test = np.array([[0.0, 1.0, 2.0]])

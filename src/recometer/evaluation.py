@@ -217,7 +217,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | EvaluationRecord | None = None,
+    baseline: Source | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -237,7 +237,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | EvaluationRecord | None = None,
+    baseline: Source | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -257,7 +257,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | EvaluationRecord | None = None,
+    baseline: Source | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -276,7 +276,7 @@ def evaluate(
     metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
-    baseline: Source | EvaluationRecord | None = None,
+    baseline: Source | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -335,7 +335,7 @@ def evaluate(
         that score every item already know this number.
     baseline
         Lists to compare with, for metrics that need them (unexpectedness@k, overlap@k, rbo@k,
-        serendipity@k): another source, or an evaluation that has `lists`.
+        serendipity@k): another source.
     seed
         The seed of everything that is random: ``ties="random"``, and the resampled users behind
         intervals of metrics with one value for all users.

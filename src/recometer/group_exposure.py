@@ -15,7 +15,6 @@ from recometer.data.matching import in_train
 from recometer.errors import InputError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
 from recometer.evaluating.sides import as_counted
-from recometer.evaluation import Evaluation
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
 from recometer.metrics.listed.data import ListData, exposures, log2, needed, placed, places_discount
@@ -37,7 +36,7 @@ DISCOUNTS = ("log", "geometric", "none")
 
 
 def exposure(
-    lists: Source | Evaluation,
+    source: Source,
     item_groups: Catalogue | Mapping[Any, Any] | Sequence[Any] | Array,
     test: object = None,
     *,
@@ -53,16 +52,15 @@ def exposure(
 
     Parameters
     ----------
-    lists
-        A source, or an evaluation that has `lists`.
+    source
+        A source, whose lists are read.
     item_groups
         The group of each item: a dict from item to group, an array if items are positions, or a
         `Catalogue` whose categories are the groups (an item with several categories counts for
         each of them with the same share). None means that the item has no group.
     test
-        The items that should have been recommended, and the users whose lists are read. For an
-        evaluation, pass the test it was computed with; without test, the columns about relevant
-        items are missing.
+        The items that should have been recommended, and the users whose lists are read. None if
+        the source contains the labels.
     train
         Interactions to exclude from the ranking; accepts the same types as `test`.
     k
@@ -94,10 +92,9 @@ def exposure(
     Raises
     ------
     InputError
-        If the lists of an evaluation have fewer than k places, only one side has ids, or there are
-        no groups.
+        If only one side has ids, or there are no groups.
     InputTypeError
-        If the type of the groups or lists is not supported.
+        If the type of the groups or the source is not supported.
 
     Examples
     --------
@@ -112,7 +109,7 @@ def exposure(
     """
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
     arguments = _Arguments(item_groups, test, train, k, discount, patience, settled, threads)
-    data = arguments.data(arguments.lists(lists))
+    data = arguments.data(arguments.lists(source))
     return _frame(arguments.catalogue, exposure_of_groups(data, k, discount, patience))
 
 
@@ -155,7 +152,7 @@ class Fairness:
 
 
 def fairness(
-    lists: Source | Evaluation | Sequence[Source | Evaluation],
+    sources: Source | Sequence[Source],
     item_groups: Catalogue | Mapping[Any, Any] | Sequence[Any] | Array,
     test: object = None,
     *,
@@ -172,9 +169,9 @@ def fairness(
 
     Parameters
     ----------
-    lists
-        A source, or an evaluation that has `lists`. Pass several of them for a randomised model
-        that showed the same users different lists: the attention is averaged over them.
+    sources
+        A source, whose lists are read. Pass several of them for a randomised model that showed the
+        same users different lists: the attention is averaged over them.
     item_groups, test, train, k, discount, patience, protocol, threads, **rules
         The same as for `exposure`. Items without a group are left out of the numbers of groups.
     target
@@ -211,12 +208,8 @@ def fairness(
     (0.3155, 0.2602, 0.8397)
     """
     settled = protocol_of(protocol, rules, [*(fairness.__kwdefaults__ or ())])
-    if test is None:
-        raise InputError(
-            "fairness needs test. Hint: pass the items that should have been recommended."
-        )
     arguments = _Arguments(item_groups, test, train, k, discount, patience, settled, threads)
-    sources = [*lists] if isinstance(lists, Sequence) else [lists]
+    sources = [*sources] if isinstance(sources, Sequence) else [sources]
     if not sources:
         raise InputError(
             "There are no lists. Hint: pass a source, or several sources with the same users."
@@ -260,9 +253,7 @@ def _normalised(shares: Float64) -> Float64:
     return shares / total if total > 0 else np.full(len(shares), np.nan)
 
 
-def _target(
-    target: str | Mapping[Any, float], catalogue: Catalogue, relevant: Float64 | None
-) -> Float64:
+def _target(target: str | Mapping[Any, float], catalogue: Catalogue, relevant: Float64) -> Float64:
     """Return the target share of each group."""
     if isinstance(target, Mapping):
         names = [str(name) for name in catalogue.category_names]
@@ -279,7 +270,6 @@ def _target(
     if target == "catalogue":
         return _normalised(_sizes(catalogue)[:-1])
     if target == "relevant":
-        assert relevant is not None
         return _normalised(relevant[:-1])
     raise InputError(
         f"target={brief(target)} must be relevant, catalogue, or a dict from group to share."
@@ -350,61 +340,37 @@ class _Arguments:
         self.truth: Interactions | None = None
         self.removes_train = True
 
-    def lists(self, source: Source | Evaluation) -> TopLists:
-        """Return the lists of a source or an evaluation; the first call reads the test data."""
-        if isinstance(source, Evaluation):
-            if self.truth is None and self.test_argument is not None:
-                self.truth = self._counted(read_interactions(self.test_argument, "test"))
-            return _lists_of(source, self.truth, self.k)
+    def lists(self, source: Source) -> TopLists:
+        """Return the lists of a source; the first call reads the test data."""
         check_source(source, self.test_argument)
         if self.truth is None:
-            self.truth = self._counted(test_of(source, self.test_argument))
+            self.truth = as_counted(test_of(source, self.test_argument), (), self.protocol)
         self.removes_train = source.facts.removes_train(self.protocol)
         threads = resolve_threads(self.threads)
         request = Request(self.truth, self.train, self.protocol, self.item_ids, threads=threads)
         return source.top(request, self.k)
 
-    def _counted(self, test: Interactions) -> Interactions:
-        return as_counted(test, (), self.protocol)
-
     def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
         """Return the lists with the groups, the relevant items and the excluded items."""
-        truth = self.truth
-        excludes = self.removes_train and self.train is not None
-        # Metrics that read the needed data: the groups and, with test, the relevant items.
-        reads = [Metric("category_entropy" if truth is None else "subtopic_recall", self.k)]
-        if of_train and excludes:
-            reads.append(Metric("popularity", self.k))
-        empty = Interactions.of(np.zeros((lists.n_users, 0))) if truth is None else truth
+        truth, train = needed(self.truth), self.train
+        # Metrics that read the needed data: the groups and the relevant items.
+        reads = [Metric("subtopic_recall", self.k)]
+        gone = None
+        if self.removes_train and train is not None:
+            gone = in_train(truth, train)
+            reads += [Metric("popularity", self.k)] if of_train else []
         return list_data(
             lists,
             needed_by(reads),
-            test=empty,
-            train=self.train,
+            test=truth,
+            train=train,
             relevant_from=self.protocol.relevant_from,
             ranks=None,
             catalogue=self.catalogue,
             baseline=None,
-            in_train=in_train(empty, self.train) if excludes and self.train is not None else None,
+            in_train=gone,
             memory=Memory(),
         )
-
-
-def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopLists:
-    lists = evaluation.lists
-    if lists is None or lists.depth < min(k, lists.n_items):
-        content = "no lists" if lists is None else f"lists of {lists.depth} places"
-        raise InputError(
-            f"The evaluation keeps {content}, but {k} places are read. Hint: request a "
-            f"metric of lists, such as coverage@{k}, so that the evaluation keeps them (saved "
-            "files do not); or pass the source itself."
-        )
-    if test is not None and test.n_users != evaluation.n_users:
-        raise InputError(
-            f"The evaluation has {evaluation.n_users:,} users, test has {test.n_users:,}. Hint: "
-            "pass the test that was evaluated."
-        )
-    return lists
 
 
 def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:
@@ -421,18 +387,12 @@ def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:
         "catalogue": size / size.sum(),
         "relevant": exposures.relevant,
     }
-    if exposures.relevant is None:
-        del columns["relevant"]
     frame = pl.DataFrame(columns, schema_overrides={"group": pl.String})
-    ratios = {"per_item": "catalogue", "per_relevant": "relevant"}
     frame = frame.with_columns(
-        (pl.col("exposure") / pl.col(share)).alias(name)
-        for name, share in ratios.items()
-        if share in columns
+        per_item=pl.col("exposure") / pl.col("catalogue"),
+        per_relevant=pl.col("exposure") / pl.col("relevant"),
     )
-    present = pl.any_horizontal(pl.col("items") > 0, pl.col("listed") > 0)
-    if exposures.relevant is not None:
-        present = pl.any_horizontal(present, pl.col("relevant") > 0)
+    present = pl.any_horizontal(pl.col("items", "listed", "relevant") > 0)
     return frame.filter(pl.col("group").is_not_null() | present)
 
 
@@ -450,7 +410,7 @@ class GroupExposure(NamedTuple):
 
     listed: Float64  # the number of places in lists that the group's items take
     exposure: Float64  # the group's share of the exposure, the sum of the discounts of these places
-    relevant: Float64 | None  # the group's share of the relevant items of all users
+    relevant: Float64  # the group's share of the relevant items of all users
 
 
 def exposure_of_groups(
@@ -464,8 +424,7 @@ def exposure_of_groups(
     Parameters
     ----------
     data
-        Its `categories` are the groups. With `test`, the groups' shares of the relevant items are
-        also computed.
+        The lists, the relevant items, and the groups as `categories`.
     cutoff
         The cut-off k.
     discount, patience
@@ -479,14 +438,11 @@ def exposure_of_groups(
     """
     width = data.first(cutoff).shape[1]
     d = places_discount(width, discount, patience)
-    relevant = None
-    if data.test is not None:
-        items = data.test.items[needed(data.relevant)]
-        relevant = _shares(data, np.bincount(items, minlength=data.lists.n_items))
+    items = needed(data.test).items[needed(data.relevant)]
     return GroupExposure(
         listed=_sums(data, exposures(data, cutoff)),
         exposure=_shares(data, exposures(data, cutoff, discount=d)),
-        relevant=relevant,
+        relevant=_shares(data, np.bincount(items, minlength=data.lists.n_items)),
     )
 
 

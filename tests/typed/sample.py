@@ -50,7 +50,7 @@ folds = rm.split.folds(DATA, rm.split.KFold(2))
 assert_type(rm.evaluate(fitted, folds, metrics="hit@1", ties="optimistic"), FoldedEvaluation)
 assert_type(rm.evaluate(lists, folds), FoldedEvaluation)
 assert_type(rm.evaluate([most_popular(fold.train) for fold in folds], folds), FoldedEvaluation)
-rm.exposure(result, {1: "old"}, k=2, ties="item")
+rm.exposure(most_popular(parts.train), {1: "old"}, parts.test, k=2, ties="item")
 assert_type(rm.compare({"one": result, "two": result}, cluster=False), rm.Comparison)
 test = rm.Interactions.of(DATA, user=["user", "item"], item="time")
 

@@ -26,7 +26,6 @@ from recometer.measuring.side_data import Popularity
 from recometer.metrics.conventions import conventions, find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
 from recometer.sources.candidates import Items
 
@@ -202,22 +201,13 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     )
 
 
-def baseline_of(baseline: object) -> Source | EvaluationRecord:
-    """Check the baseline, whose lists metrics compare with the lists of the source."""
-    if isinstance(baseline, Source):
-        return baseline
-    if not isinstance(baseline, EvaluationRecord):
+def check_baseline(baseline: object) -> None:
+    """Refuse a baseline that is not a source."""
+    if not isinstance(baseline, Source | None):
         raise InputTypeError(
             f"{argument_text('baseline')} is of type {type(baseline).__name__}, expected another "
-            "source, such as rm.baselines.most_popular(train), or an evaluation of one."
+            "source, such as rm.baselines.most_popular(train)."
         )
-    if baseline.lists is None:
-        raise InputError(
-            f"The evaluation in {argument_text('baseline')} has no lists. Hint: it keeps them if "
-            "you ask for a metric of lists, such as coverage@10, but a file does not contain them; "
-            "or pass the source itself."
-        )
-    return baseline
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,7 +219,7 @@ class Arguments:
     train: Interactions | None
     exclude: Items | None
     catalogue: Catalogue | None
-    baseline: Source | EvaluationRecord | None
+    baseline: Source | None
     seed: int
     threads: int
     progress: bool | None

@@ -29,8 +29,7 @@ from recometer.arrays import (
 )
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
-from recometer.data.interactions import Interactions
-from recometer.data.matching import both_have_ids, relevant_rows
+from recometer.data.matching import relevant_rows
 from recometer.errors import InputError, argument_text, python_or_command
 from recometer.evaluating.checks import (
     BlockFacts,
@@ -58,7 +57,6 @@ from recometer.measuring.side_data import (
 from recometer.metrics import ListData, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
-from recometer.results.evaluation import EvaluationRecord
 from recometer.results.means import Averaging, means_with, together_of
 from recometer.sources.base import Request, Source
 from recometer.ties import WHOLE
@@ -99,9 +97,10 @@ class Case:
         for named in arrays.values():
             for array in named.values():
                 n_bytes += 0 if array is None else math.prod(array.shape) * array.dtype.itemsize
-        baseline = arguments.baseline
-        sized = not isinstance(baseline, Source) or baseline.facts.sized
-        if n_bytes > KEPT_BYTES or not (sized and self.source.facts.sized):
+        for source in (self.source, arguments.baseline):
+            if source is not None and not source.facts.sized:
+                return None
+        if n_bytes > KEPT_BYTES:
             return None
         return {
             "source": self.source,
@@ -109,7 +108,7 @@ class Case:
             "test": None if self.brings_truth else self.sides.given,
             "train": arguments.train,
             "catalogue": arguments.catalogue,
-            "baseline": baseline,
+            "baseline": arguments.baseline,
             **arguments.as_given,
         }
 
@@ -307,7 +306,7 @@ def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Rat
 
 def _lists(
     source: Source,
-    baseline: Source | EvaluationRecord | None,
+    baseline: Source | None,
     request: Request,
     needs: Requirements,
 ) -> tuple[TopLists, TopLists | None]:
@@ -316,8 +315,6 @@ def _lists(
     lists = source.top(request, depth)
     if baseline is None or "baseline" not in needs.side_data_of_lists:
         return lists, None
-    if not isinstance(baseline, Source):
-        return lists, _of_evaluation(baseline, request.test, depth)
     found = request.memory.find(
         "baseline",
         (depth, request.protocol),
@@ -325,30 +322,6 @@ def _lists(
         same=(baseline, request.test),
     )
     return lists, found
-
-
-def _of_evaluation(baseline: EvaluationRecord, test: Interactions, depth: int) -> TopLists:
-    """Return the lists in the evaluation `baseline`, in the order of the test users."""
-    lists = baseline.lists
-    assert lists is not None
-    if lists.depth < min(depth, lists.n_items):
-        raise InputError(
-            f"The evaluation in {argument_text('baseline')} keeps lists of {lists.depth} places, "
-            f"but {depth} are read. Hint: ask there for a metric of lists at {depth}, or pass the "
-            "source itself."
-        )
-    what = "baseline"
-    if not both_have_ids("user", what, baseline.user_ids, "test", test.user_ids):
-        if test.n_users != baseline.n_users:
-            raise InputError(
-                f"The evaluation in {argument_text('baseline')} has {baseline.n_users:,} users, "
-                f"test has {test.n_users:,}. Hint: evaluate both on the same test."
-            )
-        return lists.users(np.arange(test.n_users))
-    assert test.user_ids is not None
-    assert baseline.user_ids is not None
-    users = ids.match(test.user_ids, baseline.user_ids, "user ids of test", f"user ids of {what}")
-    return lists.users(users)
 
 
 EXPECTED = {"ties": "expected", "constant_scores": "ties"}

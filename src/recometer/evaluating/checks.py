@@ -19,7 +19,6 @@ from recometer.metrics.conventions import find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks
-from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Kind, Source
 
 
@@ -74,7 +73,7 @@ def check_facts(
     protocol: Protocol,
     *,
     source: Source,
-    baseline: Source | EvaluationRecord | None,
+    baseline: Source | None,
     candidates: object,
     examples: Sequence[object],
     value_range: tuple[float, float] | None,
@@ -91,7 +90,7 @@ def check_facts(
         warn_beyond_lists(facts.n_listed, needs.of_lists)
     if not facts.n_compared and baseline is not None:
         raise InputError(
-            f"The baseline ({description_of(baseline)}) has no list for any user of test. Hint: "
+            f"The baseline ({baseline.describe()}) has no list for any user of test. Hint: "
             "are its user ids written like those of test?"
         )
     if not facts.n_known:
@@ -140,14 +139,6 @@ def check_facts(
         )
     if facts.undefined:
         warn_of_undefined(facts, value_range, protocol.relevant_from)
-
-
-def description_of(baseline: Source | EvaluationRecord) -> str:
-    """Return a description of the source of a baseline."""
-    if isinstance(baseline, Source):
-        return baseline.describe()
-    description: str = baseline.inputs["source"]["description"]
-    return description
 
 
 def _none_known(n_users: int, examples: Sequence[object], source: Source) -> InputError:

@@ -16,7 +16,7 @@ from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import (
     DEFAULT_METRICS,
     Arguments,
-    baseline_of,
+    check_baseline,
     check_source,
     is_made,
     parts_of,
@@ -33,7 +33,6 @@ from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics, read_once
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Source
 from recometer.sources.candidates import read_items
 from recometer.tasks import resolve_threads
@@ -61,7 +60,7 @@ class Preparation:
         metrics: Metrics = DEFAULT_METRICS,
         protocol: str | Protocol = "recometer",
         catalogue: object = None,
-        baseline: Source | EvaluationRecord | None = None,
+        baseline: Source | None = None,
         seed: int = 0,
         threads: int | None = None,
         progress: bool | None = None,
@@ -81,19 +80,19 @@ class Preparation:
             else tuple(parse_under(metrics, stated))
         )
         items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
-        other = None if baseline is None else baseline_of(baseline)
+        check_baseline(baseline)
         seed, threads = seed_of(seed), resolve_threads(threads)
         trained = None if train is None else read_interactions(train, "train", warns=False)
         needs = requirements_of(requested, stated)
         if needs.side_data or needs.side_data_of_lists:
-            check_side_data(requested, train=trained, baseline=other, catalogue=items)
+            check_side_data(requested, train=trained, baseline=baseline, catalogue=items)
         self.arguments = Arguments(
             metrics=requested,
             protocol=stated,
             train=trained,
             exclude=None if exclude is None else read_items(exclude, "exclude"),
             catalogue=items,
-            baseline=other,
+            baseline=baseline,
             seed=seed,
             threads=threads,
             progress=progress,

@@ -16,13 +16,13 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, is_threshold, settled_repeats
 from recometer.errors import argument_text, rule_text, warn
 from recometer.evaluating.arguments import Arguments
-from recometer.evaluating.checks import check_not_empty, description_of
+from recometer.evaluating.checks import check_not_empty
 from recometer.evaluating.requirements import requirements_of, rules_for_source
 from recometer.measuring.side_data import warn_of_propensity
 from recometer.metrics.registry import Metric, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.sources.base import Memory, Source
+from recometer.sources.base import Memory
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.tasks import any_in_blocks
 
@@ -119,7 +119,7 @@ class Sides:
         if arguments.catalogue is not None:
             found["catalogue"] = {"description": arguments.catalogue.describe()}
         if baseline is not None:
-            found["baseline"] = {"description": description_of(baseline)}
+            found["baseline"] = {"description": baseline.describe()}
         if isinstance(sets, SampledCandidates | Interactions):
             found["candidates"]["warning"] = warning_of(sets)
         if self.test.value_range[1] > 1 and not is_threshold(arguments.protocol.relevant_from):
@@ -159,11 +159,8 @@ def arrays_of(arguments: Arguments, sides: Sides | None) -> dict[str, Mapping[st
     arrays |= {"train": _arrays(arguments.train), "exclude": _arrays(arguments.exclude)}
     if arguments.catalogue is not None:
         arrays["catalogue"] = arguments.catalogue.arrays()
-    baseline = arguments.baseline
-    if isinstance(baseline, Source):
-        arrays["baseline"] = baseline.facts.arrays
-    elif baseline is not None and baseline.lists is not None:
-        arrays["baseline"] = {"lists": baseline.lists.items}
+    if arguments.baseline is not None:
+        arrays["baseline"] = arguments.baseline.facts.arrays
     return arrays
 
 
