@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.compat import _sources, pytrec_eval
+from recometer.compat import pytrec_eval
 
 QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1, "d9": -1}, "q2": {"d1": 1}, "q3": {"d4": 0}}
 RUN = {
@@ -132,14 +132,14 @@ def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 @pytest.mark.parametrize("max_ties", [0, 2**18])
 def test_places_of_sources_match_lists(monkeypatch, max_ties: int) -> None:
     """Values are the same to the last bit, with or without complete lists to resolve ties."""
-    monkeypatch.setattr(_sources, "MOST_TIED", max_ties)
+    monkeypatch.setattr(pytrec_eval, "MOST_TIED", max_ties)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
         qrels, run, options = draw_case(seed)
         evaluator = pytrec_eval.RelevanceEvaluator(qrels, measures, **options)
         values = evaluator.evaluate(run)
         with monkeypatch.context() as patched:
-            patched.setattr(pytrec_eval.JudgedDocuments, "of", lambda *_: None)
+            patched.setattr(pytrec_eval, "judged_ranks", lambda *_: None)
             assert values == evaluator.evaluate(run)
 
 
@@ -147,7 +147,7 @@ def test_places_of_sources_match_lists(monkeypatch, max_ties: int) -> None:
 def test_nan_or_huge_scores_are_evaluated_as_lists(score: float) -> None:
     run = {"q": {"d1": score, "d2": 1.0, "d3": 1e308}}
     judged = {"q": {"d2": 1, "d3": 1}}
-    assert _sources.JudgedDocuments.of(run, judged) is None
+    assert pytrec_eval.judged_ranks(run, judged) is None
     if score == 1e308:
         values = pytrec_eval.RelevanceEvaluator(judged, {"map"}).evaluate(run)
         expected = rm.evaluate(rm.Lists(run), judged, metrics="map", protocol="trec_eval").mean()
@@ -159,7 +159,7 @@ def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None
     run, judged = {"q": {"d1": 0.99999999, "d3": 0.99999998}}, {"q": {"d1": 1}}
     evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}
-    monkeypatch.setattr(pytrec_eval.JudgedDocuments, "of", lambda *_: None)
+    monkeypatch.setattr(pytrec_eval, "judged_ranks", lambda *_: None)
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}
 
 

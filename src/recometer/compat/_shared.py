@@ -23,10 +23,13 @@ from recometer.errors import (
     brief,
     did_you_mean,
 )
-from recometer.evaluating.case import measured
 from recometer.evaluation import Evaluation, evaluate
-from recometer.evaluator import Evaluator
+from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
 from recometer.metrics.conventions import Convention, find
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks
 from recometer.sources.base import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -75,26 +78,23 @@ def evaluated(
 
 
 def values_of(
-    convention: str, source: Source, metrics: Iterable[str], **rules: Any
-) -> dict[str, Float64]:
-    """Return only the users' values of each metric, for a source that contains its test data.
+    convention: str, ranks: Ranks, metrics: Iterable[str], **rules: Any
+) -> Mapping[str, Float64]:
+    """Return the users' values of each metric under the convention of a library.
 
-    The function works like `evaluated` with one thread, but parses names and rules only once,
-    because there may be many batches.
+    Names and rules are parsed only once, because there may be many batches.
     """
-    rules.setdefault("defects", True)
-    evaluator = _evaluator(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
-    with quiet():
-        return dict(measured(evaluator.case(source)).values)
+    parsed, protocol = _parsed(convention, tuple(sorted(metrics)), tuple(sorted(rules.items())))
+    return compute(RankedUsers(ranks), parsed, protocol)[0]
 
 
 @functools.lru_cache(maxsize=64)
-def _evaluator(
+def _parsed(
     convention: str, metrics: tuple[str, ...], rules: tuple[tuple[str, Any], ...]
-) -> Evaluator:
-    """Return an evaluator without test data."""
-    options: dict[str, Any] = {"threads": 1, "progress": False, **dict(rules)}
-    return Evaluator(metrics=[*metrics], protocol=convention, **options)
+) -> tuple[list[Metric], Protocol]:
+    found = convention_of(convention)
+    protocol = found.protocol.replace(**dict(rules))
+    return found.parse(metrics, protocol), protocol
 
 
 def ids_of(result: Evaluation) -> list[Any]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from recometer.compat import _shared
 from recometer.compat._shared import evaluated, row
-from recometer.compat._sources import CountedPlaces
 from recometer.errors import InputError, InputTypeError, ModelError
 from recometer.ranks import Ranks
 from recometer.sources.base import Facts, Request, Source
+from recometer.sources.lists import Lists
 from recometer.sources.models import from_model
 
 __all__ = [
@@ -90,7 +90,8 @@ def ranking_metrics_at_k(
         result = None if ranked.ties_part(K) else result
     if result is None:
         lists = _recommended(model, train, test, K)
-        result = evaluated("implicit", lists, test, names, duplicates="counted", **how)
+        how |= {"catalogue": test.shape[1], "duplicates": "counted"}
+        result = evaluated("implicit", lists, test, names, **how)
     return dict(zip(METRICS, result.mean().values(), strict=True))
 
 
@@ -165,10 +166,11 @@ class RankedHere(Source):
         return self.source.facts
 
 
-def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
+def _recommended(model: Any, train: Any, test: Any, k: int) -> Lists:
     """Request lists for the test users from a model, in batches of the same size as in implicit."""
-    n_users, n_items = test.shape
-    lists = np.full((n_users, 0), -1, dtype=np.int64)  # the model may return fewer than k items
+    lists = np.full(
+        (test.shape[0], 0), -1, dtype=np.int64
+    )  # the model may return fewer than k items
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]
@@ -184,4 +186,4 @@ def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
                 f"{type(error).__name__}: {error}. Hint: it must return items and scores, a row "
                 "for each user and a column for each of at most N items."
             ) from error
-    return CountedPlaces(lists, n_items)
+    return Lists(lists)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import re
@@ -9,11 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from recometer import _kernel, ragged
+from recometer.arrays import Float64, Int64, UInt64
 from recometer.compat import _shared
 from recometer.compat._shared import convention_of, evaluated, ids_of, unknown, values_of
-from recometer.compat._sources import JudgedDocuments
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError
+from recometer.ranks import Ranks, UserFlag
 from recometer.sources.lists import Lists
 
 __all__ = [
@@ -39,6 +44,8 @@ QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # messages show these e
 LEAST = 0.00001  # smaller values are raised to this number before their logarithm is taken
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
+MOST_TIED = 2**18  # `judged_ranks` searches for tied documents in runs of at most this total length
+Single = npt.NDArray[np.float32]
 
 supported_measures = frozenset(AT_CUTOFFS | WITHOUT | COUNTS | set(DERIVED))
 supported_nicknames = {
@@ -114,20 +121,22 @@ class RelevanceEvaluator:
         return self.query_relevance[query].get(document, -1) >= 0
 
     def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
-        judged = JudgedDocuments.of(run, self.query_relevance)
-        if judged is None:
+        ranks, values = judged_ranks(run, self.query_relevance), {}
+        if ranks is None:
             lists, test = Lists(run), {query: self._judged(query) for query in run}
-        values: dict[str, dict[str, float]] = {}
         # NDCG reads the grades, whatever the relevance level is.
         levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
         for level in set(levels.values()):
             of_level, queries = [name for name in names if levels[name] == level], [*run]
             result: Any
-            if judged is not None:
-                result = values_of("trec_eval", judged, of_level, relevant_from=float(level))
-            else:
+            if ranks is None:
                 result = evaluated("trec_eval", lists, test, of_level, relevant_from=float(level))
                 queries = ids_of(result)
+            else:
+                relevant = ranks.gain >= level
+                n_relevant = np.diff(ragged.offsets(relevant, ranks.indptr))
+                graded = dataclasses.replace(ranks, relevant=relevant, n_relevant=n_relevant)
+                result = values_of("trec_eval", graded, of_level, relevant_from=float(level))
             for name in of_level:
                 values[name] = dict(zip(queries, result[name].tolist(), strict=True))
         return values
@@ -233,3 +242,100 @@ def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[
                 f"Line {number}: {fields[value]!r} must be {what}, in field {value + 1}."
             ) from None
     return table
+
+
+def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
+    """Rank the judged documents, or return None if the run does not allow it.
+
+    Ids must be strings, and scores must be finite and rarely equal. A grade below 0 means that a
+    document was not judged. Such documents are left out, unless the qrels of the query contain no
+    others. Every document counts as relevant.
+    """
+    lists, truths = list(run.values()), [judged[query] for query in run]
+    try:
+        "".join(itertools.chain(run, *lists, *truths))  # faster than checking each id
+        for scores_of_query in lists:
+            sum(scores_of_query.values())  # unlike NumPy, raises an error for strings
+    except TypeError:
+        return None
+    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+    first = ragged.indptr_of(lengths)
+    every = itertools.chain.from_iterable(documents.values() for documents in lists)
+    scores = _single(np.fromiter(every, np.float64, int(first[-1])))
+    if not np.isfinite(scores).all():
+        return None
+    keys = _keys(ragged.users_of(first), scores)
+    test, documents, wanted = _judgements(lists, truths)
+    user, rows = ragged.users_of(test.indptr), np.flatnonzero(~np.isnan(wanted))
+    keys_of_rows, in_order = _keys(user[rows], wanted[rows]), keys.copy()
+    for begin, end in itertools.pairwise(first.tolist()):  # much faster than a single sort
+        in_order[begin:end].sort()
+    above, tied, before = (np.full(len(user), number) for number in (-1, 0, 0))
+    left, right = (in_order.searchsorted(keys_of_rows, side) for side in ("left", "right"))
+    above[rows], tied[rows] = left - first[user[rows]], right - left - 1
+    several = np.flatnonzero(tied[rows])
+    if lengths[user[rows[several]]].sum() > MOST_TIED:
+        return None
+    for row, key in zip(rows[several].tolist(), keys_of_rows[several], strict=True):
+        query, document = int(user[row]), documents[row]
+        equal = (keys[first[query] : first[query + 1]] == key).tolist()
+        others = itertools.compress(lists[query], equal)
+        before[row] = sum(other < document for other in others)
+    order = np.empty(len(above), np.int64)
+    _kernel.best_first(test.indptr, above, before, order)
+    assert test.values is not None
+    return Ranks(
+        indptr=test.indptr,
+        item=test.items[order].astype(np.int64),
+        above=above[order],
+        tied=tied[order],
+        before=before[order],
+        gain=test.values[order],
+        relevant=np.ones(len(order), dtype=bool),
+        n_relevant=np.diff(test.indptr),
+        n_candidates=np.full(len(run), -1),
+        n_excluded=np.zeros(len(run), np.int64),
+        depth=lengths,
+        flags=np.full(len(run), UserFlag.KNOWN, np.uint32),
+    )
+
+
+def _judgements(
+    lists: Sequence[Mapping[str, float]], truths: Sequence[Mapping[str, int]]
+) -> tuple[Interactions, list[str], Single]:
+    """Return the judged documents, their ids, and their scores (NaN if they are not in the run)."""
+    grades, scores = (
+        np.array([*itertools.chain.from_iterable(column)], np.float64)
+        for column in (
+            (truth.values() for truth in truths),
+            (map(of.get, truth) for of, truth in zip(lists, truths, strict=True)),
+        )
+    )
+    indptr = ragged.indptr_of(np.fromiter(map(len, truths), np.int64, len(truths)))
+    user, seen = ragged.users_of(indptr), grades >= 0
+    kept = seen | (np.bincount(user[seen], minlength=len(truths)) == 0)[user]
+    documents = [*itertools.compress(itertools.chain.from_iterable(truths), kept.tolist())]
+    indptr, user = ragged.offsets(kept, indptr), user[kept]
+    items = np.arange(len(user)) - indptr[user]
+    test = Interactions(
+        indptr=indptr,
+        items=items.astype(np.int32),
+        n_items=int(items.max(initial=0)) + 1,
+        values=np.where(seen, grades, 0.0)[kept],
+    )
+    return test, documents, _single(scores[kept])
+
+
+def _single(scores: Float64) -> Single:
+    """Round scores to single precision, in which trec_eval compares them."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32)
+
+
+def _keys(user: Int64, scores: Single) -> UInt64:
+    """Return integers whose ascending order is by user, and for each user by descending score."""
+    bits = (np.float32(0) - scores).view(np.uint32)  # 0 and -0 become equal
+    # Floats sort like their bits once the bits of negative floats are inverted, and the sign bit of
+    # all other floats is set.
+    bits = np.where(bits >> 31, ~bits, bits | np.uint32(2**31))
+    return (user.astype(np.uint64) << np.uint64(32)) | bits
