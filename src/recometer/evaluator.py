@@ -17,7 +17,6 @@ from recometer.arrays import Array, Bool, Int64, all_of, any_of, follow
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.data.frames import is_frame
-from recometer.data.ids import are_pairs
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, without_mask
@@ -550,19 +549,9 @@ class UserPlaces:
         """Return the place of each user, or -1 if not in test; `users` are from `ids.as_ids`."""
         if self._ids is None:
             return self._positions(users)
-        if self._ids.dtype != object and users.dtype != object:
+        integers = self._ids.dtype != object and users.dtype != object
+        if integers or ids.kind(users) != ids.kind(self._ids):  # which `match` refuses
             return ids.match(users, self._ids, "users of the batch", "user ids of test")
-        if len(users) and len(self._ids) and ids.kind(users) != ids.kind(self._ids):
-            hint = (
-                "users= takes pairs (user, session)."
-                if are_pairs(self._ids)
-                else "convert one side, for instance to strings."
-            )
-            raise InputTypeError(
-                f"The users of the batch are of type {ids.kind(users)} (for instance "
-                f"{ids.show(users, 0)}), but the user ids of test are of type "
-                f"{ids.kind(self._ids)} (for instance {ids.show(self._ids, 0)}). Hint: {hint}"
-            )
         if self._places is None:
             self._places = {user: place for place, user in enumerate(self._ids.tolist())}
         places = (self._places.get(user, -1) for user in users.tolist())

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.catalogue import Catalogue
-from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.interactions import read_interactions
 from recometer.data.matching import in_train
 from recometer.errors import InputError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
@@ -108,9 +108,9 @@ def exposure(
     ([0.7602, 0.2398], [2.28, 0.36])
     """
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
-    arguments = _Arguments(item_groups, test, train, k, discount, patience, settled, threads)
-    data = arguments.data(arguments.lists(source))
-    return _frame(arguments.catalogue, exposure_of_groups(data, k, discount, patience))
+    arguments = item_groups, test, train, k, discount, patience, settled, threads
+    catalogue, (data,) = _list_data([source], *arguments)
+    return _frame(catalogue, exposure_of_groups(data, k, discount, patience))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,28 +208,27 @@ def fairness(
     (0.3155, 0.2602, 0.8397)
     """
     settled = protocol_of(protocol, rules, [*(fairness.__kwdefaults__ or ())])
-    arguments = _Arguments(item_groups, test, train, k, discount, patience, settled, threads)
+    arguments = item_groups, test, train, k, discount, patience, settled, threads
     sources = [*sources] if isinstance(sources, Sequence) else [sources]
     if not sources:
         raise InputError(
             "There are no lists. Hint: pass a source, or several sources with the same users."
         )
-    top_lists = _aligned([arguments.lists(source) for source in sources])
-    list_data = [arguments.data(lists, of_train=True) for lists in top_lists]
-    exposures = [exposure_of_groups(data, k, discount, patience) for data in list_data]
+    catalogue, of_sources = _list_data(sources, *arguments, of_train=True)
+    exposures = [exposure_of_groups(data, k, discount, patience) for data in of_sources]
     # The last entry is for items without a group, which do not count.
     share = _normalised(np.mean([exposed.exposure[:-1] for exposed in exposures], axis=0))
-    target_shares = _target(target, arguments.catalogue, exposures[0].relevant)
+    target_shares = _target(target, catalogue, exposures[0].relevant)
     worth = places_discount(k, discount, patience)
     attention: list[scipy.sparse.csr_array] = [
-        placed(data, k, worth[: data.first(k).shape[1]]).T for data in list_data
+        placed(data, k, worth[: data.first(k).shape[1]]).T for data in of_sources
     ]
     fair = [
         rank_fairness(shares_of_groups(attention_of_users, data), target_shares)
-        for attention_of_users, data in zip(attention, list_data, strict=True)
+        for attention_of_users, data in zip(attention, of_sources, strict=True)
     ]
     mean = sum(attention[1:], start=attention[0]) / len(attention)
-    disparity, relevance, loss = expected_exposure(mean.tocsr(), list_data[0], worth)
+    disparity, relevance, loss = expected_exposure(mean.tocsr(), of_sources[0], worth)
     entitled = target_shares > 0
     favour = share[entitled] / target_shares[entitled]
     return Fairness(
@@ -306,71 +305,59 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
     return [dataclasses.replace(top_lists, uncatalogued=lacking) for top_lists in aligned]
 
 
-class _Arguments:
-    """The arguments that `exposure` and `fairness` share, after they are checked and read."""
+def _list_data(
+    sources: Sequence[Source],
+    item_groups: object,
+    test: object,
+    train: object,
+    k: int,
+    discount: str,
+    patience: float,
+    protocol: Protocol,
+    threads: int | None,
+    *,
+    of_train: bool = False,
+) -> tuple[Catalogue, list[ListData]]:
+    """Check and read the arguments that `exposure` and `fairness` share.
 
-    def __init__(
-        self,
-        item_groups: object,
-        test: object,
-        train: object,
-        k: object,
-        discount: str,
-        patience: object,
-        protocol: Protocol,
-        threads: int | None,
-    ) -> None:
-        self.catalogue = Catalogue.of_groups(item_groups)
-        # A dict may have groups for only some of the items.
-        has_all_items = isinstance(item_groups, Catalogue)
-        self.item_ids = self.catalogue.item_ids if has_all_items else None
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
-            raise InputError(
-                f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63)."
-            )
-        if discount not in DISCOUNTS:
-            raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
-        if not isinstance(patience, int | float | np.floating) or not 0 < patience < 1:
-            raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
-        self.k = int(k)
-        self.test_argument = test
-        self.protocol = protocol
-        self.threads = threads
-        self.train = None if train is None else read_interactions(train, "train", warns=False)
-        self.truth: Interactions | None = None
-        self.removes_train = True
-
-    def lists(self, source: Source) -> TopLists:
-        """Return the lists of a source; the first call reads the test data."""
-        check_source(source, self.test_argument)
-        if self.truth is None:
-            self.truth = as_counted(test_of(source, self.test_argument), (), self.protocol)
-        self.removes_train = source.facts.removes_train(self.protocol)
-        threads = resolve_threads(self.threads)
-        request = Request(self.truth, self.train, self.protocol, self.item_ids, threads=threads)
-        return source.top(request, self.k)
-
-    def data(self, lists: TopLists, *, of_train: bool = False) -> ListData:
-        """Return the lists with the groups, the relevant items and the excluded items."""
-        truth, train = needed(self.truth), self.train
-        # Metrics that read the needed data: the groups and the relevant items.
-        reads = [Metric("subtopic_recall", self.k)]
-        gone = None
-        if self.removes_train and train is not None:
-            gone = in_train(truth, train)
-            reads += [Metric("popularity", self.k)] if of_train else []
-        return list_data(
-            lists,
+    Returns the groups, and the lists of each source with the relevant items and (if `of_train`) the
+    training items.
+    """
+    catalogue = Catalogue.of_groups(item_groups)
+    # A dict may have groups for only some of the items.
+    item_ids = catalogue.item_ids if isinstance(item_groups, Catalogue) else None
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
+        raise InputError(f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63).")
+    if discount not in DISCOUNTS:
+        raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
+    if not isinstance(patience, int | float | np.floating) or not 0 < patience < 1:
+        raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
+    trained = None if train is None else read_interactions(train, "train", warns=False)
+    check_source(sources[0], test)
+    truth = as_counted(test_of(sources[0], test), (), protocol)
+    threads = resolve_threads(threads)
+    request = Request(truth, trained, protocol, item_ids, threads=threads)
+    lists = [check_source(source, test).top(request, int(k)) for source in sources]
+    # Metrics that read the needed data: the groups and the relevant items.
+    reads, removed = [Metric("subtopic_recall", int(k))], None
+    if trained is not None and sources[-1].facts.removes_train(protocol):
+        reads += [Metric("popularity", int(k))] if of_train else []
+        removed = in_train(truth, trained)
+    return catalogue, [
+        list_data(
+            top_lists,
             needed_by(reads),
             test=truth,
-            train=train,
-            relevant_from=self.protocol.relevant_from,
+            train=trained,
+            relevant_from=protocol.relevant_from,
             ranks=None,
-            catalogue=self.catalogue,
+            catalogue=catalogue,
             baseline=None,
-            in_train=gone,
+            in_train=removed,
             memory=Memory(),
         )
+        for top_lists in _aligned(lists)
+    ]
 
 
 def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:

@@ -1028,5 +1028,5 @@ def test_sessions_of_users_can_be_streamed() -> None:
         stream.update(scores[row : row + 1], users=users[row : row + 1])
     expected = evaluator(rm.Scores(scores, user_ids=users, item_ids=["x", "y"]))
     assert_equal(expected, stream.compute())
-    with pytest.raises(InputTypeError, match="takes pairs"):
+    with pytest.raises(InputTypeError, match="The users of the batch are of type str"):
         stream.update(scores[:1], users=["a"])

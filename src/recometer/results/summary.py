@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol as Interface
+from typing import Any
 
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table
@@ -42,22 +42,6 @@ COUNTS = {
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
 }
-
-
-class Noted(Interface):
-    """A row with an interval, of a summary or for a group."""
-
-    @property
-    def metric(self) -> str:
-        """The name of the metric."""
-
-    @property
-    def method(self) -> str:
-        """How the interval was computed."""
-
-    @property
-    def note(self) -> str:
-        """A remark about the interval."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,8 +131,8 @@ def four_digits(value: float) -> str:
     return "" if math.isnan(value) else number(value)
 
 
-def on_intervals(rows: Iterable[Noted], confidence: float, *, remarks: bool = True) -> list[str]:
-    """Explain how the intervals of metrics were computed.
+def on_intervals(rows: Iterable[Any], confidence: float, *, remarks: bool = True) -> list[str]:
+    """Explain how the intervals in rows of summaries or of groups were computed.
 
     Without `remarks`, only missing intervals are explained.
     """
