@@ -21,7 +21,6 @@ from recometer.stats.grouping import (
     by_cluster,
     column,
     group,
-    group_checked,
 )
 from recometer.stats.runs import RunMoments, over_runs_of
 from recometer.stats.saddlepoint import (
@@ -143,11 +142,7 @@ def in_units(
     if isinstance(values, Grouped):
         return values
     if weights is None and clusters is None:
-        if not isinstance(values, Column) or values.levels is None or not values.complete:
-            return group(values.values if isinstance(values, Column) else values)
-        assert values.codes is not None
-        times = np.bincount(values.codes, minlength=len(values.levels)).astype(np.float64)
-        return group_checked(values.levels, None, times)
+        return group(values.values if isinstance(values, Column) else values)
     x = values.values if isinstance(values, Column) else column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
     if len(x) != len(y):
