@@ -73,7 +73,7 @@ class Ticker:
             self._report(weight)
 
 
-_NEVER = threading.Event()
+_SILENT = Ticker(None, threading.Event())  # reports nothing, and is never cancelled
 
 
 def run_tasks(
@@ -121,7 +121,7 @@ def run_tasks(
         return []
     alone = brief and len(tasks) == 1
     if alone and not progress:
-        return [function(tasks[0], Ticker(None, _NEVER))]
+        return [function(tasks[0], _SILENT)]
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)

@@ -332,7 +332,7 @@ def _from_array(array: Array, options: Options) -> Rows:
     starts = np.arange(n_users + 1) * n_items
     indptr = np.searchsorted(entries, starts)
     items = entries - np.repeat(starts[:-1], np.diff(indptr))
-    values = numbers(flat[entries], "values of the matrix")
+    values = None if flat.dtype == bool else numbers(flat[entries], "values of the matrix")
     return Rows(None, items, n_users, n_items, values, indptr=indptr)
 
 

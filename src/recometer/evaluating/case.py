@@ -26,6 +26,7 @@ from recometer.arrays import (
     UInt8,
     UInt32,
     all_of,
+    any_of,
 )
 from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
@@ -408,11 +409,10 @@ class Part:
 def measure(case: Case, records: Records) -> Part:
     """Compute all metrics for the users of a case."""
     measured, rules, needs = measured_by(case, records), case.protocol, case.requirements
-    arguments, metrics = case.sides.arguments, case.sides.metrics
-    threads = arguments.threads
+    metrics, threads = case.sides.metrics, case.sides.arguments.threads
     values, reasons = compute(measured.values(), metrics, rules, threads)
     more: dict[str, Any] = {}
-    if arguments.chance:
+    if case.sides.arguments.chance:
         ranked = [one for one in measured.values() if isinstance(one, RankedUsers)]
         more["chance"] = chance_of(ranked, metrics, rules, threads)
     rated, listed = measured.get("ratings"), measured.get("lists")
@@ -460,9 +460,7 @@ def _facts(
         n_unknown=n_unknown,
         n_early=0 if ranks is None else int(np.count_nonzero(ranks.ends_early)),
         n_any_cutoff=int(ranks is not None and ranks.any_cutoff),
-        n_compared=test.n_users
-        if records.baseline is None
-        else int(np.count_nonzero(records.baseline.known)),
+        n_compared=int(records.baseline is None or any_of(records.baseline.known)),
         depth=int(users.depth.max(initial=0)),
         n_candidates=int(users.n_candidates.max(initial=0)),
         n_listed=0 if records.lists is None else int(records.lists.n_places.max(initial=0)),

@@ -34,7 +34,7 @@ class BlockFacts(NamedTuple):
     n_unknown: int  # number of unknown users, except those that a rule leaves out
     n_early: int  # number of users whose lists end early
     n_any_cutoff: int  # number of blocks that allow any cut-off, as `Pairs` do
-    n_compared: int  # number of users with a baseline list; `n_users` without a baseline
+    n_compared: int  # number of blocks without a baseline, or with a user who has a list in it
     depth: int  # length of the longest known ranking of a user
     n_candidates: int  # the largest number of candidates of a user
     n_listed: int  # length of the longest list

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import functools
 import typing
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -92,7 +92,7 @@ class Measured(abc.ABC):
     """Number of users."""
 
     @abc.abstractmethod
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self) -> list[slice]:
         """Cut the users into blocks, so that working memory stays bounded."""
 
     @abc.abstractmethod

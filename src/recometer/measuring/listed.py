@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 import numpy as np
@@ -62,9 +62,9 @@ class ListedUsers(Measured):
         """Number of places."""
         return self.data.lists.items.size
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self) -> list[slice]:
         """Cut the users into blocks with a bounded number of places."""
-        yield from slices(self.n_users, BLOCK_PLACES // max(self.data.lists.depth, 1))
+        return slices(self.n_users, BLOCK_PLACES // max(self.data.lists.depth, 1))
 
     def users(self, block: slice | Int64) -> ListedUsers:
         """Return a block of users as views, without copying."""

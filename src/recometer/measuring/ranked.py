@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from recometer.measuring.reasons import Reason, mark
 from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom, TieRule
+from recometer.ragged import blocks
 from recometer.ranks import Ranks, UserFlag, raised
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
@@ -53,14 +54,9 @@ class RankedUsers(Measured):
         self._applied: dict[_Ruling, _Rules] = {}
         self._groups: dict[_Grouping, Groups] = {}
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self) -> list[slice]:
         """Cut the users into blocks with a bounded number of users and of judged items."""
-        first, n_users, indptr = 0, self.n_users, self.ranks.indptr
-        while first < n_users:
-            full = indptr.searchsorted(indptr[first] + BLOCK_JUDGED, side="right") - 1
-            last = min(max(int(full), first + 1), first + BLOCK_USERS, n_users)
-            yield slice(first, last)
-            first = last
+        return blocks(self.ranks.indptr, BLOCK_JUDGED, BLOCK_USERS)
 
     def users(self, block: slice) -> RankedUsers:
         """Return a block of users as views, without copying."""

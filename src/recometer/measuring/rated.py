@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class RatedUsers(Measured):
         self.ranked = RankedUsers(ratings.ranks, seed, user_keys)
         self._rows: dict[bool, _Rows] = {}
 
-    def blocks(self) -> Iterator[slice]:
+    def blocks(self) -> list[slice]:
         """Cut the users into blocks, as for rankings."""
         return self.ranked.blocks()
 
