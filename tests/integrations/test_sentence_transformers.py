@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 
 import numpy as np
@@ -99,10 +98,6 @@ def test_values_match_evaluate(model, texts, evaluator_class, tmp_path):
     )
     assert values["tiny_rr"] == pytest.approx(expected.mean()["rr"], abs=0.02)
     assert len(evaluator.result) == len(relevant)
-    with open(tmp_path / "recometer_tiny.csv", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["epoch"] for row in rows] == ["1", "2"]
-    assert float(rows[0]["rr"]) == values["tiny_rr"]
     assert "ndcg@5" in evaluator.get_config_dict()["metrics"]
 
 
@@ -195,21 +190,3 @@ def test_half_precision_vectors_are_normalised_without_overflow(evaluator_class)
     evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, metrics="rr")
     evaluator.store_metrics_in_model_card_data = lambda *_: None
     assert evaluator(model) == {"rr": 1.0}
-
-
-def test_file_of_means_belongs_to_one_evaluation(evaluator_class, tmp_path):
-    def run(folder, **options):
-        evaluator = evaluator_class(QUERIES, CORPUS, RELEVANT, **{"metrics": "rr", **options})
-        evaluator.store_metrics_in_model_card_data = lambda *_: None
-        evaluator(Encoder(), str(folder))
-
-    run(tmp_path, name="../a/b")
-    assert [path.name for path in tmp_path.iterdir()] == ["recometer_..%2Fa%2Fb.csv"]
-    run(tmp_path)
-    with pytest.raises(rm.FileError, match="has other columns"):
-        run(tmp_path, metrics="rr recall@1")
-    assert len((tmp_path / "recometer.csv").read_text(encoding="utf-8").splitlines()) == 2
-    with pytest.raises(rm.FileError, match="csv cannot be written"):
-        run(tmp_path / "recometer.csv")
-    with pytest.raises(rm.FileError, match="choose a shorter name"):
-        run(tmp_path, name="x" * 400)

@@ -137,7 +137,6 @@ def test_invalid_places_and_answers_are_classified():
         ("cat", None, "empty"),
         ("eve", None, "empty"),
         ("fay", None, "empty"),
-        ("dan", None, "one line"),
     ]
 
 

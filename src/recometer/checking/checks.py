@@ -561,7 +561,7 @@ def _answers_without_list(answers: Answers) -> Finding:
         len(found),
         lists.n_lists,
         tuple(found["user"].head(EXAMPLES)),
-        "answers that are empty, broken JSON, or perhaps several titles in one line",
+        "answers that are empty, or broken JSON",
         "warning",
         f"{kinds}. Hint: ask for a JSON list of titles.",
         "Every answer has a list.",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import numbers
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,14 +41,6 @@ def convention_of(name: str) -> Convention:
     return convention
 
 
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Suppress warnings about the data, which the original libraries do not raise."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        yield
-
-
 def evaluated(
     convention: str,
     source: Source,
@@ -65,7 +56,8 @@ def evaluated(
     """
     given.setdefault("defects", True)
     given.setdefault("shifted_ids", "kept")
-    with quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
         return evaluate(
             source,
             test,

@@ -21,11 +21,10 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _shared
-from recometer.compat._shared import evaluated, quiet, tensor, values_of
-from recometer.data.interactions import Interactions
-from recometer.data.matching import find_rows, settled_repeats
+from recometer.compat._shared import evaluated, tensor, values_of
+from recometer.data.interactions import Interactions, check_count
+from recometer.data.matching import find_rows
 from recometer.data.numbers import as_array
-from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, InputTypeError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
@@ -388,35 +387,28 @@ class _Batch:
 
     @cached_property
     def test(self) -> Interactions:
-        """The true edges as interactions of source nodes."""
-        n, n_items = len(self.lists), self.n_items
+        """The true edges as interactions of source nodes, each with the weight of a single edge."""
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
-        pairs = ragged.pairs(self.source.astype(np.int64), self.item, n_items)
+        check_count(self.n_items, "items")
+        pairs = ragged.pairs(self.source.astype(np.int64), self.item, self.n_items)
+        edges: Any = slice(None)
+        copies = None
         # Usually, edges are distinct and already sorted by source and destination.
-        if n_items <= MAX_NUMBER and all_of(steps(pairs) > 0):
-            return Interactions(
-                indptr=ragged.indptr_of(np.bincount(self.source, minlength=n)),
-                items=self.item.astype(np.int32),
-                n_items=n_items,
-                values=weight.astype(np.float64),
+        if not all_of(steps(pairs) > 0):
+            _, edges, numbers, copies = np.unique(
+                pairs, return_index=True, return_inverse=True, return_counts=True
             )
-        _check_alike(pairs, weight)
-        from scipy.sparse import coo_array
-
-        entries: Any = (weight.astype(np.float64), (self.source, self.item))
-        with quiet():  # suppress the warning about repeated edges
-            test = Interactions.of(coo_array(entries, shape=(n, n_items)))
-        return settled_repeats(test, "counted")
-
-
-def _check_alike(pairs: Array, weight: Array) -> None:
-    """Raise an error if an edge has several weights, because PyG picks one arbitrarily."""
-    order = np.lexsort((weight, pairs))
-    pairs, weight = pairs[order], weight[order]
-    if ((pairs[1:] == pairs[:-1]) & (weight[1:] != weight[:-1])).any():
-        raise InputError(
-            "edge_label_index repeats an edge with different weights, and PyTorch Geometric does "
-            "not say which of them counts. Hint: give each edge once."
+            if (weight != weight[edges][numbers]).any():
+                raise InputError(
+                    "edge_label_index repeats an edge with different weights, and PyTorch "
+                    "Geometric does not say which of them counts. Hint: give each edge once."
+                )
+        return Interactions(
+            indptr=ragged.indptr_of(np.bincount(self.source[edges], minlength=len(self.lists))),
+            items=self.item[edges].astype(np.int32),
+            n_items=self.n_items,
+            values=weight[edges].astype(np.float64),
+            copies=copies,
         )
 
 

@@ -16,7 +16,6 @@ from recometer import _kernel, ragged
 from recometer.arrays import Float64, Int64, UInt64
 from recometer.compat import _shared
 from recometer.compat._shared import convention_of, evaluated, ids_of, unknown, values_of
-from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.lists import Lists
@@ -265,8 +264,8 @@ def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
     if not np.isfinite(scores).all():
         return None
     keys = _keys(ragged.users_of(first), scores)
-    test, documents, wanted = _judgements(lists, truths)
-    user, rows = ragged.users_of(test.indptr), np.flatnonzero(~np.isnan(wanted))
+    indptr, documents, gain, wanted = _judgements(lists, truths)
+    user, rows = ragged.users_of(indptr), np.flatnonzero(~np.isnan(wanted))
     keys_of_rows, in_order = _keys(user[rows], wanted[rows]), keys.copy()
     for begin, end in itertools.pairwise(first.tolist()):  # much faster than a single sort
         in_order[begin:end].sort()
@@ -282,17 +281,16 @@ def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
         others = itertools.compress(lists[query], equal)
         before[row] = sum(other < document for other in others)
     order = np.empty(len(above), np.int64)
-    _kernel.best_first(test.indptr, above, before, order)
-    assert test.values is not None
+    _kernel.best_first(indptr, above, before, order)
     return Ranks(
-        indptr=test.indptr,
-        item=test.items[order].astype(np.int64),
+        indptr=indptr,
+        item=order - indptr[user],
         above=above[order],
         tied=tied[order],
         before=before[order],
-        gain=test.values[order],
+        gain=gain[order],
         relevant=np.ones(len(order), dtype=bool),
-        n_relevant=np.diff(test.indptr),
+        n_relevant=np.diff(indptr),
         n_candidates=np.full(len(run), -1),
         n_excluded=np.zeros(len(run), np.int64),
         depth=lengths,
@@ -302,8 +300,12 @@ def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
 
 def _judgements(
     lists: Sequence[Mapping[str, float]], truths: Sequence[Mapping[str, int]]
-) -> tuple[Interactions, list[str], Single]:
-    """Return the judged documents, their ids, and their scores (NaN if they are not in the run)."""
+) -> tuple[Int64, list[str], Float64, Single]:
+    """Return the judged documents of each query.
+
+    These are the offsets of the queries, and the ids, the grades and the scores of the documents. A
+    score is NaN if the document is not in the run.
+    """
     grades, scores = (
         np.array([*itertools.chain.from_iterable(column)], np.float64)
         for column in (
@@ -315,15 +317,8 @@ def _judgements(
     user, seen = ragged.users_of(indptr), grades >= 0
     kept = seen | (np.bincount(user[seen], minlength=len(truths)) == 0)[user]
     documents = [*itertools.compress(itertools.chain.from_iterable(truths), kept.tolist())]
-    indptr, user = ragged.offsets(kept, indptr), user[kept]
-    items = np.arange(len(user)) - indptr[user]
-    test = Interactions(
-        indptr=indptr,
-        items=items.astype(np.int32),
-        n_items=int(items.max(initial=0)) + 1,
-        values=np.where(seen, grades, 0.0)[kept],
-    )
-    return test, documents, _single(scores[kept])
+    gain = np.where(seen, grades, 0.0)[kept]
+    return ragged.offsets(kept, indptr), documents, gain, _single(scores[kept])
 
 
 def _single(scores: Float64) -> Single:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
 from recometer.data.numbers import as_array
-from recometer.data.paths import as_path
-from recometer.errors import FileError, InputError, InputTypeError, ModelError, brief, need
+from recometer.errors import InputError, InputTypeError, ModelError, brief, need
 from recometer.evaluation import Evaluation
 from recometer.evaluator import Evaluator
 from recometer.integrations._shared import logged, wrong_type
@@ -22,7 +19,6 @@ from recometer.sources.scores import Scores
 from recometer.stats.checks import check_whole
 
 NAME = "sentence_transformers"
-SURROGATES = "surrogatepass"
 evaluation: Any = need(
     f"{NAME}.evaluation", "RecometerEvaluator", "sentence-transformers", "sentence-transformers"
 )
@@ -53,9 +49,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         ``name_ndcg_at_10``.
     batch_size, show_progress_bar
         Options that the evaluator passes to the model when it encodes the texts.
-    write_csv
-        Whether to append the means to a file ``recometer_<name>.csv`` in the trainer's output
-        folder. Characters other than letters, digits and ``_.-~`` are percent-encoded (``%2F``).
     **options
         Options of `Evaluator`: ``train=`` (documents that must not be retrieved for a query),
         ``protocol=``, or single rules.
@@ -74,8 +67,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         If an argument or the model has a wrong type.
     ModelError
         In a call, if the model raises an exception.
-    FileError
-        In a call, if the CSV file cannot be written, or already has different columns.
     MissingExtraError
         On import, if sentence-transformers is not installed.
     """
@@ -91,7 +82,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         name: str = "",
         batch_size: int = 32,
         show_progress_bar: bool = False,
-        write_csv: bool = True,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -115,7 +105,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         self.corpus, self.name = dict(corpus), name or ""
         self.primary_metric = self._primary(primary_metric)
         self.batch_size, self.show_progress_bar = batch_size, show_progress_bar
-        self.write_csv = write_csv
         self.result: Evaluation | None = None
 
     def _primary(self, asked: str | None) -> str:
@@ -134,11 +123,12 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
-        """Encode the queries and the corpus, evaluate the model, and return the means by name."""
-        result = self.result = self.evaluator(self._source(model))
-        means = logged(result.mean())
-        if output_path is not None and self.write_csv:
-            self._write(output_path, epoch, steps, means)
+        """Encode the queries and the corpus, evaluate the model, and return the means by name.
+
+        No file is written to `output_path`; ``evaluator.result.save(path)`` writes all values.
+        """
+        self.result = self.evaluator(self._source(model))
+        means = logged(self.result.mean())
         found: dict[str, float] = self.prefix_name_to_metrics(means, self.name)
         self.store_metrics_in_model_card_data(model, found, epoch, steps)
         return found
@@ -182,34 +172,6 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
                 "texts. Hint: a model must return a vector of numbers for each."
             )
         return vectors
-
-    def _write(self, folder: str, epoch: int, steps: int, means: Mapping[str, float]) -> None:
-        """Append a line to the CSV file, after a line with the column names if the file is new."""
-        as_path(folder, "the means")
-        # A name may contain characters that file names must not contain, or a path.
-        stem = "_".join(["recometer", *filter(None, [quote(self.name, " ", errors=SURROGATES)])])
-        path = as_path(os.path.join(folder, f"{stem}.csv"), "the means")
-        columns = ",".join(["epoch", "steps", *means])
-        try:
-            os.makedirs(folder, exist_ok=True)
-            with open(path, "a+", encoding="utf-8") as file:
-                file.seek(0)
-                header = file.readline().rstrip("\n")
-                if header not in ("", columns):
-                    raise FileError(
-                        f"{path} has other columns ({brief(header)}) than this evaluation "
-                        f"({columns}). Hint: name= or the folder tells evaluations apart."
-                    )
-                if not header:
-                    print(columns, file=file)
-                print(epoch, steps, *map(repr, means.values()), sep=",", file=file)
-        except OSError as error:
-            if isinstance(error, FileError):
-                raise
-            raise FileError(
-                f"{path} cannot be written: {error.strerror}. Hint: name another folder, or "
-                "write_csv=False."
-            ) from error
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the metrics and rules of the evaluation, for the model card."""

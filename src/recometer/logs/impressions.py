@@ -21,7 +21,6 @@ from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 
 Slates = Literal["independent", "cascade"]
-BLOCK = 1_024
 Sums = dict[tuple[str, str], Float64]  # see `UserSums.sums`
 
 
@@ -290,7 +289,9 @@ class Impressions:
         sums[name, "weight"] = self._of_users(weight)
         if policy.unsupported is not None:
             sums[name, "unsupported"] = self._of_users(policy.unsupported)
-        return sums, float(weight @ weight), largest_of(weight)
+        last = -min(LARGEST, self.n)
+        largest = np.sort(np.partition(weight, last)[last:])[::-1]
+        return sums, float(weight @ weight), tuple(largest.tolist())
 
     def _of_users(self, values: Float64) -> Float64:
         """Add up the values of each user at each position: float64 [n_positions, n_users]."""
@@ -343,43 +344,38 @@ def estimators_of(
     has_slates: bool,
 ) -> tuple[str, ...]:
     """Return the estimators to compute, with the primary one first."""
-    if clip is not None:
+    refused: dict[str, str] = {}  # the estimators that the data do not permit, with the reason
+    without = [name for name, policy in policies.items() if policy.predicted is None]
+    if has_slates:
+        refused = dict.fromkeys(PREDICTING, "is not for slates. Hint: snips or ips.")
+    elif without:
+        reason = (
+            f"needs predicted_reward and policy_value, which {without[0]!r} does not have. Hint: "
+            "pass a frame with both, or a table of candidates with predicted_reward."
+        )
+        refused = dict.fromkeys(PREDICTING, reason)
+    if clip is None:
+        refused["clipped_ips"] = (
+            f"needs {argument_text('clip')}, the largest weight. Hint: {argument_text('clip', 10)}."
+        )
+    else:
         check_number("clip", clip)
         if not clip > 0:
             raise InputError(
                 f"{argument_text('clip', clip)} must be above 0. Hint: it is the largest weight."
             )
-    without = [name for name, policy in policies.items() if policy.predicted is None]
     if estimators is None:
-        left_out = [] if clip else ["clipped_ips"]
-        if without or has_slates:
-            left_out += PREDICTING
-        return tuple(name for name in TERMS if name not in left_out)
+        return tuple(name for name in TERMS if name not in refused)
     names = estimators.replace(",", " ").split() if isinstance(estimators, str) else estimators
     if not names:
         raise InputError(f"There are no estimators. Hint: {', '.join(TERMS)}.")
     for name in names:
         known("There is no estimator", name, TERMS)
-        if name in PREDICTING and has_slates:
-            raise InputError(f"{name} is not for slates. Hint: snips or ips.")
-        if name in PREDICTING and without:
-            raise InputError(
-                f"{name} needs predicted_reward and policy_value, which {without[0]!r} does not "
-                "have. Hint: pass a frame with both, or a table of candidates with "
-                "predicted_reward."
-            )
-    if ("clipped_ips" in names) != (clip is not None):
+        if name in refused:
+            raise InputError(f"{name} {refused[name]}")
+    if clip is not None and "clipped_ips" not in names:
         raise InputError(
-            f"clipped_ips needs {argument_text('clip')}, the largest weight, and only it does. "
-            f"Hint: {argument_text('clip', 10)}."
+            f"{argument_text('clip', clip)} is for clipped_ips alone. Hint: add clipped_ips to "
+            f"{argument_text('estimators')}, or leave it out."
         )
     return tuple(dict.fromkeys(names))
-
-
-def largest_of(values: Float64) -> tuple[float, ...]:
-    """Return the `LARGEST` largest values, in descending order."""
-    # Only the blocks with the largest maxima can contain the largest values.
-    starts = np.arange(0, len(values), BLOCK)
-    first = np.argsort(np.maximum.reduceat(values, starts))[-LARGEST:]
-    near = np.concatenate([values[start : start + BLOCK] for start in starts[first]])
-    return tuple(np.sort(near)[: -LARGEST - 1 : -1].tolist())

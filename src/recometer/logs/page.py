@@ -80,15 +80,7 @@ def _headline(values: Any, standings: Standings, other: str, gates: GateReport |
     row = values.row(estimator, winner, other)
     tied = [place.model for place in standings.places[1:] if place.best]
     size = size_of(row, f"per {values.sums.unit} by {estimator}")
-    said = values.remarks()
-    if winner in values.weights:
-        of = values.weights[winner]
-        said.append(
-            f"{winner} has {of.effective_users:,.0f} effective users of {values.sums.n_users:,}; "
-            f"its largest weight is {of.largest[0]:.3g}."
-        )
-    if gates is not None:
-        said.append(gates.summary())
+    said = [*values.remarks(), *([] if gates is None else [gates.summary()])]
     difference = None if np.isnan(row.difference) else row
     verdict = verdict_of(row, size, shown=other not in tied)
     return Headline(verdict, winner, not tied, tuple(said), difference)

@@ -12,7 +12,7 @@ from recometer.arrays import Bool, Float64
 from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
 from recometer.data.frames import is_array, is_column
-from recometer.data.ids import as_ids, encode, kind, missing, show
+from recometer.data.ids import encode, match, missing, show
 from recometer.data.numbers import all_numbers
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
 
@@ -108,8 +108,8 @@ def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
     """Make a policy from a table of the probabilities (and predictions) of all candidates."""
     check_column("column", "item", table.names)
     n, of = len(log.propensity), f"of the candidates of {name}"
-    offered = as_ids(table.ids("item"), f"items {of}")
-    rows = numbers(table, "impression", f"impressions {of}", len(offered))
+    codes, ids = encode(table.ids("item"), f"items {of}")
+    rows = numbers(table, "impression", f"impressions {of}", len(codes))
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
     if wrong.any():
         raise InputError(
@@ -117,22 +117,16 @@ def _from_candidates(log: Log, name: str, table: NamedColumns) -> Policy:
             f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
         )
     impression = rows.astype(np.int64)
-    logged = as_ids(log.table.ids(log.item), f"item ids (column {log.item!r})")
-    if kind(logged) != kind(offered):
-        raise InputError(
-            f"The items of the log are of type {kind(logged)}, those of the candidates of {name} "
-            f"of type {kind(offered)}. Hint: they must be the same ids."
-        )
-    codes, ids = encode(np.concatenate([logged, offered]), "item ids")
-    keys = ragged.pairs(impression, codes[n:], len(ids))
+    logged = match(log.table.ids(log.item), ids, f"items of the log ({log.item!r})", f"items {of}")
+    keys = ragged.pairs(impression, codes, len(ids))
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):
         row = np.setdiff1d(np.arange(len(keys)), first)[0]
         raise InputError(
-            f"The candidates of {name} have the item {show(ids, codes[n + row])} twice in "
+            f"The candidates of {name} have the item {show(ids, codes[row])} twice in "
             f"impression {impression[row]}. Hint: each item must be in one row of an impression."
         )
-    is_logged = codes[n:] == codes[impression]
+    is_logged = codes == logged[impression]
 
     def column(what: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
         """Return a column, and its values for the logged items."""

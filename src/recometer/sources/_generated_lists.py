@@ -54,7 +54,7 @@ def read_answers(
     codes, written = ids.encode(entries, "titles")
     keys = normalised(written.tolist())
     found, shared = _found(keys, titles)
-    several = _check_lines(owner, entries, found[codes] < 0, len(texts))
+    _check_lines(owner, entries, found[codes] < 0, len(texts))
     _warn_of_titles(found, shared, written, titles)
 
     # Number the items of the catalogue first, then all other titles.
@@ -78,7 +78,7 @@ def read_answers(
         "text": entries[wrong],
     }
     invalid = [pl.DataFrame(places_of)]
-    for kind, at in (*unread.items(), ("one line", several)):
+    for kind, at in unread.items():
         whole = pl.DataFrame({"user": users[at], "text": texts[at]})
         invalid.append(whole.with_columns(pl.lit(kind).alias("kind")))
     return table, pl.concat(invalid, how="diagonal"), columns
@@ -278,18 +278,18 @@ def _found(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
     return items, shared
 
 
-def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> Int64:
-    """Return the answers whose only line seems to have several titles; refuse many of them."""
-    alone = np.flatnonzero((np.bincount(owner, minlength=n)[owner] == 1) & unknown)
-    several = alone[entries[alone].str.contains(SEVERAL).to_numpy()]
+def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> None:
+    """Raise an error if the only line of most answers seems to have several titles."""
+    import polars as pl
+
+    alone = entries.filter(pl.Series((np.bincount(owner, minlength=n)[owner] == 1) & unknown))
+    several = alone.filter(alone.str.contains(SEVERAL))
     if 2 * len(several) > n:
         raise InputError(
             f"{len(several):,} of {n:,} answers seem to have several titles in one line, such as "
-            f"{brief(entries[int(several[0])])}. Titles contain commas, too, so such lines are not "
-            "taken apart. Hint: ask the model for a JSON list, or for one title per line."
+            f"{brief(several[0])}. Titles contain commas, too, so such lines are not taken apart. "
+            "Hint: ask the model for a JSON list, or for one title per line."
         )
-    lines: Int64 = owner[several]
-    return lines
 
 
 def _warn_of_titles(found: Int64, shared: Bool, written: Array, titles: Sequence[str]) -> None:

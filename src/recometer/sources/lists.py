@@ -237,9 +237,9 @@ class Lists(Source):
         Lists
             Its attribute `invalid` is a Polars frame with a row for each place that is not valid:
             user, place (from 1), kind (``"unknown"``, ``"shared"`` or ``"repeated"``) and text. A
-            row without a place is about the whole answer: ``"empty"``, ``"unreadable"`` (broken
-            JSON) or ``"one line"`` (perhaps several titles). `columns` has the columns of users
-            and answers by ``"user"`` and ``"answer"``, unless the answers are a dict.
+            row without a place is about the whole answer: ``"empty"``, or ``"unreadable"`` (broken
+            JSON). `columns` has the columns of users and answers by ``"user"`` and ``"answer"``,
+            unless the answers are a dict.
 
         Raises
         ------
