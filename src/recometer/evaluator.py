@@ -176,9 +176,7 @@ class Stream:
             )
         self._places = None if sides is None else UserPlaces(sides.test)
         # Whether users and items in arrays are positions in test.
-        self._by_position = (
-            item_ids is None and self._places is not None and self._places.are_positions
-        )
+        self._by_position = item_ids is None and sides is not None and sides.test.user_ids is None
         self._counted: Streamed | None = None
         self._n_batches = self._n_again = 0
         self._latest: Int64 | None = None
@@ -539,11 +537,6 @@ class UserPlaces:
     def __init__(self, test: Interactions) -> None:
         self._ids, self._n_users = test.user_ids, test.n_users
         self._places: dict[Any, int] | None = None
-
-    @property
-    def are_positions(self) -> bool:
-        """Whether test has no user ids, so that positions are places."""
-        return self._ids is None
 
     def of(self, users: Array) -> Int64:
         """Return the place of each user, or -1 if not in test; `users` are from `ids.as_ids`."""

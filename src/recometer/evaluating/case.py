@@ -518,17 +518,12 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     }
 
 
-def measured(case: Case) -> Part:
-    """Measure all users of a case, and check them."""
+def means_of(case: Case) -> dict[str, float]:
+    """Return the means that `Evaluation.mean` would return, without making an `Evaluation`."""
+    sides, arguments = case.sides, case.sides.arguments
     case.check_ids()
     part = measure(case, find_records(case))
     check(case, part)
-    return part
-
-
-def means_of(case: Case) -> dict[str, float]:
-    """Return the means that `Evaluation.mean` would return, without making an `Evaluation`."""
-    sides, arguments, part = case.sides, case.sides.arguments, measured(case)
     averaging = Averaging(
         metrics={str(one): one for one in sides.metrics},
         values=part.values,

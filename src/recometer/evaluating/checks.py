@@ -460,16 +460,15 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) ->
         return ""
     if first == 1 and low == 0 and last == high + 1 >= BY_CHANCE and last in map(len, sides):
         return _said_of_positions(source, kind, last)
-    if first != 0 or last == 0:  # a single id cannot be shifted
-        return ""
-    n_users: set[int] = set()
-    if kind == "item":
+    n, nodes = len(known), False
+    if kind == "item":  # a graph numbers its items after its users
         users = source.facts.known_ids("user")
         n_users = {one.n_users for one in data if one is not None}
         n_users |= set() if users is None else {len(users)}
-    return said_of_shifted(
-        source, kind, len(known), (low, high), lambda number: _has(sides, number), n_users
-    )
+        nodes = low in n_users and n <= high < low + n
+    if first != 0 or last == 0 or not (nodes or _has(sides, n)):  # a single id cannot be shifted
+        return ""
+    return _said_of_shifted(source, kind, n, low if nodes else None)
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
@@ -501,24 +500,9 @@ def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
     )
 
 
-def said_of_shifted(
-    source: Source,
-    kind: Kind,
-    n: int,
-    ends: tuple[int, int],
-    has: Callable[[int], bool],
-    n_users: set[int],
-) -> str:
-    """Return the message for a model with ids 0 to n - 1 if they look like positions, or "".
-
-    Test and train have no 0; `ends` are their lowest and their highest id, and `has` says whether
-    they have an id. For items, `n_users` are possible numbers of users, because a graph numbers its
-    items after its users.
-    """
-    low, high = ends
-    nodes = low in n_users and n <= high < low + n
-    if not has(n) and not nodes:
-        return ""
+def _said_of_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str:
+    """Return the message for a model with ids 0 to n - 1; `low` is the first node of a graph."""
+    nodes = low is not None
     found = (
         f"begin at {low:,}, which is the number of users, as nodes of a graph do"
         if nodes

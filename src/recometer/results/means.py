@@ -190,26 +190,17 @@ def intervals_over_users(
         clusters,
     )
     n_drawn = data.n_users if clusters is None else len(np.unique(clusters))
-    return intervals_of_ends(ends, metrics, values, protocol, n_drawn)
-
-
-def intervals_of_ends(
-    ends: Mapping[str, Ends],
-    metrics: Sequence[Metric],
-    values: Mapping[str, float],
-    protocol: Protocol,
-    n_drawn: int,
-) -> dict[str, Interval]:
-    """Return the intervals of `intervals_over_users`, given their ends from resampled users."""
-    note = "Resampling needs two users with a value."
-    found = {
-        name: of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
-    }
+    found = {}
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
-        value = np.array([values[name]])
+        if np.isnan(ends[name]).any():
+            note = "Resampling needs two users with a value."
+            found[name] = Interval.unknown(protocol.confidence, n_drawn, note)
+            continue
+        no_width = NO_WIDTH if ends[name][0] == ends[name][1] else ""
+        own = Interval(*ends[name], "bootstrap", protocol.confidence, n_drawn, no_width)
         bounds = unit * metric.definition.lower, unit * metric.definition.upper
-        found[name] = _within_bounds(found[name], bounds, value)
+        found[name] = _within_bounds(own, bounds, np.array([values[name]]))
     return found
 
 
@@ -221,14 +212,6 @@ def resamples_of(size: int) -> int:
 def _weighted(values: Float64, weight: Float64) -> float:
     counted = ~np.isnan(values)
     return mean_of(values[counted], weight[counted])
-
-
-def of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
-    """Return the interval with these ends; if they are NaN, `note` explains why it is unknown."""
-    if np.isnan(ends).any():
-        return Interval.unknown(confidence, n, note)
-    no_width = NO_WIDTH if ends[0] == ends[1] else ""
-    return Interval(*ends, "bootstrap", confidence, n, no_width)
 
 
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
