@@ -440,12 +440,8 @@ def test_error_is_raised_if_scores_of_judged_items_are_rounded_differently(data,
     with pytest.raises(InternalError, match="did not find its own score"):
         data.evaluate()
     monkeypatch.setattr(_kernel, "rank_scores", lambda **_: 0)
-    for source, candidates in (
-        (rm.Factors(data.users, data.items), rm.SampledCandidates(5)),
-        (rm.Scores(data.users @ data.items.T), None),
-    ):
-        with pytest.raises(InternalError, match="did not find its own score"):
-            data.evaluate(source, candidates=candidates)
+    with pytest.raises(InternalError, match="did not find its own score"):
+        data.evaluate(rm.Scores(data.users @ data.items.T))
 
 
 def test_error_is_raised_if_all_users_are_undefined(data):

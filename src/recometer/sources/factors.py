@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import os
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer._kernel import NanRule
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import (
     Array,
     Bool,
@@ -28,15 +27,15 @@ from recometer.arrays import (
 )
 from recometer.data.array_files import MappedFiles, in_place
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex, find_rows
+from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, in_float64
 from recometer.data.tensors import dtype_and_device, dtype_name, is_tensor
 from recometer.errors import InputError, InputTypeError, InternalError, brief, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists, _torch
-from recometer.sources._score_batches import Batches, rank_batches, rank_scores, top_batches
-from recometer.sources._top_lists import Best, Rule, Shelf, first_of_lists
+from recometer.sources._score_batches import Batches, rank_batches, top_batches
+from recometer.sources._top_lists import Best, Rule, Shelf
 from recometer.sources._torch import Pieces
 from recometer.sources.alignment import (
     USERS_AT_ONCE,
@@ -204,7 +203,9 @@ class Factors(Source):
                     work.best = np.empty_like(work.above)
                 work.run_all(work.rank, work.blocks(request.threads), "Ranking", request)
             else:
-                rank_candidates(work, request)
+                best = Best(np.empty((aligned.n_users, 0), np.int32), np.zeros_like(aligned.rows))
+                keys = np.zeros(aligned.n_users, np.uint64)
+                rank_sets(work, request, "Ranking", best, Rule(TieOrder.ITEM, keys))
             work.flag_constant(request)
             return work.ranks(request.threads)
 
@@ -219,8 +220,7 @@ class Factors(Source):
             best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
-            listed = aligned.offered is not None
-            best_of = best_of_listed if listed else best_of_all
+            best_of = best_of_all if aligned.offered is None else best_of_sets
             best = best_of(work, request, k, rule)
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
@@ -778,73 +778,6 @@ def _balance(users: Array, items: Array, bias: Float64) -> float:
     return float(2.0 ** np.clip(np.round(np.log2(squared) / 2), -30, 30))
 
 
-USERS_PER_TABLE = 1024
-
-
-def candidate_blocks(aligned: Aligned) -> list[Int64]:
-    """Cut the users with candidates into blocks of limited size, each with at least one user."""
-    assert aligned.offered is not None
-    lengths = np.diff(aligned.offered[0])
-    users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
-    # Users of a block have similar numbers of candidates, so that tables need little padding.
-    users = users[np.argsort(lengths[users], kind="stable")]
-    found, start = [], 0
-    while start < len(users):
-        some = users[start : start + USERS_PER_TABLE]
-        cells = lengths[some] * np.arange(1, len(some) + 1)
-        size = max(1, int(np.searchsorted(cells, CANDIDATES_PER_TASK, side="right")))
-        found.append(some[:size])
-        start += size
-    return found
-
-
-def rank_candidates(work: FactorsWork, request: Request) -> None:
-    """Rank the judged items of all users among each user's candidates."""
-    tasks = candidate_blocks(work.aligned)
-    run = functools.partial(_rank_candidates_of, work)
-    run_tasks(run, tasks, label="Ranking", brief=work.brief, **request.pace)
-
-
-def _rank_candidates_of(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
-    """Rank the judged items of some test users among each user's candidates."""
-    ticker.advance()
-    aligned = work.aligned
-    assert aligned.offered is not None
-    indptr, at = ragged.take(aligned.offered[0], users)
-    items = aligned.offered[1][at]
-    scores: Array = np.empty(len(items), work.scores.dtype)
-    work.score(work.user_factors(aligned.rows[users]), indptr, items, scores)
-    flags = aligned.flags[users]
-    if work.check:
-        work.factors.flag_user_bias(aligned.rows[users], flags)
-        infinite = np.isinf(scores)
-        flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        # Replace infinite scores, because -inf marks items that are not candidates. The counts of
-        # these users are not used.
-        scores[infinite] = np.finfo(scores.dtype).min
-    judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
-    judged = aligned.ranked_items[judged_at]
-    # Each judged item is a candidate.
-    entry = find_rows(judged_indptr, judged, indptr, items)
-    who = ragged.users_of(indptr)
-    column = np.arange(len(items)) - indptr[who]
-    table = np.full((len(users), int(np.diff(indptr).max())), -np.inf, scores.dtype)
-    table[who, column] = scores
-    counts = rank_scores(
-        table,
-        None,
-        np.zeros(len(users) + 1, np.int64),
-        np.zeros(0, np.int32),
-        ragged.users_of(judged_indptr),
-        column[entry].astype(np.int32),
-        work.nan_rule,
-        None,
-        judged_indptr,
-    )
-    work.above[judged_at], work.tied[judged_at], work.before[judged_at] = counts[:3]
-    aligned.flags[users] = flags | counts.flags
-
-
 PLACES_PER_TASK = 2**20
 USERS_PER_BLOCK = 4096
 
@@ -883,64 +816,64 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
     return Best(shelf.items, shelf.left)
 
 
-def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
+def best_of_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Return the best candidates of each user, if users have sets of candidates."""
+    n_users = work.aligned.n_users
+    items = np.full((n_users, min(k, work.aligned.n_items)), -1, np.int32)
+    best = Best(items, np.zeros(n_users, np.int64))
+    rank_sets(work, request, "Listing", best, rule)
+    return best
+
+
+def rank_sets(work: FactorsWork, request: Request, label: str, best: Best, rule: Rule) -> None:
+    """Rank each user's set of candidates as a list with scores, and fill in `best`."""
     aligned = work.aligned
     assert aligned.offered is not None
-    n_users, (indptr, candidates) = aligned.n_users, aligned.offered
-    items = np.full((n_users, min(k, aligned.n_items)), -1, np.int32)
-    left = np.zeros(n_users, np.int64)
+    indptr, candidates = aligned.offered
+    nothing_excluded = np.zeros(len(indptr), np.int64)
+    spare = np.zeros(aligned.n_users, np.int64)  # for counts that nobody reads
 
     def run(users: slice, ticker: Ticker) -> None:
         ticker.advance()
-        rows = np.maximum(aligned.rows[users], 0)
-        flags = aligned.flags[users]
-        offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
+        rows, flags = aligned.rows[users], aligned.flags[users]
+        before, offsets = flags.copy(), slice(users.start, users.stop + 1)
+        own = indptr[offsets] - indptr[users.start]
         listed = candidates[indptr[users.start] : indptr[users.stop]]
-        scores = np.empty(len(listed), work.factors.items.dtype)
-        work.score(work.user_factors(rows), offsets, listed, scores)
+        scores: Array = np.empty(len(listed), work.factors.items.dtype)
+        work.score(work.user_factors(np.maximum(rows, 0)), own, listed, scores)
         if work.check:
-            before, empty = flags.copy(), np.diff(offsets) == 0
             work.factors.flag_user_bias(rows, flags)
-            flags[empty] = before[empty]
-            flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        several = np.flatnonzero(np.diff(offsets) > 1)
-        flags[several[_all_equal(scores, offsets, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        _first_places(
-            work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
+            flags[ragged.users_of(own)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        if best.items.shape[1]:
+            several = np.flatnonzero(np.diff(own) > 1)
+            flags[several[_all_equal(scores, own, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        _kernel.rank_lists(
+            items=listed,
+            scores=scores.astype(np.float64),
+            begin=own[:-1],
+            end=own[1:],
+            n_items=aligned.n_items,
+            excluded_indptr=nothing_excluded[offsets],
+            excluded=np.zeros(0, np.int32),
+            judged_indptr=aligned.ranked_indptr[offsets],
+            judged=aligned.ranked_items,
+            input_order=False,
+            nan_rule=work.nan_rule,
+            above=work.above,
+            tied=work.tied,
+            before=work.before,
+            flags=flags,
+            **dict.fromkeys(("given", "listed", "removed", "repeated"), spare[users]),
+            order=rule.order,
+            keys=rule.keys[users],
+            top=best.items[users],
+            left=best.left[users],
         )
+        absent = (rows < 0) | (np.diff(own) == 0)
+        flags[absent] = before[absent]
 
     blocks = ragged.blocks(indptr, CANDIDATES_PER_TASK, USERS_PER_BLOCK)
-    run_tasks(run, blocks, label="Listing", brief=work.brief, **request.pace)
-    return Best(items, left)
-
-
-def _first_places(
-    work: FactorsWork,
-    rule: Rule,
-    indptr: Int64,
-    listed: Int32,
-    scores: Array,
-    flags: UInt32,
-    items: Int32,
-    left: Int64,
-) -> None:
-    """Rank candidates as lists with scores, and write each user's first places to `items`."""
-    first_of_lists(
-        items=listed,
-        scores=scores.astype(np.float64),
-        begin=indptr[:-1],
-        end=indptr[1:],
-        n_items=work.aligned.n_items,
-        excluded_indptr=np.zeros(len(indptr), np.int64),
-        excluded=np.zeros(0, np.int32),
-        nan_rule=work.nan_rule,
-        flags=flags,
-        order=rule.order,
-        keys=rule.keys,
-        top=items,
-        left=left,
-    )
+    run_tasks(run, blocks, label=label, brief=work.brief, **request.pace)
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:
