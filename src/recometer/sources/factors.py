@@ -203,9 +203,8 @@ class Factors(Source):
                     work.best = np.empty_like(work.above)
                 work.run_all(work.rank, work.blocks(request.threads), "Ranking", request)
             else:
-                best = Best(np.empty((aligned.n_users, 0), np.int32), np.zeros_like(aligned.rows))
                 keys = np.zeros(aligned.n_users, np.uint64)
-                rank_sets(work, request, "Ranking", best, Rule(TieOrder.ITEM, keys))
+                rank_sets(work, request, 0, Rule(TieOrder.ITEM, keys))
             work.flag_constant(request)
             return work.ranks(request.threads)
 
@@ -220,7 +219,7 @@ class Factors(Source):
             best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
-            best_of = best_of_all if aligned.offered is None else best_of_sets
+            best_of = best_of_all if aligned.offered is None else rank_sets
             best = best_of(work, request, k, rule)
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
@@ -816,22 +815,14 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
     return Best(shelf.items, shelf.left)
 
 
-def best_of_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
-    """Return the best candidates of each user, if users have sets of candidates."""
-    n_users = work.aligned.n_users
-    items = np.full((n_users, min(k, work.aligned.n_items)), -1, np.int32)
-    best = Best(items, np.zeros(n_users, np.int64))
-    rank_sets(work, request, "Listing", best, rule)
-    return best
-
-
-def rank_sets(work: FactorsWork, request: Request, label: str, best: Best, rule: Rule) -> None:
-    """Rank each user's set of candidates as a list with scores, and fill in `best`."""
+def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
+    """Rank each user's set of candidates as a list with scores, and return its first k places."""
     aligned = work.aligned
     assert aligned.offered is not None
     indptr, candidates = aligned.offered
     nothing_excluded = np.zeros(len(indptr), np.int64)
-    spare = np.zeros(aligned.n_users, np.int64)  # for counts that nobody reads
+    left, spare = np.zeros((2, aligned.n_users), np.int64)  # nobody reads the spare counts
+    top = np.full((aligned.n_users, min(k, aligned.n_items)), -1, np.int32)
 
     def run(users: slice, ticker: Ticker) -> None:
         ticker.advance()
@@ -844,7 +835,7 @@ def rank_sets(work: FactorsWork, request: Request, label: str, best: Best, rule:
         if work.check:
             work.factors.flag_user_bias(rows, flags)
             flags[ragged.users_of(own)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        if best.items.shape[1]:
+        if k:
             several = np.flatnonzero(np.diff(own) > 1)
             flags[several[_all_equal(scores, own, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         _kernel.rank_lists(
@@ -866,14 +857,16 @@ def rank_sets(work: FactorsWork, request: Request, label: str, best: Best, rule:
             **dict.fromkeys(("given", "listed", "removed", "repeated"), spare[users]),
             order=rule.order,
             keys=rule.keys[users],
-            top=best.items[users],
-            left=best.left[users],
+            top=top[users],
+            left=left[users],
         )
         absent = (rows < 0) | (np.diff(own) == 0)
         flags[absent] = before[absent]
 
     blocks = ragged.blocks(indptr, CANDIDATES_PER_TASK, USERS_PER_BLOCK)
+    label = "Listing" if k else "Ranking"
     run_tasks(run, blocks, label=label, brief=work.brief, **request.pace)
+    return Best(top, left)
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:

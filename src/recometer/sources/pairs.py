@@ -31,7 +31,7 @@ from recometer.errors import (
     rule_text,
     warn,
 )
-from recometer.protocol import Protocol, RelevantFrom
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists
@@ -121,16 +121,11 @@ class Pairs(Source):
         rating: str | Literal[False] | None = None,
         threshold: float | None = None,
     ) -> None:
-        rows = from_frame(
-            frame,
-            user=user,
-            item=item,
-            score=score,
-            relevance=relevance,
-            rating=rating,
+        self.rows = from_frame(
+            frame, user=user, item=item, score=score, relevance=relevance, rating=rating
         )
-        check_rows(rows)
-        self._fill(rows, threshold)
+        check_rows(self.rows)
+        self.threshold = checked_threshold(self.rows, threshold)
 
     @classmethod
     def of_some_users(
@@ -149,14 +144,18 @@ class Pairs(Source):
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
         rows = from_frame(frame, **{**options, **columns})
         if every_item is not None:
-            rows = with_items(rows, every_item)
+            assert rows.item_ids is not None
+            item = ids.match(rows.item_ids, every_item, "item ids of Pairs")[rows.item]
+            rows = dataclasses.replace(
+                rows, item=item, item_ids=every_item, n_items=len(every_item)
+            )
         return cls.of_rows(rows, threshold)
 
     @classmethod
     def of_rows(cls, rows: PairRows, threshold: float | None) -> Pairs:
         """Return the pairs in some rows."""
         pairs = cls.__new__(cls)
-        pairs._fill(rows, threshold)
+        pairs.rows, pairs.threshold = rows, checked_threshold(rows, threshold)
         return pairs
 
     @classmethod
@@ -194,21 +193,29 @@ class Pairs(Source):
         >>> rm.evaluate(pairs, metrics="recall@3")["recall@3"]
         array([0.66666667])
         """
-        rows = from_arrays(relevance, scores, groups, sizes)
+        truth, score = _numbers(relevance, "relevance"), _numbers(scores, "scores")
+        if sizes is not None:
+            if groups is not None:
+                raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")
+            n_rows = sizes_of(sizes, len(truth))
+            groups = np.repeat(np.arange(len(n_rows)), n_rows)
+        users = None if groups is None else ids.encode(groups, "groups")
+        lengths = {"relevance": len(truth), "scores": len(score)}
+        if users is not None:
+            lengths["groups"] = len(users[0])
+        if len(set(lengths.values())) > 1:
+            found = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+            numbers = np.asarray([] if groups is None else groups)
+            hint = ""
+            if numbers.dtype.kind in "iu" and numbers.sum() == len(truth):
+                hint = (
+                    f" Hint: {argument_text('groups')} has the user of each row; sizes= the number "
+                    "of rows of each."
+                )
+            raise InputError(f"Pairs.of takes arrays of one length, found {found}.{hint}")
+        rows = sorted_rows(users, None, score, truth, "relevance")
         check_rows(rows)
         return cls.of_rows(rows, threshold)
-
-    def _fill(self, rows: PairRows, threshold: float | None) -> None:
-        self.rows = rows
-        self._index_rows()
-        self.threshold = None if threshold is None else checked_threshold(rows, threshold)
-
-    def _index_rows(self) -> None:
-        rows = self.rows
-        self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
-        self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
-        keys = rows.user * rows.n_items + rows.item
-        self._first = np.flatnonzero(begins(keys))  # first row of each pair
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
@@ -241,7 +248,6 @@ class Pairs(Source):
         part = copy.copy(self)
         vars(part).pop("facts", None)
         part.rows = rows
-        part._index_rows()
         return part
 
     @cached_property
@@ -263,7 +269,7 @@ class Pairs(Source):
         rows = self.rows
         if rows.truth is None:
             return None
-        first = self._first
+        first = rows.first
         users = rows.user[first]
         with np.errstate(invalid="ignore", over="ignore"):
             values = np.add.reduceat(rows.truth, first) if self.n_repeated else rows.truth
@@ -281,7 +287,7 @@ class Pairs(Source):
     @property
     def n_repeated(self) -> int:
         """The number of rows that repeat a user-item pair."""
-        return len(self.rows.user) - len(self._first)
+        return len(self.rows.user) - len(self.rows.first)
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each pair, or of each judged test item; see `Ranks`."""
@@ -301,7 +307,7 @@ class Pairs(Source):
         )
 
     def _found_once(self, request: Request) -> Pairs:
-        rows, first, rules, test = self.rows, self._first, request.protocol, request.test
+        rows, first, rules, test = self.rows, self.rows.first, request.protocol, request.test
         if len(test) != len(first):  # test has other users than these pairs
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
@@ -313,7 +319,15 @@ class Pairs(Source):
         if rules.duplicates == "removed":
             if not request.some_users:
                 self._warn_of_repeats(int(first[again.argmax()]))
-            return self._with(one_of_each(rows, first, test.values, rules.nan_scores))
+            best = np.fmax if rules.nan_scores == "last" else np.maximum
+            once = dataclasses.replace(
+                rows,
+                user=rows.user[first],
+                item=rows.item[first],
+                score=best.reduceat(rows.score, first),
+                truth=test.values,
+            )
+            return self._with(once)
         return self._with(dataclasses.replace(rows, truth=np.repeat(test.values, again)))
 
     def _warn_of_repeats(self, row: int) -> None:
@@ -374,10 +388,7 @@ class Pairs(Source):
             tie = mix(rule.keys[user] ^ item.astype(np.uint64))
         order = np.lexsort((tie, above, user))
         user, item, above = user[order], item[order], above[order]
-        place = (
-            np.arange(len(user))
-            - ragged.indptr_of(np.bincount(user, minlength=aligned.n_users))[user]
-        )
+        place = np.arange(len(user)) - np.searchsorted(user, user)
         listed, last = place < k, place == k - 1
         items = np.full((aligned.n_users, min(k, int(place.max(initial=0)) + 1)), -1)
         items[user[listed], place[listed]] = item[listed]
@@ -398,40 +409,55 @@ class Pairs(Source):
         self._check(request, own is not None)
         # Rows that repeat a pair keep their own labels, which `with_truth` reads.
         own = None if own is None else matching.settled_repeats(own, "largest")
-        aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
-        indptr, rows = ragged.take(self._indptr, aligned.rows)
+        index = SourceIndex("Pairs", table.n_users, table.n_items, table.user_ids, table.item_ids)
+        aligned = align(index, dataclasses.replace(request, test=own or request.test))
+        indptr, rows = ragged.take(table.indptr, aligned.rows)
         entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
         if request.protocol.infinite_scores != "ranked" and not every_row:
-            entries = entries.without(np.isneginf(table.score[rows]))
-        user = entries.user[entries.candidate]
+            lowest = entries.candidate & np.isneginf(table.score[rows])
+            entries = entries._replace(
+                candidate=entries.candidate & ~lowest, n_without=int(np.count_nonzero(lowest))
+            )
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
-        places = Places.of(user, score, aligned.n_users, request)
+        places = places_of(entries.user[entries.candidate], score, aligned.n_users, request)
         return aligned, rows, entries, places
 
     def _rank(self, request: Request, every_row: bool = False) -> tuple[Ranks, Int64]:
         """Return the ranks and, if these pairs have labels, the row of each judged item."""
         table = self.rows
-        own = self.facts.truth
         aligned, rows, entries, places = self._place(request, every_row)
         n_candidates = places.n_candidates
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
 
         overlap = aligned.counts.get("train_test_overlap", 0)
-        if own is None:
-            judged = entries.in_test(aligned)
+        item: npt.NDArray[np.integer]
+        if table.truth is None:
+            indptr, item = aligned.judged_indptr, aligned.item
+            gain, relevant = aligned.gain, aligned.relevant
+            keys = ragged.pairs(entries.user, entries.item, table.n_items)[entries.candidate]
+            wanted = ragged.numbered(indptr, item, table.n_items)
+            listed = ragged.among(wanted, keys) & (item >= 0)
+            at = np.where(listed, np.searchsorted(keys, wanted), -1)
         else:
-            overlap = len(rows) - int(np.count_nonzero(entries.judged))
-            threshold = self._threshold_under(request.protocol)
-            judged, rows = entries.with_truth(
-                rows, table, threshold, request.protocol.relevant_from, aligned.n_users
+            # Each row that is not in train is a judged item.
+            judged, candidate = entries.judged, entries.candidate
+            overlap = len(rows) - int(np.count_nonzero(judged))
+            at = np.where(candidate, np.cumsum(candidate) - 1, -1)[judged]
+            rows, item = rows[judged], entries.item[judged]
+            counts_of_rows = np.bincount(entries.user[judged], minlength=aligned.n_users)
+            indptr, gain = ragged.indptr_of(counts_of_rows), table.truth[rows]
+            threshold, rule = (
+                self._threshold_under(request.protocol),
+                request.protocol.relevant_from,
             )
-        found = judged.at >= 0
-        at = judged.at[found]
+            relevant = is_relevant(gain, rule) if threshold is None else gain >= threshold
+        found = at >= 0
+        at = at[found]
         counted = places.above[at], places.tied[at], places.before[at]
         above, tied, before = spread(found, len(found), *counted)
-        order = best_first(judged.indptr, above, before, request.threads)
-        whose = ragged.users_of(judged.indptr)
-        missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
+        order = best_first(indptr, above, before, request.threads)
+        whose = ragged.users_of(indptr)
+        missed = relevant & ~found & (item >= 0) & (aligned.rows[whose] >= 0)
         counts = aligned.counts | {
             "train_test_overlap": overlap,
             "rows_not_candidates": entries.n_without,
@@ -439,14 +465,14 @@ class Pairs(Source):
             "rows_without_truth": table.n_without_truth,
         }
         ranks = Ranks(
-            indptr=judged.indptr,
-            item=judged.item[order].astype(np.int64),
+            indptr=indptr,
+            item=item[order].astype(np.int64),
             above=above[order],
             tied=tied[order],
             before=before[order],
-            gain=judged.gain[order],
-            relevant=judged.relevant[order],
-            n_relevant=np.bincount(whose[judged.relevant], minlength=aligned.n_users),
+            gain=gain[order],
+            relevant=relevant[order],
+            n_relevant=np.bincount(whose[relevant], minlength=aligned.n_users),
             n_candidates=n_candidates,
             n_excluded=np.bincount(entries.user[entries.excluded], minlength=aligned.n_users),
             depth=n_candidates,
@@ -455,13 +481,13 @@ class Pairs(Source):
             any_cutoff=True,
             item_ids=aligned.item_ids,
         )
-        if own is not None and request.protocol.duplicates in ("first", "counted"):
+        if table.truth is not None and request.protocol.duplicates in ("first", "counted"):
             ranks = _marked(ranks, table.n_items)
         if request.protocol.score_above is not None:
             scores = np.full(len(found), np.nan)
             scores[found] = score[at]
             ranks = dataclasses.replace(ranks, score=scores[order])
-        return ranks, rows[order] if own is not None else order
+        return ranks, order if table.truth is None else rows[order]
 
     def _check(self, request: Request, own: bool) -> None:
         for name in ("train", "candidates", "exclude"):
@@ -488,35 +514,15 @@ def _marked(ranks: Ranks, n_items: int) -> Ranks:
     return dataclasses.replace(ranks, repeated=repeated, n_relevant=ranks.n_relevant - again)
 
 
-class Judged(NamedTuple):
-    """The judged items, user by user; `at` has the position of each item's candidate row, or -1."""
-
-    indptr: Int64
-    item: npt.NDArray[np.integer[Any]]
-    gain: Float64
-    relevant: Bool
-    at: Int64
-
-
-@dataclasses.dataclass(frozen=True)
-class Entries:
+class Entries(NamedTuple):
     """The rows of the test users, sorted by user and item."""
 
     user: Int64  # the test user of each row
     item: Int64  # positions among the sorted item ids
-    n_items: int
     judged: Bool  # whether the pair is in test but not in train
     excluded: Bool  # whether the pair is in train
     candidate: Bool
-    n_without: int = 0  # number of rows that `without` removed from the candidates
-
-    def without(self, marked: Bool) -> Entries:
-        """Return a copy in which marked rows are not candidates."""
-        gone = marked & self.candidate
-        n_without = int(np.count_nonzero(gone))
-        if not n_without:
-            return self
-        return dataclasses.replace(self, candidate=self.candidate & ~gone, n_without=n_without)
+    n_without: int = 0  # number of rows that are not candidates because of their score
 
     @classmethod
     def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> Entries:
@@ -528,48 +534,11 @@ class Entries:
         in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
         excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
         excluded &= number >= 0
-        return cls(
-            user,
-            item,
-            n_items,
-            judged=ragged.among(ragged.pairs(user, item, n_items), in_test),
-            excluded=excluded,
-            candidate=(aligned.locate(user, item) >= 0) & ~excluded,
-        )
-
-    def with_truth(
-        self,
-        rows: Int64,
-        table: PairRows,
-        threshold: float | None,
-        relevant_from: RelevantFrom,
-        n_users: int,
-    ) -> tuple[Judged, Int64]:
-        """Return a judged item for each row that is not in train, and these rows.
-
-        Without a threshold, the rule `relevant_from` decides which rows are relevant.
-        """
-        assert table.truth is not None
-        stays = self.judged
-        at = np.where(self.candidate, np.cumsum(self.candidate) - 1, -1)[stays]
-        rows, user = rows[stays], self.user[stays]
-        gain = table.truth[rows]
-        relevant = is_relevant(gain, relevant_from) if threshold is None else gain >= threshold
-        indptr = ragged.indptr_of(np.bincount(user, minlength=n_users))
-        return Judged(indptr, self.item[stays], gain, relevant, at), rows
-
-    def in_test(self, aligned: Aligned) -> Judged:
-        """Return the judged items of separate test data, each with the position of its row."""
-        indptr, item = aligned.judged_indptr, aligned.item
-        keys = ragged.pairs(self.user, self.item, self.n_items)[self.candidate]
-        wanted = ragged.numbered(indptr, item, self.n_items)
-        found = ragged.among(wanted, keys) & (item >= 0)
-        at = np.where(found, np.searchsorted(keys, wanted), -1)
-        return Judged(indptr, item, aligned.gain, aligned.relevant, at)
+        judged = ragged.among(ragged.pairs(user, item, n_items), in_test)
+        return cls(user, item, judged, excluded, (aligned.locate(user, item) >= 0) & ~excluded)
 
 
-@dataclasses.dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """The rank of each row among its user's rows, in the order of the rows; see `Ranks`."""
 
     above: Int64
@@ -578,44 +547,46 @@ class Places:
     n_candidates: Int64
     flags: UInt32
 
-    @classmethod
-    def of(cls, user: Int64, score: Float64, n_users: int, request: Request) -> Places:
-        """Count the rows of the same user that are above each row, and tied with it."""
-        protocol, nan = request.protocol, np.isnan(score)
-        n_candidates = np.bincount(user, minlength=n_users)
-        indptr = ragged.indptr_of(n_candidates)
-        above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
 
-        def count(users: slice, ticker: Ticker) -> None:
-            ticker.advance()
-            begin, end = int(indptr[users.start]), int(indptr[users.stop])
-            distinct, code = np.unique(score[begin:end], return_inverse=True)
-            fall = len(distinct) - code  # highest score first; np.unique sorts NaN as the highest
-            if protocol.nan_scores != "first":
-                fall[nan[begin:end]] = len(distinct) + 1
-            key = user[begin:end] * (len(distinct) + 2) + fall
-            order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
-            new = begins(key[order])
-            first = np.flatnonzero(new)
-            group, rows = np.cumsum(new) - 1, begin + order
-            above[rows] = begin + first[group] - indptr[user[rows]]
-            tied[rows] = np.diff(first, append=end - begin)[group] - 1
-            before[rows] = np.arange(end - begin) - first[group]
+def places_of(user: Int64, score: Float64, n_users: int, request: Request) -> Places:
+    """Count the rows of the same user that are above each row, and tied with it."""
+    protocol, nan = request.protocol, np.isnan(score)
+    n_candidates = np.bincount(user, minlength=n_users)
+    indptr = ragged.indptr_of(n_candidates)
+    above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
 
-        blocks = ragged.blocks(indptr, ROWS_PER_TASK, n_users)
-        run_tasks(count, blocks, label="Ranking", brief=len(blocks) == 1, **request.pace)
-        flags = np.zeros(len(n_candidates), np.uint32)
-        if protocol.nan_scores == "undefined":
-            flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
-        if protocol.infinite_scores == "undefined":
-            flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        constant = (tied > 0) & (tied == n_candidates[user] - 1)
-        flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        return cls(above, tied, before, n_candidates, flags)
+    def count(users: slice, ticker: Ticker) -> None:
+        ticker.advance()
+        begin, end = int(indptr[users.start]), int(indptr[users.stop])
+        distinct, code = np.unique(score[begin:end], return_inverse=True)
+        fall = len(distinct) - code  # highest score first; np.unique sorts NaN as the highest
+        if protocol.nan_scores != "first":
+            fall[nan[begin:end]] = len(distinct) + 1
+        key = user[begin:end] * (len(distinct) + 2) + fall
+        order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
+        new = begins(key[order])
+        first = np.flatnonzero(new)
+        group, rows = np.cumsum(new) - 1, begin + order
+        above[rows] = begin + first[group] - indptr[user[rows]]
+        tied[rows] = np.diff(first, append=end - begin)[group] - 1
+        before[rows] = np.arange(end - begin) - first[group]
+
+    blocks = ragged.blocks(indptr, ROWS_PER_TASK, n_users)
+    run_tasks(count, blocks, label="Ranking", brief=len(blocks) == 1, **request.pace)
+    flags = np.zeros(n_users, np.uint32)
+    if protocol.nan_scores == "undefined":
+        flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
+    if protocol.infinite_scores == "undefined":
+        flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+    constant = (tied > 0) & (tied == n_candidates[user] - 1)
+    flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    return Places(above, tied, before, n_candidates, flags)
 
 
-def checked_threshold(rows: PairRows, threshold: object) -> float:
-    """Return the threshold as a float; refuse anything but a finite number."""
+def checked_threshold(rows: PairRows, threshold: object) -> float | None:
+    """Return the threshold as a float; refuse anything but a finite number or None."""
+    if threshold is None:
+        return None
     if rows.truth is None:
         raise InputError(
             "threshold= says from which truth on a row is relevant, but the scores have no truth. "
@@ -657,6 +628,16 @@ class PairRows:
     n_items: int
     n_without_truth: int  # number of rows that were left out, because they have no label
 
+    @cached_property
+    def indptr(self) -> Int64:
+        """The row of each user's first pair: int64 [n_users + 1]."""
+        return ragged.indptr_of(np.bincount(self.user, minlength=self.n_users))
+
+    @cached_property
+    def first(self) -> Int64:
+        """The first row of each pair."""
+        return np.flatnonzero(begins(self.user * self.n_items + self.item))
+
 
 def from_frame(data: Any, **given: object) -> PairRows:
     """Read a data frame; `given` maps names of options of `recometer.Pairs` to values."""
@@ -684,48 +665,6 @@ def from_frame(data: Any, **given: object) -> PairRows:
         truth,
         kind,
     )
-
-
-def with_items(rows: PairRows, item_ids: Array) -> PairRows:
-    """Return the same rows with a larger set of items; `item_ids` are sorted and distinct."""
-    assert rows.item_ids is not None
-    places = ids.match(rows.item_ids, item_ids, "item ids of Pairs")
-    return dataclasses.replace(
-        rows, item=places[rows.item], item_ids=item_ids, n_items=len(item_ids)
-    )
-
-
-def from_arrays(
-    relevance: object, scores: object, groups: object, sizes: object = None
-) -> PairRows:
-    """Read arrays with an entry per row; `sizes` has the number of rows of each user."""
-    truth = _numbers(relevance, "relevance")
-    if sizes is not None:
-        if groups is not None:
-            raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")
-        rows = sizes_of(sizes, len(truth))
-        groups = np.repeat(np.arange(len(rows)), rows)
-    score = _numbers(scores, "scores")
-    users = None if groups is None else ids.encode(groups, "groups")
-    lengths = {"relevance": len(truth), "scores": len(score)}
-    if users is not None:
-        lengths["groups"] = len(users[0])
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
-        hint = ""
-        if users is not None and _add_up(groups, len(truth)):
-            hint = (
-                f" Hint: {argument_text('groups')} has the user of each row; sizes= the number of "
-                "rows of each."
-            )
-        raise InputError(f"Pairs.of takes arrays of one length, found {found}.{hint}")
-    return sorted_rows(users, None, score, truth, "relevance")
-
-
-def _add_up(groups: object, n_rows: int) -> bool:
-    """Return whether numbers add up to the number of rows, and so may be sizes of groups."""
-    given = np.asarray(groups)
-    return given.dtype.kind in "iu" and int(given.sum()) == n_rows
 
 
 def sorted_rows(
@@ -759,22 +698,6 @@ def sorted_rows(
         n_users=1 if user_ids is None else len(user_ids),
         n_items=n_items,
         n_without_truth=int(np.count_nonzero(~keep)),
-    )
-
-
-def one_of_each(rows: PairRows, first: Int64, truth: Float64 | None, nan: str) -> PairRows:
-    """Return a row for each pair, with its best score.
-
-    `first` is the first row of each pair, `truth` is the pair's label, and `nan` is the rule for
-    NaN scores.
-    """
-    best = np.fmax if nan == "last" else np.maximum
-    return dataclasses.replace(
-        rows,
-        user=rows.user[first],
-        item=rows.item[first],
-        score=best.reduceat(rows.score, first),
-        truth=truth,
     )
 
 
