@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer._kernel import NanRule
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, all_of, slices
 from recometer.data.matching import SourceIndex
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
@@ -32,7 +32,7 @@ from recometer.sources.alignment import (
     users_to_check,
 )
 from recometer.sources.base import Request, Source, compared
-from recometer.tasks import BRIEF_NUMBERS, POLL, Ticker, run_tasks
+from recometer.tasks import POLL, Ticker, run_tasks
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -47,13 +47,6 @@ class Prefetch(Generic[A, R]):
     All calls come from the same thread, so the function need not be thread-safe, and may use
     thread-local state. At most one result is in memory in addition to the results in use. This is a
     context manager: its thread ends with the block.
-
-    Parameters
-    ----------
-    function
-        Called once per argument, in the order of the arguments.
-    arguments
-        The arguments, which are read one ahead of the caller.
     """
 
     def __init__(self, function: Callable[[A], R], arguments: Iterable[A]) -> None:
@@ -123,23 +116,12 @@ class Batches(NamedTuple):
     bytes_per_batch: int = 64 * 2**20  # memory for the scores of a batch
     ahead: bool = False  # whether a separate thread calls `ask`, one batch ahead
 
-    @property
-    def most_users(self) -> int:
-        """The maximum number of users in a batch."""
-        return max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
-
-    def cut(self, known: Int64) -> list[Int64]:
-        """Cut users into batches."""
-        return [known[some] for some in slices(len(known), self.most_users)]
-
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
-        batches = self.cut(known)
+        most_users = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+        batches = [known[some] for some in slices(len(known), most_users)]
         # A call to the user's function may take any time, so it never counts as brief.
-        brief = not self.ahead and len(known) * self.n_columns <= BRIEF_NUMBERS
-        if brief and len(batches) == 1 and not self.request.progress:
-            use(known, self.ask(known))  # `run_tasks` would do the same
-            return
+        brief = not self.ahead and len(batches) == 1
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(users: Int64, ticker: Ticker) -> None:
@@ -148,14 +130,8 @@ class Batches(NamedTuple):
                 else:
                     use(*prefetch.take(ticker))
 
-            run_tasks(
-                run,
-                batches,
-                weights=[float(len(batch)) for batch in batches],
-                label=label,
-                brief=brief,
-                **self.request.pace,
-            )
+            weights = [float(len(batch)) for batch in batches]
+            run_tasks(run, batches, weights=weights, label=label, brief=brief, **self.request.pace)
 
 
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
@@ -200,13 +176,31 @@ class ScoredInBatches(Source):
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
 
-class TopWork:
-    """The best candidates of all users; each task writes only the part of its own users."""
+class Work:
+    """State that the tasks of a call share; each task writes only the part of its own users."""
 
-    def __init__(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> None:
+    def __init__(self, aligned: Aligned, request: Request) -> None:
         self.aligned = aligned
         self.protocol = request.protocol
-        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
+
+    def _table(self, users: Int64, scores: Any) -> dict[str, Any]:
+        """Return the scores of some test users as arguments for the kernel and for `_torch`."""
+        aligned = self.aligned
+        excluded_indptr, rows = ragged.take_or_cut(aligned.excluded_indptr, users)
+        return {
+            "scores": mask_scores(aligned, users, compared(scores, self.protocol)),
+            "columns": aligned.item_rows,
+            "excluded_indptr": excluded_indptr,
+            "excluded": aligned.excluded[rows],
+            "nan_rule": NanRule[self.protocol.nan_scores.upper()],
+        }
+
+
+class TopWork(Work):
+    """The best candidates of all users."""
+
+    def __init__(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> None:
+        super().__init__(aligned, request)
         self.rule = rule
         self.best = Best(
             np.full((aligned.n_users, min(k, aligned.n_items)), -1, np.int32),
@@ -215,54 +209,31 @@ class TopWork:
 
     def count(self, users: Int64, scores: Any) -> None:
         """Find the best items of some test users, from their scores."""
-        aligned, best, rule = self.aligned, self.best, self.rule
-        scores = compared(scores, self.protocol)
-        scores = mask_scores(aligned, users, scores)
-        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
-        excluded = aligned.excluded[rows]
-        scores = _torch.brought_where_drawn(scores, rule.order)
+        best, rule, table = self.best, self.rule, self._table(users, scores)
+        scores = table["scores"]
+        if is_tensor(scores) and rule.order == TieOrder.RANDOM:  # only the CPU can draw
+            scores = table["scores"] = to_numpy(scores)
         shelf = Shelf.of(rule.keys[users], best.items.shape[1], dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
+        table |= {"order": rule.order, "flags": flags, "no_candidates": gone}
         if is_tensor(scores):
-            _torch.top_scores(
-                scores,
-                aligned.item_rows,
-                excluded_indptr,
-                excluded,
-                rule.order,
-                shelf,
-                self.nan_rule,
-                flags,
-                gone,
-            )
+            _torch.top_scores(**table, shelf=shelf)
         else:
-            _kernel.top_scores(
-                instruction_set=_kernel.instruction_set(),
-                scores=scores,
-                columns=aligned.item_rows,
-                excluded_indptr=excluded_indptr,
-                excluded=excluded,
-                order=rule.order,
-                **shelf.native(),
-                nan_rule=self.nan_rule,
-                flags=flags,
-                no_candidates=gone,
-            )
-        n_candidates = aligned.n_items - np.diff(excluded_indptr) - gone
+            instruction_set = _kernel.instruction_set()
+            _kernel.top_scores(**table, **shelf.native(), instruction_set=instruction_set)
+        n_candidates = self.aligned.n_items - np.diff(table["excluded_indptr"]) - gone
         flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
         best.items[users], best.left[users] = shelf.items, shelf.left
-        aligned.flags[users] |= flags
+        self.aligned.flags[users] |= flags
 
 
-class RankWork:
-    """State that the tasks of a call share; each task writes only the part of its own users."""
+class RankWork(Work):
+    """The counts of all judged items."""
 
     def __init__(self, aligned: Aligned, request: Request) -> None:
+        super().__init__(aligned, request)
         n = len(aligned.judged)
-        self.aligned = aligned
         self.limit = request.depth
-        self.protocol = request.protocol
-        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         self.above, self.tied, self.before = np.zeros((3, n), np.int64)
         self.above.fill(-1)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
@@ -271,9 +242,8 @@ class RankWork:
 
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some test users, from their scores."""
-        aligned = self.aligned
-        scores = compared(scores, self.protocol)
-        scores = mask_scores(aligned, users, scores)
+        aligned, table = self.aligned, self._table(users, scores)
+        scores = table["scores"]
         # Make a table of these users' judged items, without items that the source lacks.
         judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)
         who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
@@ -283,21 +253,10 @@ class RankWork:
             indptr = None
             who, judged = who[has], judged[has]
             at = at.start + has.nonzero()[0] if isinstance(at, slice) else at[has]
-        excluded_indptr, rows = ragged.take_or_cut(aligned.excluded_indptr, users)
-        excluded = aligned.excluded[rows]
-        table = (
-            scores,
-            aligned.item_rows,
-            excluded_indptr,
-            excluded,
-            who,
-            judged,
-            self.nan_rule,
-        )
         if is_tensor(scores):
-            counts = _torch.rank_scores(*table)
+            counts = _torch.rank_scores(**table, who=who, judged=judged)
         else:
-            counts = rank_scores(*table, self.limit, indptr)
+            counts = rank_scores(table, who, judged, self.limit, indptr)
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
@@ -305,25 +264,25 @@ class RankWork:
         shown[who[counts.above >= 0]] = True
         if not all_of(shown):
             rows = users_to_check(judged_indptr, shown, self.protocol)
-            constant = self._constant(users, scores, rows, counts)
+            constant = self._constant(users, table, rows, counts)
             aligned.flags[users[rows[constant]]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         if self.score is not None:
             columns = judged if aligned.item_rows is None else aligned.item_rows[judged]
             own = scores[who, columns]
             self.score[at] = to_numpy(own) if is_tensor(own) else own
 
-    def _constant(self, users: Int64, scores: Any, rows: Int64, counts: Counts) -> Bool:
+    def _constant(self, users: Int64, table: dict[str, Any], rows: Int64, counts: Counts) -> Bool:
         """Return a mask of the users in `rows` whose candidates all have the same score."""
-        columns = self.aligned.item_rows
         if counts.constant is not None:
             return counts.constant[rows]
+        columns, scores = table["columns"], table["scores"]
 
         def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, Bool]:
             own = rows[which].repeat(np.diff(indptr))
             found = scores[own, items if columns is None else columns[items]]
             return found, found != -np.inf
 
-        return constant(self.aligned, users[rows], self.nan_rule, score)
+        return constant(self.aligned, users[rows], table["nan_rule"], score)
 
     def ranks(self, threads: int) -> Ranks:
         """Return the ranks of all users."""
@@ -345,21 +304,13 @@ class RankWork:
 
 
 def rank_scores(
-    scores: Array,
-    columns: Int64 | None,
-    excluded_indptr: Int64,
-    excluded: Int32,
-    who: Int64,
-    judged: Int32,
-    nan_rule: NanRule,
-    limit: int | None,
-    judged_indptr: Int64 | None,
+    table: dict[str, Any], who: Int64, judged: Int32, limit: int | None, indptr: Int64 | None
 ) -> Counts:
     """Count with the kernel, as `_torch.rank_scores` does on a device.
 
-    `judged_indptr` has the CSR row pointers of judged items, if they are known.
+    `indptr` has the CSR row pointers of judged items, if they are known.
     """
-    n_users = len(scores)
+    scores, columns, nan_rule = table["scores"], table["columns"], table["nan_rule"]
     own = scores[who, judged if columns is None else columns[judged]]
     if nan_rule == NanRule.UNDEFINED:
         candidate = own > -np.inf
@@ -369,24 +320,20 @@ def rank_scores(
     every, n_judged = all_of(candidate), len(judged)
     if not every:
         who, judged, own = who[candidate], judged[candidate], own[candidate]
-    if not every or judged_indptr is None:
-        judged_indptr = who.searchsorted(np.arange(n_users + 1))
+    if not every or indptr is None:
+        indptr = who.searchsorted(np.arange(len(scores) + 1))
     above, tied, before = np.zeros((3, len(judged)), np.int64)
-    flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
+    flags, no_candidates = np.zeros(len(scores), np.uint32), np.zeros(len(scores), np.int64)
     lost = _kernel.rank_scores(
+        **table,
         instruction_set=_kernel.instruction_set(),
-        scores=scores,
-        columns=columns,
-        excluded_indptr=excluded_indptr,
-        excluded=excluded,
-        judged_indptr=judged_indptr,
+        judged_indptr=indptr,
         judged=judged,
         judged_scores=own,
         above=above,
         tied=tied,
         before=before,
         limit=limit,
-        nan_rule=nan_rule,
         flags=flags,
         no_candidates=no_candidates,
     )

@@ -7,7 +7,6 @@ same block, so it is exactly the number that other scores are compared with.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -28,7 +27,6 @@ from recometer.errors import InputError, InputTypeError
 from recometer.ragged import users_of
 from recometer.ranks import UserFlag
 from recometer.sources._top_lists import Shelf
-from recometer.sources.base import Request
 
 Tensor = Any
 
@@ -104,11 +102,6 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
     return left.to(dtype), right.to(dtype)
 
 
-def one_at_a_time(request: Request) -> Request:
-    """Return the request with a single thread, because a device runs one operation at a time."""
-    return dataclasses.replace(request, threads=1)
-
-
 @contextlib.contextmanager
 def multiplying(device: Any) -> Iterator[None]:
     """Make torch multiply in the precision of the factors, whatever its settings."""
@@ -158,23 +151,9 @@ def rank_scores(
 ) -> Counts:
     """Count the candidates above each judged item, tied with it, and tied before it.
 
-    Parameters
-    ----------
-    scores : float32 or float64 tensor [n_users, n_columns]
-        -inf marks items that are not candidates. Changed in place.
-    columns : int64 [n_items] or None
-        The column of each item position. None if column and position agree.
-    excluded_indptr, excluded
-        Positions of items that are not candidates.
-    who, judged
-        The judged items: their rows of the scores, and their positions.
-    nan_rule
-        How to rank NaN scores.
-
-    Returns
-    -------
-    Counts
-        `above` is -1 if the item is not a candidate, or its score is NaN.
+    `who` and `judged` are the judged items: their rows of the scores, and their positions. For the
+    other parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is -1
+    if the item is not a candidate, or its score is NaN.
     """
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -211,11 +190,6 @@ def rank_scores(
     )
 
 
-def brought_where_drawn(scores: Any, order: TieOrder) -> Any:
-    """Return scores in CPU memory if ties are broken at random, which only the CPU can do."""
-    return to_numpy(scores) if is_tensor(scores) and order == TieOrder.RANDOM else scores
-
-
 def top_scores(
     scores: Tensor,
     columns: Int64 | None,
@@ -229,7 +203,7 @@ def top_scores(
 ) -> None:
     """Fill in each user's best candidates, breaking ties by ascending or descending position.
 
-    The parameters are the same as for the kernel's `top_scores`. Among equal scores, `torch.topk`
+    The parameters are those of the kernel's `top_scores`. Among equal scores, `torch.topk`
     chooses arbitrarily, so only the score of the last place is read from it.
     """
     torch = sys.modules["torch"]

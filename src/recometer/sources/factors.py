@@ -234,7 +234,7 @@ class Factors(Source):
         protocol = request.protocol.replace(infinite_scores="undefined")
         return Batches(
             lambda users: score(aligned.rows[users]),
-            _torch.one_at_a_time(dataclasses.replace(request, protocol=protocol)),
+            dataclasses.replace(request, protocol=protocol, threads=1),
             n_columns=len(factors.items),
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 from collections.abc import Callable
@@ -208,7 +209,8 @@ class Scores(ScoredInBatches):
         """Return the scores in batches; a function is called one batch ahead."""
         bytes_per_batch = FUNCTION_BYTES
         if self.on_device:
-            bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
+            # A device runs one operation at a time.
+            bytes_per_batch, request = _torch.BLOCK_BYTES, dataclasses.replace(request, threads=1)
         elif self._matrix is not None and self._matrix.strides[1] == self._matrix.itemsize:
             bytes_per_batch = MATRIX_BYTES
         return Batches(

@@ -134,7 +134,7 @@ class StreamedScores(Source):
             )
         request, size = self._request, MATRIX_BYTES
         if batch.on_device:
-            request, size = _torch.one_at_a_time(request), _torch.BLOCK_BYTES
+            request, size = dataclasses.replace(request, threads=1), _torch.BLOCK_BYTES
         batches = Batches(
             lambda at: batch.batch(rows[at]),
             request,
@@ -142,8 +142,12 @@ class StreamedScores(Source):
             bytes_per_batch=size,
             ahead=False,
         )
+
+        def counting(work: Work) -> Callable[[Int64, Any], None]:
+            return lambda at, scores: work.count(users[at], scores)
+
         for work in self._works:
-            _count(work, users, batches)
+            batches.each(np.arange(len(users)), counting(work), "Counting")
         self.came[users] = True
         self._kind = batch.kind
 
@@ -244,18 +248,6 @@ class StreamedScores(Source):
             sized=False,
             of_unknown=NO_BATCH,
         )
-
-
-def _count(work: Work, users: Int64, batches: Batches) -> None:
-    """Count the scores of the given users; `batches` numbers them from 0."""
-    numbers = np.arange(len(users))
-    pieces = batches.cut(numbers)
-    if batches.request.threads > 1 and len(pieces) > 1:
-        batches.each(numbers, lambda at, scores: work.count(users[at], scores), "Counting")
-        return
-    # For a single piece, starting a thread would take longer than the work.
-    for piece in pieces:
-        work.count(users[piece], batches.ask(piece))
 
 
 def _counted(work: Work) -> dict[str, Any]:
