@@ -461,6 +461,16 @@ def test_list_columns_can_be_named(folder) -> None:
     assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr
 
 
+def test_named_rank_column_orders_the_lists_whatever_the_order_of_the_rows(folder) -> None:
+    pl.read_csv(folder / "odd.csv").reverse().write_csv(folder / "reversed.csv")
+    results = [
+        evaluate(*LISTS, "--run", f"a={file}.csv", "--rank", "better", "--format", "json")
+        for file in ("odd", "reversed")
+    ]
+    assert means(results[0]) == means(results[1])
+    assert "a: reversed.csv (user 'user_id', item 'movieId', rank 'better')" in results[1].stderr
+
+
 def test_row_order_is_reported_with_a_warning(folder) -> None:
     frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "utility"})
     frame.write_csv(folder / "unnamed.csv")

@@ -65,8 +65,8 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
 
 
-NONE = "none"  # the name that stands for no column
-OPTIONAL = ("value", "time")  # the options that accept `NONE` for every kind of file
+OPTIONAL = ("value", "time")  # columns that only some of the files must have
+ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,15 +74,15 @@ class Inputs:
     """A reader of files, which finds columns by the names in options or by common names.
 
     `columns` maps those of ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and
-    ``"rank"`` that the command reads to the name of a column or to None. If a file does not have
-    the named column, the reader tries common names (except for ``"value"`` and ``"time"``), because
-    test, train and models may use different names.
+    ``"rank"`` that the command reads to the name of a column, to None, or to False for no column.
+    If a file does not have the named column, the reader tries common names (except for ``"value"``
+    and ``"time"``), because test, train and models may use different names.
     """
 
     stdin: StandardInput
-    columns: Mapping[str, str | None]
+    columns: Mapping[str, Any]
     note: Note
-    separator: str | None = None  # the separator of the items in a cell
+    separator: Any = None  # the separator of the items in a cell, or False
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -91,12 +91,7 @@ class Inputs:
             object.__setattr__(self, "columns", {**self.columns, "user": pair})
 
     @property
-    def _between(self) -> Any:
-        """The separator of items in a cell, as an argument of `Lists` and `Interactions.of`."""
-        return False if self.separator == NONE else self.separator
-
-    @property
-    def columns_alone(self) -> dict[str, str | None]:
+    def columns_alone(self) -> dict[str, Any]:
         """The columns for files without sessions, in which only a column of users is read."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
@@ -117,11 +112,9 @@ class Inputs:
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise an error if the user named a column that none of the files has."""
         columns = {
-            option: name
-            for option, name in self.columns.items()
-            if option not in OPTIONAL and not (option in ORDERS and name == NONE)
+            option: name for option, name in self.columns.items() if name and option not in OPTIONAL
         }
-        if not any(columns.values()):
+        if not columns:
             return
         with self.stated():
             tables = [path for path in map(self.stdin.path, paths) if _is_table(path)]
@@ -161,14 +154,14 @@ class Inputs:
                 found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
                 columns: dict[str, Any] = self._present(file, "user", "item")
-                columns["value"] = self.columns["value"] if value else NONE
-                columns["time"] = self.columns["time"] if time else NONE
+                columns["value"] = self.columns["value"] if value else False
+                columns["time"] = self.columns["time"] if time else False
                 if what == "train":
                     if isinstance(columns["user"], ColumnPair):  # train applies to all sessions
                         columns["user"] = columns["user"].parts[0]
-                    if columns["value"] != NONE:  # only some of the files may have this column
-                        columns["value"] = self._present(file, "value")["value"]
-                found, frame = read_file(file, **or_false(columns))
+                    if value:  # only some of the files may have this column
+                        columns |= self._present(file, "value")
+                found, frame = read_file(file, **columns)
                 self._say(what, file, found._asdict())
             if test is not None:
                 frame = frame.with_columns(
@@ -181,7 +174,7 @@ class Inputs:
                 item=found.item,
                 value=found.value or False,
                 time=found.time or False,
-                separator=self._between,
+                separator=self.separator,
             )
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
@@ -213,10 +206,8 @@ class Inputs:
         if files.kind_of(file) is not None:
             self._say("data", file, "TREC qrels")
             return {}
-        wanted = {**self.columns}
-        wanted |= or_false({option: wanted[option] for option in OPTIONAL})
         try:
-            found = choose_columns(column_names(file), wanted)
+            found = choose_columns(column_names(file), self.columns)
         except ColumnError as error:
             raise ColumnError(f"{file}: {error}") from None
         self._say("data", file, found)
@@ -291,11 +282,9 @@ class Inputs:
         if not trec:
             wanted |= self._present(file, "user", "item", *ORDERS)
             for option, other in (ORDERS, ORDERS[::-1]):
-                if self.columns[option] == NONE:
-                    wanted[option] = False
-                elif wanted[option] is not None:
+                if wanted[option]:
                     wanted[other] = False
-        separator = None if trec else self._between
+        separator = None if trec else self.separator
         lists = Lists(file, **wanted, separator=separator)
         if trec:
             self._say(model.name, file, "TREC run")
@@ -323,10 +312,10 @@ class Inputs:
                 "user and item."
             )
         wanted: dict[str, Any] = {**self._present(file, "user", "item", "score")}
-        truth = NONE if test is not None else self.columns["value"]
+        truth = False if test is not None else self.columns["value"]
         kinds = ("rating", "relevance") if rated else ("relevance", "rating")
-        wanted |= dict.fromkeys(kinds, False if truth is not None else None)
-        if truth not in (None, NONE):
+        wanted |= dict.fromkeys(kinds, None if truth is None else False)
+        if truth:
             wanted[kinds[0]] = truth
         # A rating is a label here, so it must not be the score, even if no other column could be.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
@@ -348,18 +337,19 @@ class Inputs:
         }
         return Pairs(frame, user="user", item="item", score="score", **truths)
 
-    def _present(self, file: Path, *options: str) -> dict[str, str | None]:
+    def _present(self, file: Path, *options: str) -> dict[str, Any]:
         """Return the named columns that the file has, and None in place of others.
 
-        If the file has a column of users but none of sessions, the former is returned.
+        If the file has a column of users but none of sessions, the former is returned. False stays
+        False.
         """
         names = column_names(file)
-        found: dict[str, str | None] = {}
+        found: dict[str, Any] = {}
         for option in options:
-            for name in (self.columns[option], self.columns_alone[option]):
-                if name is not None and all(part in names for part in single_names([name])):
-                    found.setdefault(option, name)
-            found.setdefault(option, None)
+            found[option] = None
+            for name in (self.columns_alone[option], self.columns[option]):
+                if name is False or (name and all(one in names for one in single_names([name]))):
+                    found[option] = name
         return found
 
     def _say(
@@ -371,16 +361,8 @@ class Inputs:
         self.note(f"{what}: {self.stdin.named(str(file))} ({text}{more})")
 
 
-def or_false(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace `NONE` in names of columns by False, which stands for no column in Python."""
-    return {option: False if name == NONE else name for option, name in columns.items()}
-
-
 def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
-
-
-ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 
 
 def found_columns(

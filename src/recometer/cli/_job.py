@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from recometer.cli._groups import Files
-from recometer.cli._inputs import NONE, Inputs, check_stdin
+from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._messages import note_unless, usage_of
 from recometer.cli._models import FOLD, Model, baseline_of, fit_baseline, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
@@ -66,14 +66,14 @@ def _folds(folder: str) -> list[Path]:
     return list(itertools.takewhile(Path.is_dir, every))
 
 
-def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, str | None]:
+def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, Any]:
     """Return the columns that options name, completed by those of a saved split."""
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
     for folder in (part.split for part in parts if part.split is not None):
         of_split = load_split(str(folder)).columns
         for name, column in ({} if of_split is None else of_split._asdict()).items():
             if columns.get(name) is None:
-                columns[name] = column or NONE
+                columns[name] = column or False
     return columns
 
 
@@ -151,7 +151,7 @@ def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:
 def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[Part]) -> None:
     """Raise an error if options contradict each other."""
     kinds = {model.kind for model in named}
-    if data.rank not in (None, NONE) and data.score not in (None, NONE):
+    if data.rank and data.score:
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if data.candidates is not None and data.negatives is not None:
         raise typer.BadParameter(

@@ -22,6 +22,7 @@ data_option, model_option, rule_option, output_option = (
     for panel in ("Data", "Models", "Rules", "Output")
 )
 column_option = functools.partial(data_option, metavar="COLUMN")
+or_none = functools.partial(data_option, parser=lambda text: False if text == "none" else text)
 
 
 def relevant_from(text: str) -> Any:
@@ -72,10 +73,11 @@ FormatIn = Annotated[
 ]
 User = Annotated[str | None, column_option(help="Column of users, or USER,SESSION.")]
 Item = Annotated[str | None, column_option(help="Column of items.")]
-Value = Annotated[str | None, column_option(help="Column of ratings or counts, or none.")]
-Time = Annotated[str | None, column_option(help="Column of times, or none.")]
+# The values of these options are False for "none".
+Value = Annotated[Any, or_none(metavar="COLUMN", help="Column of ratings or counts, or none.")]
+Time = Annotated[Any, or_none(metavar="COLUMN", help="Column of times, or none.")]
 Separator = Annotated[
-    str | None, data_option(metavar="CHAR", help="Separates items in a cell: ';', json, none.")
+    Any, or_none(metavar="CHAR", help="Separates items in a cell: ';', json, none.")
 ]
 RelevantFrom = Annotated[
     Any,
@@ -179,8 +181,10 @@ class DataOptions:
     user: User = None
     item: Item = None
     value: Value = None
-    score: Annotated[str | None, column_option(help="Column of scores in runs, or none.")] = None
-    rank: Annotated[str | None, column_option(help="Column of ranks in runs, or none.")] = None
+    score: Annotated[Any, or_none(metavar="COLUMN", help="Column of scores in runs, or none.")] = (
+        None
+    )
+    rank: Annotated[Any, or_none(metavar="COLUMN", help="Column of ranks in runs, or none.")] = None
     separator: Separator = None
     catalogue: Annotated[
         str | None,

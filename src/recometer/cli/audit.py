@@ -67,7 +67,8 @@ def audit(
             "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"
         )
     columns = {"user": user, "item": item, "value": value, "time": time}
-    if split is not None and (train or test or separator or any(columns.values())):
+    named = [name for name in (separator, *columns.values()) if name is not None]
+    if split is not None and (train or test or named):
         raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
     if split is None and (train is None or test is None):
         raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")

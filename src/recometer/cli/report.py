@@ -110,7 +110,9 @@ def report(
             raise typer.BadParameter(
                 "it has no effect without models. Hint: --run NAME=FILE with the names of the "
                 "results; or only --split, which is audited.",
-                param_hint=", ".join(f"--{n}" for n, value in vars(data).items() if value),
+                param_hint=", ".join(
+                    f"--{n}" for n, value in vars(data).items() if value is not None
+                ),
             )
         assert data.split is not None
         inputs = {"audit": audit(load_split(data.split))}
