@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from recometer.data.catalogue import Catalogue
 from recometer.errors import DataWarning, InputError, naming
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from recometer.sources.models import Recommender
     from recometer.split.result import Folds, Split
 
-Made = TypeVar("Made")
 Prepared = Callable[..., Preparation]  # makes a preparation from test and train
 
 
@@ -465,23 +464,17 @@ def _evaluate_models(
             'rm.evaluate({"als": source, "bpr": other}, test).'
         )
     named = dict(zip(names, sources.values(), strict=True))
-    if are_folds(test):
-        return {
-            name: _named(name, _evaluate_one, one, test, train, prepared)
-            for name, one in named.items()
-        }
-    for name, one in named.items():
-        _named(name, check_evaluable, one, test)
-    preparation = prepared(test, train=train)
-    return {name: _named(name, _evaluated, preparation, one) for name, one in named.items()}
-
-
-def _evaluated(preparation: Preparation, source: object) -> Evaluation:
-    begin = time.perf_counter()
-    return Evaluation(**fields_of(preparation.case(source), begin))
-
-
-def _named(name: str, function: Callable[..., Made], *given: object) -> Made:
-    """Call a function; its warnings and errors begin with the name of the model."""
-    with naming(name):
-        return function(*given)
+    folded, found = are_folds(test), dict[str, Evaluation]()
+    if not folded:
+        for name, source in named.items():
+            with naming(name):
+                check_evaluable(source, test)
+        preparation = prepared(test, train=train)
+    for name, source in named.items():
+        with naming(name):
+            if folded:
+                found[name] = _evaluate_one(source, test, train, prepared)
+            else:
+                begin = time.perf_counter()
+                found[name] = Evaluation(**fields_of(preparation.case(source), begin))
+    return found

@@ -728,8 +728,7 @@ def _padding(padding: object, relevance: Array) -> Bool:
 def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
     """Return the metrics and rules of an evaluator, and a digest of each data argument."""
     if sides is None:
-        prints = _prints(arguments, arrays_of(arguments, None))
-        texts = {} if arguments.catalogue is None else {"catalogue": arguments.catalogue.describe()}
+        prints, texts = _prints(arguments, arrays_of(arguments, None)), dict[str, str]()
     else:
         if not sides.fingerprints:
             sides.fingerprints.update(_prints(arguments, arrays_of(arguments, sides)))

@@ -267,7 +267,8 @@ def _target(target: str | Mapping[Any, float], catalogue: Catalogue, relevant: F
             raise InputError("Every share of target must be at least 0, and one of them above 0.")
         return _normalised(shares.astype(np.float64))
     if target == "catalogue":
-        return _normalised(_sizes(catalogue)[:-1])
+        groups = needed(catalogue.categories)
+        return _normalised(_sums(groups, np.ones(groups.shape[0]))[:-1])
     if target == "relevant":
         return _normalised(relevant[:-1])
     raise InputError(
@@ -365,7 +366,7 @@ def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:
 
     groups = needed(catalogue.categories)
     width = np.diff(groups.indptr)
-    size = _sizes(catalogue)
+    size = _sums(groups, np.ones(groups.shape[0]))
     columns: dict[str, Any] = {
         "group": [*catalogue.category_names, None],
         "items": np.append(np.diff(groups.tocsc().indptr), np.count_nonzero(width == 0)),
@@ -381,15 +382,6 @@ def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:
     )
     present = pl.any_horizontal(pl.col("items", "listed", "relevant") > 0)
     return frame.filter(pl.col("group").is_not_null() | present)
-
-
-def _sizes(catalogue: Catalogue) -> Float64:
-    """Return the number of items in each group; the last entry counts items without a group."""
-    groups = needed(catalogue.categories)
-    width = np.diff(groups.indptr)
-    part = np.repeat(1 / np.maximum(width, 1), width)
-    size = np.bincount(groups.indices, weights=part, minlength=groups.shape[1])
-    return np.append(size, np.count_nonzero(width == 0)).astype(np.float64)
 
 
 class GroupExposure(NamedTuple):
@@ -427,21 +419,20 @@ def exposure_of_groups(
     d = places_discount(width, discount, patience)
     items = needed(data.test).items[needed(data.relevant)]
     return GroupExposure(
-        listed=_sums(data, exposures(data, cutoff)),
+        listed=_sums(needed(data.categories), exposures(data, cutoff)),
         exposure=_shares(data, exposures(data, cutoff, discount=d)),
         relevant=_shares(data, np.bincount(items, minlength=data.lists.n_items)),
     )
 
 
 def _shares(data: ListData, values: Float64 | Int64) -> Float64:
-    sums = _sums(data, values)
+    sums = _sums(needed(data.categories), values)
     total = sums.sum()
     return sums / total if total else np.full(len(sums), np.nan)
 
 
-def _sums(data: ListData, values: Float64 | Int64) -> Float64:
+def _sums(groups: scipy.sparse.csr_array, values: Float64 | Int64) -> Float64:
     """Add up the values of each group's items; the last entry is for items without a group."""
-    groups = needed(data.categories)
     width = np.diff(groups.indptr)
     part = np.repeat(values / np.maximum(width, 1), width)
     sums = sums_of(groups.indices, part, groups.shape[1])
