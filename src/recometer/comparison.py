@@ -13,7 +13,7 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import wording
-from recometer.comparing.compared import Compared, known_metric, primary_of
+from recometer.comparing.compared import Compared, known_metric
 from recometer.comparing.corrections import (
     Correction,
     adjusted,
@@ -42,10 +42,8 @@ from recometer.comparing.rows import (
 from recometer.data.numbers import flag, seed_of
 from recometer.errors import (
     InputError,
-    InputTypeError,
     UnknownNameError,
     argument_text,
-    brief,
     did_you_mean,
     python_or_command,
     visible,
@@ -317,9 +315,6 @@ def compare(
     """
     if test is None:
         test = "randomisation" if flag("paired", paired) else "welch"
-    for name, value, usual in (("test", test, "randomisation"), ("correction", correction, "holm")):
-        if not isinstance(value, str):
-            raise InputTypeError(f"{name} is a name, found {brief(value)}. Hint: {name}={usual!r}.")
     read = read_models(models)
     if flag("paired", paired):
         if ratio is not None:
@@ -339,7 +334,11 @@ def compare(
         compared, left_out = _with_chance(compared, read[-1], is_baseline=baseline == "chance")
     if not paired:
         compared, left_out = _of_users(compared, first, chosen=metrics is not None)
-    decisive = compared if primary is None else primary_of(primary, compared, first)
+    decisive = compared
+    if primary is not None:
+        among = [metric for metric in first.metrics if str(metric) in compared]
+        names = names_among(primary, among, first.protocol)
+        decisive = [known_metric(name, compared, first) for name in names]
     if paired:
         check_test(test)
     check_correction(correction, test, read, decisive, first.together)
@@ -363,9 +362,8 @@ def compare(
     )
     _check_users(rows)
     decides = decisive if primary is not None else compared[:1]
-    no_users: tuple[tuple[str, ...], bool] = ((), False)
     known_users, order_changes = (
-        wording.on_known_users(read, users, decides) if paired else no_users
+        wording.on_known_users(read, users, decides) if paired else ((), False)
     )
     result = Comparison(
         models=tuple(read),

@@ -182,7 +182,6 @@ def test_chance_is_compared_like_a_model() -> None:
         ),
         (("results", "--test", "u"), 2, "there is no 'u'"),
         (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),
-        (("results", "--allow", ""), 1, "--allow names nothing that may differ. Hint: leave"),
         (("results/nope.parquet", "results/new.parquet"), 1, "There is no file"),
         (("results/new.parquet", "new=results/bad.parquet"), 2, "are both called 'new'"),
     ],

@@ -450,7 +450,7 @@ def test_comparisons_that_cannot_be_significant_have_a_note() -> None:
     first = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
     second = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
     text = str(rm.compare({"a": first, "b": second})).replace("\n  ", " ")
-    assert "rr, a minus b: 3 users differ: p cannot fall below 0.2500" in text
+    assert "All comparisons: 3 users differ: p cannot fall below 0.2500" in text
     assert "after correction over 2 comparisons not below 0.5000" in text
     assert "nothing here can be resolved" in text
 
@@ -458,7 +458,8 @@ def test_comparisons_that_cannot_be_significant_have_a_note() -> None:
 def test_power_mentions_only_possible_differences() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
-    assert "Power: too few of the 2 users differ to say which difference in rr" in text
+    assert "2 users differ: p cannot fall below 0.5000, so that nothing here can be" in text
+    assert "Power" not in text
     first, second = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
     pair = {"a": evaluation({"rr": first}), "b": evaluation({"rr": second})}
     text = str(rm.compare(pair)).replace("\n  ", " ")

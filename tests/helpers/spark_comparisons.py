@@ -6,7 +6,7 @@ import pytest
 COUNTS = ("n", "n_only_model", "n_only_other", "n_better", "n_equal", "n_worse", "primary")
 NUMBERS = (
     *("mean", "mean_other", "difference", "low", "high", "relative", "relative_low"),
-    *("relative_high", "p_value", "adjusted_p", "smallest_adjusted_p", "standardised"),
+    *("relative_high", "p_value", "adjusted_p", "standardised"),
     *("deviation", "error", "probability_better", "smallest_difference", "unit"),
 )
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,15 +29,12 @@ from recometer.data import ids
 from recometer.errors import (
     InputError,
     UnknownNameError,
-    argument_text,
     did_you_mean,
     python_or_command,
 )
-from recometer.metrics.names import names_in
-from recometer.metrics.registry import Metric
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.rendering.formats import number
-from recometer.results.evaluation import EvaluationRecord, name_of, names_of
+from recometer.results.evaluation import EvaluationRecord, name_of
 from recometer.results.groups import quantiles, read_groups
 from recometer.results.summary import fitting, metric_column
 from recometer.stats import Power, SampleRatio
@@ -48,7 +44,6 @@ if TYPE_CHECKING:
     import polars
 
 
-Found = TypeVar("Found")
 MOST_PAIRS = 6  # maximum number of pairs for which `tables` shows how many users gain and lose
 MOST_NAMED = 2  # maximum number of models that the line of a metric names
 
@@ -338,8 +333,7 @@ class Compared(Printed):
         return [
             *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
             *(wording.on_methods(tested, self.options) if every else []),
-            *wording.on_smallest_p(rows, sum(row.primary for row in tested), self.options),
-            *wording.on_power(rows, self.options),
+            *wording.on_power(rows),
             *wording.on_runs(rows),
             *wording.on_seeds(self.models),
             *([undefined] if undefined else []),
@@ -412,29 +406,9 @@ def leaderboard(
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
     """Return the name of one of `metrics` from any of its spellings."""
-    return _found(name_of, metric, metrics, result)
-
-
-def primary_of(
-    primary: str | Iterable[str], metrics: Sequence[str], result: EvaluationRecord
-) -> list[str]:
-    """Return the names of the primary metrics, without repeats; see `known_metric`."""
-    names = [_found(names_of, text, metrics, result)[0] for text in names_in(primary)]
-    if not names:
-        raise InputError(f"primary names no metric. Hint: {argument_text('primary', 'ndcg@10')}.")
-    return list(dict.fromkeys(itertools.chain(*names)))
-
-
-def _found(
-    find: Callable[..., Found],
-    metric: str | Metric,
-    metrics: Sequence[str],
-    result: EvaluationRecord,
-) -> Found:
-    """Return the result of `name_of` or `names_of` among the compared metrics."""
     compared = {str(each): each for each in result.metrics if str(each) in metrics}
     try:
-        return find(metric, compared, result.protocol)
+        return name_of(metric, compared, result.protocol)
     except UnknownNameError:
         hint = did_you_mean(str(metric), metrics)
         raise UnknownNameError(f"The metric {str(metric)!r} was not compared. {hint}") from None

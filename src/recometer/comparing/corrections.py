@@ -11,7 +11,7 @@ import numpy as np
 from recometer import stats
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import PairRow, p_text
 from recometer.errors import InputError, UnknownNameError, argument_text, did_you_mean
 from recometer.stats import Tukey, several
 from recometer.stats.planning import smallest_difference
@@ -82,25 +82,39 @@ def adjusted(
     if correction == "tukey":
         # Each metric has a test of its own, and the adjusted p is at least the p of the pair.
         p_values = np.maximum(p_values, _by_tukey(rows, tests, counted))
-        p_values, least = (np.minimum(one * len(primary), 1.0) for one in (p_values, smallest))
+        p_values, limits = (np.minimum(p * len(primary), 1.0) for p in (p_values, smallest))
     else:
-        p_values, least = (stats.adjust(one, correction) for one in (p_values, smallest))
+        p_values, limits = (stats.adjust(p, correction) for p in (p_values, smallest))
     alpha = options.alpha if correction == "none" else options.alpha / n_tests
-    return [
-        dataclasses.replace(
-            row,
-            notes=(*row.notes, WITHHELD)
-            if is_primary and row.p_value <= options.alpha < p and 0.0 not in row.interval
-            else row.notes,
-            primary=bool(is_primary),
-            adjusted_p=p,
-            smallest_adjusted_p=limit,
-            smallest_difference=_smallest_difference(row, alpha if is_primary else options.alpha),
+    result = []
+    for row, is_primary, p, limit in zip(
+        rows, own.tolist(), p_values.tolist(), limits.tolist(), strict=True
+    ):
+        notes = row.notes
+        if is_primary and row.p_value <= options.alpha < p and 0.0 not in row.interval:
+            notes = (*notes, WITHHELD)
+        size = _smallest_difference(row, alpha if is_primary else options.alpha)
+        if limit > options.alpha and row.test.n_differ:
+            notes = (_on_smallest_p(row, limit, n_tests), *notes)
+            size = np.nan
+        result.append(
+            dataclasses.replace(
+                row, notes=notes, primary=is_primary, adjusted_p=p, smallest_difference=size
+            )
         )
-        for row, is_primary, p, limit in zip(
-            rows, own, p_values.tolist(), least.tolist(), strict=True
-        )
-    ]
+    return result
+
+
+def _on_smallest_p(row: PairRow, limit: float, n_tests: int) -> str:
+    """Say that a comparison could not have been significant, because so few users differ."""
+    differ = f"{row.test.n_differ:,} {'user differs' if row.test.n_differ == 1 else 'users differ'}"
+    after = ""
+    if limit > row.test.smallest_p:
+        after = f"; after correction over {n_tests} comparisons not below {p_text(limit)}"
+    return (
+        f"{differ}: p cannot fall below {p_text(row.test.smallest_p)}"
+        f"{after}, so that nothing here can be resolved."
+    )
 
 
 def on_tukey(tests: Mapping[str, Tukey], metrics: Sequence[str], options: Options) -> list[str]:

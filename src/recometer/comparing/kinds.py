@@ -428,7 +428,7 @@ def resolve(metric: str, models: Sequence[Model], users: Users, options: Options
     )
     weights = {}
     for model in [] if options.paired else models:
-        (column,) = users.runs(model, metric, EvaluationRecord.counted_weights)
+        (column,) = users.spread(model, [model.first.counted_weights(metric)], np.nan)
         if len(np.unique(column[~np.isnan(column)])) > 1:
             weights[model.name] = column
     bounds, remark = _bounds_of(metric, models, columns)

@@ -116,10 +116,6 @@ def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
     if baseline is None:
         return None
     names = [model.name for model in models]
-    if not isinstance(baseline, str | int | np.integer):  # the possible types of model names
-        raise InputTypeError(
-            f"baseline is the name of a model, found {brief(baseline)}. {did_you_mean('', names)}"
-        )
     if str(baseline) not in names:
         raise UnknownNameError(
             f"The baseline {brief(baseline)} is not one of the models. "
@@ -143,8 +139,7 @@ def by_chance(models: Sequence[Model]) -> Model:
             f"{python_or_command('evaluate(..., chance=True)', 'recometer evaluate --chance')}."
         )
     # A random order is undefined for the same users as the model.
-    plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(EvaluationRecord)}
-    plain.pop("_intervals")
+    fields = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
     changes = {
         "values": {
@@ -158,7 +153,8 @@ def by_chance(models: Sequence[Model]) -> Model:
         "over_rows": {},
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
     }
-    return Model("chance", (EvaluationRecord(**{**plain, **changes}),), by_chance=True)
+    kept = {name: getattr(run, name) for name in fields}
+    return Model("chance", (EvaluationRecord(**kept | changes),), by_chance=True)
 
 
 def _model(name: str, given: Any) -> Model:
@@ -289,15 +285,14 @@ class Users:
         self,
         model: Model,
         metric: str,
-        read: Callable[[EvaluationRecord, str], Float64] = EvaluationRecord.counted_values,
     ) -> list[Float64]:
         """Return the values that count in a metric's mean, float64 [n] for each seed.
 
-        All are NaN for a random order without the metric. `read` may read another column instead.
+        All are NaN for a random order without the metric.
         """
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
-        columns = (read(run, metric) for run in model.runs)
+        columns = (run.counted_values(metric) for run in model.runs)
         return self.spread(model, columns, np.nan)
 
     def values(self, model: Model, metric: str) -> Float64:
@@ -338,17 +333,8 @@ MAY_DIFFER = (*INPUTS, "protocol", *RULES)
 
 def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     """Return the names of the inputs and rules that may differ."""
-    if not isinstance(allow, Iterable):
-        raise InputTypeError(
-            f"allow names what may differ, found {brief(allow)}. Hint: "
-            f"{argument_text('allow', 'train')}, or several."
-        )
-    names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
-    if isinstance(allow, str) and not names:
-        raise InputError(
-            f"{argument_text('allow', allow)} names nothing that may differ. Hint: leave it out, "
-            f"or name {', '.join(INPUTS)}, protocol or a rule."
-        )
+    texts = [allow] if isinstance(allow, str) or not isinstance(allow, Iterable) else allow
+    names = [name for text in texts for name in str(text).replace(",", " ").split()]
     for name in names:
         if name not in MAY_DIFFER:
             raise UnknownNameError(

@@ -45,12 +45,10 @@ class PairRow(Difference):
         baseline.
     adjusted_p
         p adjusted over the primary comparisons; NaN for other comparisons.
-    smallest_adjusted_p
-        The lower bound of `adjusted_p`, whatever the values of the users who differ.
     smallest_difference
         The smallest true difference that this test set shows with a power of 80 %, at the level for
         this number of comparisons. If it is above `largest_difference`, the test set cannot show
-        any difference with this power.
+        any difference with this power. It is NaN if too few users differ to say.
     largest_difference
         The largest possible difference of two values; infinite if the metric has no range.
     equivalence
@@ -69,7 +67,6 @@ class PairRow(Difference):
     for_all_users: bool = False
     primary: bool = True
     adjusted_p: float = math.nan
-    smallest_adjusted_p: float = math.nan
     smallest_difference: float = math.nan
     largest_difference: float = math.inf
     equivalence: Equivalence | None = None

@@ -129,7 +129,7 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
     return notes
 
 
-def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
+def on_power(rows: Sequence[PairRow]) -> list[str]:
     """Say which difference the users can show on each metric, with a line per metric."""
     notes = []
     for metric in dict.fromkeys(row.metric for row in rows):
@@ -137,59 +137,27 @@ def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
         pairs = [row for row in pairs if row.primary] or pairs  # without comparisons with chance
         if not pairs:
             continue
-        users = sorted({row.test.n for row in pairs})
-        n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
-        what = "users" if all(row.test.n == row.n for row in pairs) else "clusters"
-        notes.append(f"Power: {_on_power_of(metric, pairs, f'{n} {what}', options)}.")
-    return notes
-
-
-def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Options) -> str:
-    resolvable = [row for row in rows if not _could_not_be_significant(row, options)]
-    if not resolvable:
-        return f"too few of the {users} differ to say which difference in {metric} would be found"
-    sizes = [row.smallest_difference for row in resolvable]
-    possible = [
-        size for size, row in zip(sizes, resolvable, strict=True) if size <= row.largest_difference
-    ]
-    if not possible:
-        return f"with {users}, no difference that {metric} can have would be found with 80 % power"
-    size = f"{min(possible):.4f}"
-    if len(possible) < len(resolvable):
-        size = f"{size} or more (by pair; for some none that is possible)"
-    elif f"{max(possible):.4f}" != size:
-        size = f"{size} to {max(possible):.4f} (by pair)"
-    seeds = any(row.test.test == "random effects" for row in rows)
-    but = ", but for the variance between seeds" if seeds else ""
-    return (
-        f"with {users}, a true difference of {size} in {metric} would be found with 80 % power{but}"
-    )
-
-
-def _could_not_be_significant(row: PairRow, options: Options) -> bool:
-    """Return whether so few users differ that p cannot reach the significance level."""
-    differ = row.primary and row.test.n_differ > 0
-    return differ and row.smallest_adjusted_p > options.alpha
-
-
-def on_smallest_p(rows: Sequence[PairRow], n_tests: int, options: Options) -> list[str]:
-    """Say which comparisons could not have been significant, out of `n_tests`."""
-    hopeless = [row for row in rows if _could_not_be_significant(row, options)]
-    notes = []
-    for row in hopeless[:MOST]:
-        after = (
-            f"; after correction over {n_tests} comparisons not below "
-            f"{p_text(row.smallest_adjusted_p)}"
-            if n_tests > 1
-            else ""
-        )
-        users = "user differs" if row.test.n_differ == 1 else "users differ"
+        counts = sorted({row.test.n for row in pairs})
+        n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        users = f"{n} {'users' if all(row.test.n == row.n for row in pairs) else 'clusters'}"
+        all_sizes = [row.smallest_difference for row in pairs]
+        possible = [row.smallest_difference <= row.largest_difference for row in pairs]
+        sizes = list(itertools.compress(all_sizes, possible))
+        if not sizes:
+            size = f"no difference that {metric} can have would be found with 80 % power"
+            notes.append(f"Power: with {users}, {size}.")
+            continue
+        size = f"{min(sizes):.4f}"
+        if not all(possible):
+            size = f"{size} or more (by pair; for some none that is possible)"
+        elif f"{max(sizes):.4f}" != size:
+            size = f"{size} to {max(sizes):.4f} (by pair)"
+        seeds = any(row.test.test == "random effects" for row in pairs)
+        but = ", but for the variance between seeds" if seeds else ""
         notes.append(
-            f"{_pair(row)}: {row.test.n_differ:,} {users}: p cannot fall below "
-            f"{p_text(row.test.smallest_p)}{after}, so that nothing here can be resolved."
+            f"Power: with {users}, a true difference of {size} in {metric} would be found with "
+            f"80 % power{but}."
         )
-    if len(hopeless) > MOST:
-        notes.append(f"{len(hopeless) - MOST} more comparisons could not have been significant.")
     return notes
 
 

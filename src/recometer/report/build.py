@@ -171,7 +171,7 @@ def _notes(given: Inputs) -> list[str]:
     comparison = given.comparison
     if comparison is None:
         return list(given.first.table().notes)
-    seldom = set(on_power([row for row in comparison.rows if not row.primary], comparison.options))
+    seldom = set(on_power([row for row in comparison.rows if not row.primary]))
     return [note for note in comparison.table().notes if note not in seldom]
 
 

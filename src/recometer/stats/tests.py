@@ -199,7 +199,7 @@ def paired(
 
 def check_test(test: str) -> None:
     """Refuse a test that does not exist."""
-    if test not in TESTS:
+    if not isinstance(test, str) or test not in TESTS:
         raise UnknownNameError(f"There is no test {test!r}. {did_you_mean(str(test), TESTS)}")
 
 
