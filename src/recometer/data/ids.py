@@ -58,6 +58,8 @@ def as_ids(ids: object, what: str) -> Ids:
     InputTypeError
         If there are ids of several kinds.
     """
+    if type(ids) is np.ndarray and ids.dtype.kind in "iu" and ids.ndim == 1:
+        return _from_integers(ids)
     if _is_polars_series(ids):
         if _is_pair(ids):
             codes, distinct = _encode_pairs(ids, what)
@@ -280,6 +282,21 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
     types = set(map(type, values))
     if types == {tuple} and set(map(len, values)) == {2}:
         return _from_pairs(values, what)
+    kinds = ["int"] if types == {int} else _checked_kinds(types, values, what)
+    if not kinds or kinds == ["int"]:
+        low, high = min(values, default=0), max(values, default=0)
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+                return np.array(values, dtype=dtype)
+    elif "float" in kinds:
+        narrow = [cls for cls in types if issubclass(cls, np.floating)]
+        came = min(map(np.dtype, narrow), key=lambda one: one.itemsize, default=None)
+        return _from_floats(np.array(values, dtype=np.float64), what, came)
+    return np.fromiter(values, object, len(values))
+
+
+def _checked_kinds(types: set[type], values: Sequence[Any], what: str) -> list[str]:
+    """Return the sorted kinds of ids; refuse missing ids, and kinds that cannot be mixed."""
     if any(cls.__name__ in MISSING_TYPES for cls in types):
         missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
     kinds = sorted({_kind_of(cls) for cls in types})
@@ -297,16 +314,7 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
         raise InputTypeError(
             f"The {what} mix {parts}. Hint: convert them to one type, for instance all to strings."
         )
-    if not kinds or kinds == ["int"]:
-        low, high = min(values, default=0), max(values, default=0)
-        for dtype in (np.int64, np.uint64):
-            if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
-                return np.array(values, dtype=dtype)
-    elif "float" in kinds:
-        narrow = [cls for cls in types if issubclass(cls, np.floating)]
-        came = min(map(np.dtype, narrow), key=lambda one: one.itemsize, default=None)
-        return _from_floats(np.array(values, dtype=np.float64), what, came)
-    return np.fromiter(values, object, len(values))
+    return kinds
 
 
 def _ascend(objects: Ids) -> bool:

@@ -248,11 +248,11 @@ class Interactions:
 
     def __repr__(self) -> str:
         of = Columns("", "", None, None) if self.columns is None else self.columns
-        users = "sessions" if are_pairs(self.user_ids) else "users"
+        sessions = self.user_ids is not None and are_pairs(self.user_ids)
         parts = [
             f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_of(column)})"
             for n, name, ids, column in (
-                (self.n_users, users, self.user_ids, of.user),
+                (self.n_users, "sessions" if sessions else "users", self.user_ids, of.user),
                 (self.n_items, "items", self.item_ids, of.item),
             )
         ]
