@@ -133,39 +133,54 @@ ComparedWith = Annotated[
         show_default="every pair is compared",
     ),
 ]
-Primary = Annotated[
-    list[str] | None,
-    rule_option(
-        metavar="METRICS",
-        help="Metrics that decide. p-values are adjusted over all comparisons by these, and a "
-        "report is about the first. May be repeated.",
-        show_default="all",
-    ),
-]
-Allow = Annotated[
-    list[str] | None,
-    rule_option(
-        metavar="NAME",
-        help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
-        "a rule. May be repeated.",
-    ),
-]
-Paired = Annotated[
-    bool,
-    rule_option(
-        "--paired/--unpaired",
-        help="Whether the models have the same users. Groups of different users, as in an A/B "
-        "test, are compared by Welch's t test, and their sizes are checked.",
-    ),
-]
-Ratio = Annotated[
-    str | None,
-    rule_option(
-        metavar="SHARES",
-        help="Planned sizes of the groups of --unpaired, for instance 9:1.",
-        show_default="equal",
-    ),
-]
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparingOptions:
+    """The options for comparing saved evaluations."""
+
+    baseline: ComparedWith = None
+    primary: Annotated[
+        list[str] | None,
+        rule_option(
+            metavar="METRICS",
+            help="Metrics that decide. p-values are adjusted over all comparisons by these, and a "
+            "report is about the first. May be repeated.",
+            show_default="all",
+        ),
+    ] = None
+    allow: Annotated[
+        list[str] | None,
+        rule_option(
+            metavar="NAME",
+            help="What may differ between evaluations: test, train, candidates, exclude, protocol, "
+            "or a rule. May be repeated.",
+        ),
+    ] = None
+    paired: Annotated[
+        bool,
+        rule_option(
+            "--paired/--unpaired",
+            help="Whether the models have the same users. Groups of different users, as in an A/B "
+            "test, are compared by Welch's t test, and their sizes are checked.",
+        ),
+    ] = True
+    ratio: Annotated[
+        str | None,
+        rule_option(
+            metavar="SHARES",
+            help="Planned sizes of the groups of --unpaired, for instance 9:1.",
+            show_default="equal",
+        ),
+    ] = None
+
+    def arguments(self, metrics: list[str] | None) -> dict[str, Any]:
+        """Return the arguments of `recometer.compare` for these options and the metrics."""
+        return {
+            name: " ".join(value) if isinstance(value, list) else value
+            for name, value in {"metrics": metrics, **vars(self)}.items()
+            if value is not None and value != []
+        }
 
 
 @dataclasses.dataclass(frozen=True)

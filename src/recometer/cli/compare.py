@@ -62,24 +62,46 @@ def _chosen(
     )
 
 
-Gate = Annotated[
-    list[str] | None,
-    gate_option(
-        metavar="GATE",
-        help="Bound for the difference to the baseline: 'ndcg@10 >= -5%', 'coverage@10 >= "
-        "-0.02'. May be repeated.",
-    ),
-]
-UndecidedAs = Annotated[
-    str | None,
-    _chosen(
-        get_args(Undecided), "How an undecided gate counts", "neither: exit code 3", gate_option
-    ),
-]
-Junit = Annotated[
-    Path | None,
-    gate_option(metavar="PATH", help="Also write the gates to this file, as JUnit XML."),
-]
+@dataclasses.dataclass(frozen=True)
+class GateOptions:
+    """The options of gates."""
+
+    gate: Annotated[
+        list[str] | None,
+        gate_option(
+            metavar="GATE",
+            help="Bound for the difference to the baseline: 'ndcg@10 >= -5%', 'coverage@10 >= "
+            "-0.02'. May be repeated.",
+        ),
+    ] = None
+    undecided: Annotated[
+        str | None,
+        _chosen(
+            get_args(Undecided), "How an undecided gate counts", "neither: exit code 3", gate_option
+        ),
+    ] = None
+    junit: Annotated[
+        Path | None,
+        gate_option(metavar="PATH", help="Also write the gates to this file, as JUnit XML."),
+    ] = None
+
+    def check(self, baseline: str | None, files: Files) -> None:
+        """Raise an error if an option is misused, or if --junit would replace another file."""
+        if self.gate and baseline is None:
+            raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
+        for name in ("undecided", "junit"):
+            if getattr(self, name) is not None and not self.gate:
+                raise typer.BadParameter("it also needs the option --gate.", param_hint=f"--{name}")
+        if self.junit is not None:
+            check_replaced([self.junit], lambda path: path.suffix == ".xml", files)
+
+    def report(self, comparison: Any) -> GateReport | None:
+        """Return the result of checking the gates for a comparison, or None without gates."""
+        if not self.gate:
+            return None
+        with usage_of("--gate"):
+            report: GateReport = comparison.gate(self.gate, self.undecided)
+        return report
 
 
 @command
@@ -93,14 +115,12 @@ def compare(
             "them. Several separated by commas are seeds of one model.",
         ),
     ],
-    baseline: options.ComparedWith = None,
+    comparing: options.ComparingOptions,
+    gates: GateOptions,
     metrics: Annotated[
         list[str] | None,
         options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
     ] = None,
-    primary: options.Primary = None,
-    paired: options.Paired = True,
-    ratio: options.Ratio = None,
     test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
     correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
     confidence: Annotated[
@@ -118,7 +138,6 @@ def compare(
             help="Smaller differences do not matter; adds tests of equivalence.",
         ),
     ] = None,
-    allow: options.Allow = None,
     cluster: Annotated[
         str | None,
         options.rule_option(
@@ -136,9 +155,6 @@ def compare(
             "come from recometer evaluate --chance.",
         ),
     ] = False,
-    gate: Gate = None,
-    undecided: UndecidedAs = None,
-    junit: Junit = None,
     seed: options.Seed = 0,
     every: Annotated[
         bool,
@@ -156,54 +172,23 @@ def compare(
     Models are compared user by user. With --gate, the command fails if a model is worse than
     the baseline by more than the bound, and ends with 3 if the users are too few to tell.
     """
-    check_gates(gate, baseline, undecided, junit, files)
+    gates.check(comparing.baseline, files)
     models = loaded_results(results)
     first = next(iter(models.values()))[0]
     comparison = run_comparison(
         models,
-        baseline=baseline,
-        metrics=" ".join(metrics) if metrics else None,
-        primary=" ".join(primary) if primary else None,
-        paired=paired,
-        ratio=ratio,
+        **comparing.arguments(metrics),
         test=test,
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]
         margin=margin,
-        allow=" ".join(allow) if allow else (),
         cluster=None if cluster is None else of_users(cluster, "--cluster", first),
         chance=chance,
         seed=seed,
         threads=threads,
     )
-    report = gates_of(comparison, gate, undecided)
-    conclude(comparison.full() if every else comparison, report, form, junit)
-
-
-def check_gates(
-    gate: list[str] | None,
-    baseline: str | None,
-    undecided: str | None,
-    junit: Path | None,
-    files: Files,
-) -> None:
-    """Raise an error if the options of gates are misused, or --junit would replace another file."""
-    if gate and baseline is None:
-        raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
-    without_gate = {"--undecided": undecided is not None, "--junit": junit is not None}
-    for option in (name for name, given in without_gate.items() if given and not gate):
-        raise typer.BadParameter("it also needs the option --gate.", param_hint=option)
-    if junit is not None:
-        check_replaced([junit], lambda path: path.suffix == ".xml", files)
-
-
-def gates_of(comparison: Any, gate: list[str] | None, undecided: str | None) -> GateReport | None:
-    """Return the result of checking gates for a comparison, or None if there are no gates."""
-    if not gate:
-        return None
-    with usage_of("--gate"):
-        found: GateReport = comparison.gate(gate, undecided)
-    return found
+    shown = comparison.full() if every else comparison
+    conclude(shown, gates.report(comparison), form, gates.junit)
 
 
 def conclude(comparison: Shown, report: GateReport | None, form: str, junit: Path | None) -> None:

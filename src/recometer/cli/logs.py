@@ -12,7 +12,7 @@ from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
 from recometer.cli._models import split_name
 from recometer.cli._results import check_page
-from recometer.cli.compare import Gate, Junit, UndecidedAs, check_gates, conclude, gates_of
+from recometer.cli.compare import GateOptions, conclude
 from recometer.data.files import column_names
 from recometer.logs import Impressions
 from recometer.logs.impressions import Slates
@@ -56,6 +56,7 @@ def logs(
         ),
     ],
     columns: Columns,
+    gates: GateOptions,
     slates: Annotated[
         str | None,
         options.rule_option(
@@ -82,9 +83,6 @@ def logs(
         float, options.rule_option(metavar="N", help="Refuse policies with fewer effective users.")
     ] = 50,
     baseline: options.ComparedWith = None,
-    gate: Gate = None,
-    undecided: UndecidedAs = None,
-    junit: Junit = None,
     report: options.ReportPath = None,
     form: options.Form = "table",
 ) -> None:
@@ -94,7 +92,7 @@ def logs(
     weight, which should be 1. The logging policy is called logged. With --gate
     'snips >= -1%', the command fails if a policy is worse than the baseline by more than that.
     """
-    check_gates(gate, baseline, undecided, junit, files)
+    gates.check(baseline, files)
     if report is not None:
         check_page(report, "--report", files)
     policies: dict[str, str | Path] = {}
@@ -118,7 +116,7 @@ def logs(
         min_effective=min_effective,
     )
     compared = values.compare(baseline=baseline)
-    gates = gates_of(compared, gate, undecided)
+    verdicts = gates.report(compared)
     if report is not None:
-        compared.report(report, gates=gates)
-    conclude(compared, gates, form, junit)
+        compared.report(report, gates=verdicts)
+    conclude(compared, verdicts, form, gates.junit)

@@ -26,6 +26,7 @@ def report(
     files: Files,
     data: options.DataOptions,
     models: options.ModelOptions,
+    comparing: options.ComparingOptions,
     results: Annotated[
         list[str] | None,
         typer.Argument(
@@ -54,11 +55,6 @@ def report(
             "Metrics of the report", f"all; of models without results {COMPUTED}"
         ),
     ] = None,
-    primary: options.Primary = None,
-    baseline: options.ComparedWith = None,
-    allow: options.Allow = None,
-    paired: options.Paired = True,
-    ratio: options.Ratio = None,
     by: options.By = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -116,25 +112,19 @@ def report(
             )
         assert data.split is not None
         inputs = {"audit": audit(load_split(data.split))}
-    choices = {
-        "metrics": metrics,
-        "primary": primary,
-        "baseline": baseline,
-        "allow": allow,
-        "ratio": ratio,
-    }
+    chosen = comparing.arguments(metrics)
     result: Comparison | Evaluation
     if len(evaluations) > 1:
-        joined: dict[str, Any] = {
-            name: " ".join(value) if isinstance(value, list) else value
-            for name, value in choices.items()
-            if value
-        }
-        result = compare(evaluations, threads=threads, paired=paired, **joined)
+        result = compare(evaluations, threads=threads, **chosen)
     else:
         ((name, (result, *more)),) = evaluations.items()
         inputs["name"] = name
-        for option, value in {**choices, "unpaired": not paired, "RESULT": more}.items():
+        for option, value in {
+            **chosen,
+            "paired": False,
+            "unpaired": not comparing.paired,
+            "RESULT": more,
+        }.items():
             if value:
                 raise typer.BadParameter(
                     "it needs several models: a single evaluation is shown with all of its "
