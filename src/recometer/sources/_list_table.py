@@ -216,27 +216,17 @@ class ListCatalogue(NamedTuple):
 
 
 def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
+    """Return the catalogue of a request; every item of it must be among the items of the table."""
     catalogue = request.catalogue
     if catalogue is None or isinstance(catalogue, int):
         return ListCatalogue(catalogue)
-    listed = np.zeros(table.n_items + 1, bool)
+    if table.item_ids is not None:
+        catalogue = ids.match(catalogue, table.item_ids, "item ids of the catalogue")
+    inside, listed = np.zeros(table.n_items, bool), np.zeros(table.n_items + 1, bool)
+    inside[catalogue] = True
     listed[table.items] = True  # the last entry is for padding
-    inside = items_of(catalogue, table.item_ids, table.n_items)
     lacking = np.flatnonzero(listed[:-1] & ~inside)
     return ListCatalogue(int(np.count_nonzero(inside)), inside, lacking)
-
-
-def items_of(catalogue: Array, item_ids: Array | None, n_items: int) -> Bool:
-    """Return a mask of the items in the catalogue: bool [n_items].
-
-    Every item of the catalogue must be among the `n_items` items.
-    """
-    inside = np.zeros(n_items, bool)
-    positions = catalogue
-    if item_ids is not None:
-        positions = ids.match(catalogue, item_ids, "item ids of the catalogue")
-    inside[positions] = True
-    return inside
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:

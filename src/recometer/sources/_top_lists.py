@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel, ragged
+from recometer import ragged
 from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt8, UInt64
 from recometer.data import ids
@@ -187,23 +187,6 @@ def only_unjudged(aligned: Aligned) -> Aligned:
         stays = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
         changes["offered"] = ragged.offsets(stays, indptr), offered[stays]
     return dataclasses.replace(aligned, **changes)
-
-
-def first_of_lists(*, begin: Int64, input_order: bool = False, **call: Any) -> None:
-    """Find the first places of lists without judged items; see `_kernel.rank_lists`."""
-    none, spare = np.zeros(0, np.int64), np.zeros(len(begin), np.int64)
-    counts: dict[str, Any] = dict.fromkeys(("given", "listed", "removed", "repeated"), spare)
-    _kernel.rank_lists(
-        begin=begin,
-        **call,
-        input_order=input_order,
-        judged_indptr=np.zeros(len(begin) + 1, np.int64),
-        judged=none.astype(np.int32),
-        above=none,
-        tied=none,
-        before=none,
-        **counts,
-    )
 
 
 def finished(

@@ -15,7 +15,7 @@ from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt8, slices
 from recometer.data import ids
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex, both_have_ids
+from recometer.data.matching import both_have_ids
 from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, argument_text, rule_text, warn
 from recometer.protocol import Protocol
@@ -31,7 +31,7 @@ from recometer.sources._list_table import (
     judged_scores,
     with_all_items,
 )
-from recometer.sources._top_lists import Best, Rule, first_of_lists, repeats_within
+from recometer.sources._top_lists import Best, Rule, repeats_within
 from recometer.sources.alignment import Aligned, align, assemble, best_first, spread
 from recometer.sources.base import Facts, Request, Source, compared, rounded
 from recometer.sources.candidates import Items, SampledCandidates
@@ -145,9 +145,10 @@ class Lists(Source):
         depth = read_depth(depth)
         columns = {"user": user, "item": item, "rank": rank, "score": score}
         positions = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
-        table = read_lists(recommendations, columns, positions, separator)
-        self._table, self._depth = table, depth
-        if not table.n_lists:
+        # All lists, before `depth` applies: the number of places of each list that count, or None.
+        self.table = read_lists(recommendations, columns, positions, separator)
+        self.depth = depth
+        if not self.table.n_lists:
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
@@ -295,71 +296,56 @@ class Lists(Source):
     def of_table(cls, table: ListTable, depth: int | None) -> Self:
         """Return the lists in a table."""
         lists = cls.__new__(cls)
-        lists._table, lists._depth = table, depth
+        lists.table, lists.depth = table, depth
         return lists
 
     def cut_at(self, depth: int) -> Lists:
         """Return the same lists, of which only the first `depth` places count."""
         read_depth(depth)
         cut = copy.copy(self)
-        cut._depth = depth if self._depth is None else min(depth, self._depth)
+        cut.depth = depth if self.depth is None else min(depth, self.depth)
         return cut
 
     @property
     def n_lists(self) -> int:
         """Number of lists, including empty lists."""
-        return self._table.n_lists
+        return self.table.n_lists
 
     @property
     def n_entries(self) -> int:
         """Number of entries of all lists, including padding."""
-        return len(self._table.items)
-
-    @property
-    def table(self) -> ListTable:
-        """The table of all lists, before `depth` applies."""
-        return self._table
-
-    @property
-    def depth(self) -> int | None:
-        """The number of places of each list that count; None for all places."""
-        return self._depth
-
-    @property
-    def index(self) -> SourceIndex:
-        """The users and items of the lists."""
-        return self._table.index
+        return len(self.table.items)
 
     def describe(self) -> str:
         """Return one line that describes the lists."""
-        lengths = np.diff(self._table.indptr)
-        n, entries = np.count_nonzero(lengths), len(self._table.items)
-        cut = "" if self._depth is None else f", cut at {self._depth:,}"
+        lengths = np.diff(self.table.indptr)
+        n, entries = np.count_nonzero(lengths), len(self.table.items)
+        cut = "" if self.depth is None else f", cut at {self.depth:,}"
         longest = lengths.max(initial=0)
-        order = ", in the order of the rows" if self._table.by_rows else ""
+        order = ", in the order of the rows" if self.table.by_rows else ""
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
 
     @cached_property
     def facts(self) -> Facts:
         """The entries of all lists, their ids, and the users with a list."""
         names = ("indptr", "items", "scores", "user_ids", "item_ids")
-        depth = None if self._depth is None else np.array(self._depth)
+        depth = None if self.depth is None else np.array(self.depth)
         return Facts(
-            {**{name: getattr(self._table, name) for name in names}, "depth": depth},
-            known=self._table.known_ids,
-            listed=self._table.listed_users,
+            {**{name: getattr(self.table, name) for name in names}, "depth": depth},
+            known=self.table.known_ids,
+            listed=self.table.listed_users,
             input_order=True,
-            repeats_items=not self._table.generated,
+            repeats_items=not self.table.generated,
         )
 
     def check(self, request: Request) -> None:
         """Raise the errors of matching the lists with a request."""
-        table, request = with_all_items(self._table, request)
+        table, request = with_all_items(self.table, request)
         align(table.index, request, catalogue_of(table, request).inside)
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each judged item of each user of test; see `Ranks`."""
-        table, request = with_all_items(self._table, request)
+        table, request = with_all_items(self.table, request)
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
         # A draw does not say whether the repeats of an item are candidates, so they are removed.
@@ -372,8 +358,8 @@ class Lists(Source):
             table, request = repeats.table, repeats.added_to(request)
             work, catalogue = self._prepare(table, request, None)
         work.run_all(request)
-        if self._depth is not None:
-            work.cut(self._depth, request.protocol.ties)
+        if self.depth is not None:
+            work.cut(self.depth, request.protocol.ties)
         ranks = work.ranks(catalogue, request.threads, without_repeats)
         if table.scores is not None and table.given is None:
             ranks = dataclasses.replace(ranks, by_rank=True)
@@ -397,18 +383,18 @@ class Lists(Source):
         """Return the first k places of each user's list, without repeats; see `TopLists`."""
         protocol = dataclasses.replace(request.protocol, duplicates="removed")
         request = dataclasses.replace(request, protocol=protocol)
-        if self._depth is not None and request.protocol.ties == "random":
-            return _top_lists.cut_at_random(self, request, k, self._depth, self._best)
+        if self.depth is not None and request.protocol.ties == "random":
+            return _top_lists.cut_at_random(self, request, k, self.depth, self._best)
         return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        table, request = with_all_items(self._table, request)
+        table, request = with_all_items(self.table, request)
         work, catalogue = self._prepare(table, request, rule)
-        work.places(k, rule, self._depth)
+        work.places(k, rule, self.depth)
         work.run_all(request)
         lists = work.lists(k, catalogue)
-        if table.generated and self._depth is not None:
-            return within_places(lists, self._depth)
+        if table.generated and self.depth is not None:
+            return within_places(lists, self.depth)
         return lists
 
     def _prepare(
@@ -422,13 +408,15 @@ class Lists(Source):
         work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
             work.leave_candidates()
-            n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
-            inside = catalogue.inside
-            if inside is not None and aligned.numbers is not None:
-                inside = inside[aligned.numbers >= 0]
-            catalogue = catalogue._replace(n_items=n_items, inside=inside)
-            if isinstance(request.candidates, Items):
-                catalogue = ListCatalogue(n_items)  # all other items were removed from the lists
+            (n_items, inside, _), numbers = catalogue, aligned.numbers
+            if isinstance(request.candidates, Items):  # the list of candidates is the catalogue
+                catalogue = ListCatalogue(aligned.n_items)
+            elif numbers is not None and inside is not None:
+                inside = inside[numbers >= 0]
+                catalogue = catalogue._replace(n_items=int(np.count_nonzero(inside)), inside=inside)
+            elif numbers is not None and n_items is not None:
+                n_items -= int(np.count_nonzero(numbers < 0))
+                catalogue = catalogue._replace(n_items=n_items)
         return work, catalogue
 
 
@@ -467,7 +455,10 @@ class ListWork:
         self.users = dict(zip(COUNTED, np.empty((len(COUNTED), n_users), np.int64), strict=True))
         # Each user's first places, and the number of candidates that tie with the last of them.
         self.keys, self.left = np.zeros(n_users, np.uint64), np.zeros(n_users, np.int64)
-        self.top = np.empty((n_users, 0), np.int32)
+        # `_flag_constant` reads how many candidates tie with the first place.
+        candidates_known = request.catalogue is not None or request.candidates is not None
+        first = int(table.scores is not None and candidates_known)
+        self.top = np.full((n_users, first), -1, np.int32)
         self.order, self.widths = TieOrder.ITEM, (0, 0)
 
     def _read(self, table: ListTable) -> None:
@@ -648,34 +639,8 @@ class ListWork:
         aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
         shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
         whole = (self.users["listed"] == n_candidates) & (n_candidates > 1)
-        users = np.flatnonzero(whole & ~shown)
-        if not len(users):
-            return
-        left = self._tied_with_the_first(users)
-        constant = users[left == n_candidates[users] - 1]
+        constant = whole & ~shown & (self.left == n_candidates - 1)
         aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
-
-    def _tied_with_the_first(self, users: Int64) -> Int64:
-        """Return how many items tie with the best item in the lists of the given users."""
-        table, n_users = self.table, len(users)
-        excluded_indptr, rows = ragged.take(self.aligned.excluded_indptr, users)
-        left = np.zeros(n_users, np.int64)
-        first_of_lists(
-            items=table.items,
-            scores=table.scores,
-            begin=self.begin[users],
-            end=self.end[users],
-            n_items=table.n_items,
-            excluded_indptr=excluded_indptr,
-            excluded=self.aligned.excluded[rows],
-            nan_rule=self.nan_rule,
-            flags=np.zeros(n_users, np.uint32),
-            order=TieOrder.ITEM,
-            keys=np.zeros(n_users, np.uint64),
-            top=np.full((n_users, 1), -1, np.int32),
-            left=left,
-        )
-        return left
 
     def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
         """Return the pairs of a user and a listed item outside the catalogue, ascending.
@@ -947,22 +912,6 @@ def has_list(table: ListTable, aligned: Aligned) -> Bool:
     has = np.zeros(aligned.n_users, bool)
     has[who[(who >= 0) & (table.items >= 0)]] = True
     return has
-
-
-def catalogue_size(
-    n_items: int | None, inside: Bool | None, aligned: Aligned, request: Request
-) -> int | None:
-    """Return the number of items that can be recommended to any user.
-
-    `inside` is a mask of the items in the catalogue; None if they are unknown.
-    """
-    if isinstance(request.candidates, Items):
-        return aligned.n_items  # the list of candidates is the catalogue
-    if n_items is None or aligned.numbers is None:
-        return n_items
-    if inside is not None:
-        return int(np.count_nonzero(inside[aligned.numbers >= 0]))
-    return n_items - int(np.count_nonzero(aligned.numbers < 0))
 
 
 def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
