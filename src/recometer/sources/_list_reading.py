@@ -193,12 +193,13 @@ def _from_columns(
     pieces: Iterable[Array] | None = None
     if found["rank"] is not None:
         column = fetch("rank")
-        whole = _whole_numbers(column)
-        if whole is not None and lists is None:
-            if ordered(whole[0], indptr, falling=False):
-                return ListTable(indptr, items, n_items, None, user_ids, item_ids)
-        elif whole is not None and lists is not None:
-            placed = place(lists, len(user_ids), items, *whole)
+        whole = narrow(column)
+        if whole is not None and -MAX_POSITION <= whole[1] <= whole[2] <= MAX_POSITION:
+            placed = None
+            if lists is not None:
+                placed = place(lists, len(user_ids), items, *whole[:2])
+            elif ordered(whole[0], indptr, falling=False):
+                placed = indptr, items
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
         pieces = [_ranks(in_memory(column), what["rank"])]
@@ -413,14 +414,6 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
     if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
         return None
     return codes, np.arange(high + 1)
-
-
-def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
-    """Return integers as int32, and the lowest of them; None if any of them does not fit."""
-    whole = narrow(column)
-    if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
-        return None
-    return whole[:2]
 
 
 def _ranks(column: Any, what: str) -> Float64:
@@ -652,12 +645,10 @@ def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, p
     import polars as pl
 
     if isinstance(data, str | os.PathLike):
-        from recometer.data.files import column_names, read_columns
-
-        check_column("by", by, column_names(data))
+        check_column("by", by, files.column_names(data))
         found, one = open_file(data, columns)
         read = {option: in_memory(one(option)) for option, name in found.items() if name}
-        run = read_columns(data, [by]).to_series()
+        run = files.read_columns(data, [by]).to_series()
     elif is_frame(data):
         names, fetch = open_frame(data)
         check_column("by", by, names)

@@ -41,28 +41,13 @@ OF_POSITIONS = (None, False, False, None)  # `StreamedLists._kind` for plain arr
 class StreamedScores(Source):
     """Scores of all items, counted directly into the arrays of all test users.
 
-    Test and train are matched with the items of the stream only once.
-
-    Parameters
-    ----------
-    index
-        The items of the stream, and the test users.
-    request
-        The request for which `rank` and `top` will be called.
-    ranked
-        Whether `rank` will be called.
-    k
-        The number of places that `top` must return; None if `top` will not be called.
-
-    Attributes
-    ----------
-    came : bool [n_users]
-        Whether each test user was in a batch.
+    Test and train are matched with the items of the stream only once. `rank` and `top` will only be
+    called for `request`: `rank` if `ranked` is true, and `top` with `k` places unless that is None.
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
         request = self._request = dataclasses.replace(request, progress=False)
-        self.came: Bool = np.zeros(request.test.n_users, bool)
+        self.came: Bool = np.zeros(request.test.n_users, bool)  # users in a batch
         self._strangers: list[Array] = []  # ids of users who are not in test
         self._index, self._aligned = index, align(index, request)
         self._kind = ""  # dtype of the scores, for `describe`
@@ -97,11 +82,9 @@ class StreamedScores(Source):
     def _ids_that_came(self) -> Array | None:
         """Return the sorted ids of all users in the batches; None if users have no ids."""
         user_ids = self._request.test.user_ids
-        return (
-            None
-            if user_ids is None
-            else encoded([user_ids[self.came], *self._strangers], "user ids")[1]
-        )
+        if user_ids is None:
+            return None
+        return encoded([user_ids[self.came], *self._strangers], "user ids")[1]
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
         """Return the ids (or positions) of users that another stream also has."""
@@ -196,10 +179,7 @@ class StreamedScores(Source):
     def state(self) -> dict[str, Any]:
         """Return the counts as arrays and numbers."""
         counted = [
-            {
-                name: column[_entries(work, name, self.came)]
-                for name, column in _counted(work).items()
-            }
+            {name: array[_entries(work, name, self.came)] for name, array in _counted(work).items()}
             for work in self._works
         ]
         users = np.flatnonzero(self.came)
@@ -267,18 +247,9 @@ def _entries(work: Work, name: str, users: Bool) -> Bool:
 
 
 class ListsOfPositions:
-    """Lists of item positions with equal lengths, each for a different test user.
+    """At most `most` lists of item positions, all of one length, each for a different test user.
 
-    Parameters
-    ----------
-    most
-        The maximum number of lists.
-    length
-        The number of places in each list, including padding.
-    n_items
-        The number of items.
-    came : bool [n_users]
-        Whether each test user has a list; `add` marks the users of its batch.
+    `add` marks the users of its batch in `came`.
     """
 
     def __init__(self, most: int, length: int, n_items: int, came: Bool) -> None:
@@ -299,10 +270,9 @@ class ListsOfPositions:
             self.n_lists += len(items)
         return fits
 
-    def has_room(self, items: Array) -> bool:
-        """Return whether a batch fits, by its number of lists and their length."""
-        n, length = items.shape
-        return bool(length == self._items.shape[1] and self.n_lists + n <= len(self._items))
+    def has_room(self, n: int, length: int) -> bool:
+        """Return whether a batch of n lists fits."""
+        return length == self._items.shape[1] and self.n_lists + n <= len(self._items)
 
     def table(self, user_ids: Array) -> ListTable:
         """Return the lists; `user_ids` are the ids of all test users."""
@@ -314,23 +284,16 @@ class ListsOfPositions:
 
 
 class StreamedLists:
-    """The lists of all batches, which are ranked together.
-
-    Attributes
-    ----------
-    came : bool [n_users]
-        Whether each test user has a list.
-    positions
-        Lists of item positions that were added by `take_indices` since the last call of `source`.
-    """
+    """The lists of all batches, which are ranked together."""
 
     def __init__(self, test: Interactions) -> None:
         self._test = test
-        self.came: Bool = np.zeros(test.n_users, bool)
+        self.came: Bool = np.zeros(test.n_users, bool)  # users with a list
         self._tables = Parts(joined)
         self._kind: tuple[object, ...] | None = None  # of the first batch
         self._depth: int | None = None
         self._n_items = 0  # larger than every item position in the batches
+        # The lists that `take_indices` added since the last call of `source`.
         self.positions: ListsOfPositions | None = None
 
     @property
@@ -345,17 +308,10 @@ class StreamedLists:
         return int(np.count_nonzero(self.came))
 
     def add(self, batch: Lists, places: Int64, check: Callable[[Any], None]) -> None:
-        """Add a batch of lists.
+        """Add lists of users whose positions in test are `places` (-1 for users not in test).
 
-        Parameters
-        ----------
-        batch
-            The lists. Lists of users who already have a list are ignored.
-        places : int64 [n]
-            The positions in test of the users with a list, or -1 for users who are not in test.
-        check
-            A function that raises the errors of matching lists with test. It is called if earlier
-            batches do not show that these lists can be matched.
+        Lists of users who already have a list are ignored. `check` raises the errors of matching
+        lists with test; it is called if earlier batches do not show that these can be matched.
         """
         table, kind = batch.table, (*batch.table.kind, batch.depth)
         if table.user_ids is None:
@@ -381,22 +337,14 @@ class StreamedLists:
     def take_indices(self, items: Array, places: Int64) -> bool:
         """Add lists of item positions, if they need no further check or conversion.
 
-        Parameters
-        ----------
-        items : int64 or int32 [n, k], padded with -1
-        places : int64 [n]
-            The positions of the users in test.
-
-        Returns
-        -------
-        bool
-            Whether they were added. If not, call `add`, which adds them or raises an error.
+        `items` are int64 or int32 [n, k], padded with -1, and `places` are the users' positions in
+        test. Returns whether they were added; if not, `add` adds them or raises an error.
         """
         if self._kind != OF_POSITIONS or not items.size:
             return False
-        if self.positions is None or not self.positions.has_room(items):
+        n, length = items.shape
+        if self.positions is None or not self.positions.has_room(n, length):
             self._close_positions()
-            n, length = items.shape
             most = min(max(n, ENTRIES_AT_ONCE // (length + 1)), len(self.came))
             self.positions = ListsOfPositions(most, length, self._n_items, self.came)
         return self.positions.add(items, places)
@@ -425,11 +373,8 @@ class StreamedLists:
 
     def state(self) -> dict[str, Any]:
         """Return the lists as arrays and numbers."""
-        return {
-            "users": np.flatnonzero(self.came),
-            "table": vars(self._joined()),
-            "depth": self._depth,
-        }
+        users = np.flatnonzero(self.came)
+        return {"users": users, "table": vars(self._joined()), "depth": self._depth}
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
         """Return the ids (or positions) of users that another stream also has."""
@@ -480,12 +425,13 @@ class PackedPairs(NamedTuple):
         for part in parts:
             items.append(part.item.astype(np.int64) + n_items)
             n_items += 0 if part.item_ids is None else len(part.item_ids)
-        columns: dict[str, Any] = {
-            name: None if getattr(parts[0], name) is None else _concatenated(parts, name)
-            for name in ("lengths", "score", "truth", "user_ids", "item_ids")
+        columns = {name: [getattr(part, name) for part in parts] for name in cls._fields[:-1]}
+        columns["item"] = items
+        whole: dict[str, Any] = {
+            name: None if arrays[0] is None else _narrow(np.concatenate(arrays))
+            for name, arrays in columns.items()
         }
-        columns["item"] = _narrow(np.concatenate(items))
-        return cls(**columns, n_without_truth=sum(part.n_without_truth for part in parts))
+        return cls(**whole, n_without_truth=sum(part.n_without_truth for part in parts))
 
     def rows(self, kind: Truth) -> PairRows:
         """Return the rows, sorted by user; users without ids stay in the order of arrival."""
@@ -594,10 +540,6 @@ class StreamedPairs:
         """The memory of the candidates, in bytes."""
         arrays = [*self._parts.whole(), *self._sorted_ids]
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
-
-
-def _concatenated(parts: Sequence[PackedPairs], name: str) -> Array:
-    return _narrow(np.concatenate([getattr(part, name) for part in parts]))
 
 
 def _narrow(array: Array) -> Array:
