@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,69 +20,26 @@ from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 
-if TYPE_CHECKING:
-    import scipy.sparse
-
 # Parameter names of recommend(...) for many users or one user, in lower case without underscores.
 MANY = {"users", "userids", "uids", "useridxs", "userindices", "useridx", "userindex", "userslist"}
 ONE = {"user", "userid", "uid", "u"}
 LENGTHS = {
     *("k", "n", "topk", "topn", "num", "size", "limit", "cutoff", "length", "numitems", "nitems"),
-    *(
-        "nrecommendations",
-        "numrecommendations",
-        "nrecs",
-        "numrecs",
-        "maxitems",
-        "howmany",
-        "number",
-    ),
+    *("nrecommendations", "numrecommendations", "nrecs", "numrecs", "maxitems", "howmany"),
+    "number",
 }
 IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # the parameter of implicit that removes past items
 LEFT_OUT = -1e38  # implicit gives lower scores (the lowest float32) to removed items
 WHAT = "What the model recommends"
-UNDERSTOOD = (
-    "recommend(userid, user_items, N) as in implicit, or recommend(users, k) of users (or one "
-    "user) and a length"
-)
-
-
-class Wanted(NamedTuple):
-    """The lists that are requested from a model.
-
-    Attributes
-    ----------
-    n : int
-        The length of the lists.
-    users : [n_users]
-        Ids, or positions if `by_ids` is False.
-    by_ids : bool
-        Whether the model takes ids of users.
-    item_ids
-        Ids of the items if the model returns positions. None if the model returns ids, or if test
-        has positions, too.
-    user_items : sparse [n_users, n_items] or None
-        The users' past interactions, for implicit.
-    seen : bool
-        Whether users' past items may be recommended again.
-    """
-
-    n: int
-    users: Array
-    by_ids: bool
-    item_ids: object = None
-    user_items: scipy.sparse.csr_array | None = None
-    seen: bool = False
 
 
 class Call(NamedTuple):
-    """The way to call a model's recommend(...)."""
+    """The parameters of a model's recommend(...), unless it is called as in implicit."""
 
-    kind: str  # "implicit" or "users"
-    users: str = ""  # the parameter for the users
-    length: str = ""  # the parameter for the length of the lists
-    one: bool | None = None  # whether recommend(...) takes one user at a time
+    users: str
+    length: str
+    one: bool  # whether recommend(...) takes one user at a time
 
 
 def recommends(model: object) -> bool:
@@ -91,90 +47,135 @@ def recommends(model: object) -> bool:
     return not isinstance(model, type) and callable(getattr(model, "recommend", None))
 
 
-def signature_of(model: Any) -> str:
-    """Return the signature of a model's recommend(...), without types."""
-    parameters = _parameters(model)
-    if parameters is None:
-        return "recommend(...)"
-    plain = (one.replace(annotation=inspect.Parameter.empty) for one in parameters)
-    return f"recommend({', '.join(map(str, plain))})"
+def _signature(model: Any) -> str:
+    """Return the class of a model and the signature of its recommend(...), without types."""
+    plain = (one.replace(annotation=inspect.Parameter.empty) for one in _parameters(model) or ())
+    shown = "..." if _parameters(model) is None else ", ".join(map(str, plain))
+    return f"{type(model).__name__}.recommend({shown})"
 
 
-def call_of(model: Any) -> Call:
-    """Return how to call a model's recommend(...), judging by the names of its parameters.
+def _parameters(model: Any) -> list[inspect.Parameter] | None:
+    try:
+        return list(inspect.signature(model.recommend).parameters.values())
+    except (TypeError, ValueError):  # compiled code may have no signature
+        return None
 
-    Raises
-    ------
-    InputTypeError
-        If the signature is not supported.
-    """
+
+def _call_of(model: Any) -> Call | None:
+    """Return how to call a model's recommend(...), by its parameters; None means as in implicit."""
     parameters = _parameters(model) or []
-    by_name = {one.name: one for one in parameters}
-    if by_name.keys() >= IMPLICIT:
-        return Call("implicit")
-    plain = {one.name.lower().replace("_", ""): one.name for one in parameters}
-    users = [name for word, name in plain.items() if word in MANY | ONE]
-    lengths = [name for word, name in plain.items() if word in LENGTHS]
+    if {parameter.name for parameter in parameters} >= IMPLICIT:
+        return None
+    plain = {one.name: one.name.lower().replace("_", "") for one in parameters}
+    users = [name for name, word in plain.items() if word in MANY | ONE]
+    lengths = [name for name, word in plain.items() if word in LENGTHS]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [
+    others = [
         one.name
         for one in parameters
-        if one.default is inspect.Parameter.empty and one.kind not in kinds
+        if one.default is inspect.Parameter.empty
+        and one.kind not in kinds
+        and one.name not in (*users[:1], *lengths[:1])
     ]
-    others = [name for name in needed if name not in (*users[:1], *lengths[:1])]
-    if len(users) != 1 or len(lengths) != 1 or others:
-        raise _not_understood(model, others if users and lengths else [])
-    one = users[0].lower().replace("_", "") in ONE
-    return Call("users", users[0], lengths[0], one)
+    if len(users) == len(lengths) == 1 and not others:
+        return Call(users[0], lengths[0], plain[users[0]] in ONE)
+    more = ""
+    if users and lengths and others:
+        more = f": nothing says what {', '.join(others)} should be"
+    if more and "dataset" in others:  # the model is from RecTools
+        more += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
+    raise InputTypeError(
+        f"{_signature(model)} is not understood{more}. Hint: known are recommend(userid, "
+        "user_items, N) as in implicit, or recommend(users, k) of users (or one user) and a "
+        "length; call it yourself, and rm.Lists takes what it returns, as a dict from user to "
+        "items, a data frame, or an array [n_users, k]."
+    )
 
 
-def lists_of(model: Any, wanted: Wanted) -> Lists:
-    """Call a model's recommend(...), and return its lists."""
-    call = call_of(model)
-    ids: dict[str, Any] = {
-        "user_ids": wanted.users if wanted.by_ids else None,
-        "item_ids": wanted.item_ids,
-    }
+def _lists_of(
+    model: Any,
+    n: int,
+    users: Array,
+    *,
+    by_ids: bool,
+    item_ids: object = None,
+    user_items: Any = None,
+    seen: bool = False,
+) -> Lists:
+    """Call a model's recommend(...), and return its lists of n items.
+
+    `by_ids` says whether `users` are ids or positions, and `item_ids` are the ids of the items if
+    the model returns positions. For implicit, `user_items` are the users' past interactions, and
+    `seen` says whether they may be recommended again.
+    """
+    found: Any
+    call = _call_of(model)
     try:
-        if call.kind == "implicit":
-            return Lists(_of_implicit(model, wanted), **ids)
-        found = _of_users(model, call, wanted)
+        if call is None:
+            found = _of_implicit(model, n, user_items, seen)
+        elif call.one:
+            found = [
+                _one_list(model.recommend(**{call.users: user, call.length: n}))
+                for user in users.tolist()
+            ]
+        else:
+            several = users.tolist() if users.dtype == object else users
+            found = model.recommend(**{call.users: several, call.length: n})
     except (InputError, InputTypeError):
         raise
     except Exception as error:
         raise ModelError(
-            f"{type(model).__name__}.{signature_of(model)} raised {type(error).__name__}: {error}. "
-            "Hint: call it as you do yourself, and pass what it returns to rm.Lists."
+            f"{_signature(model)} raised {type(error).__name__}: {error}. Hint: call it as you do "
+            "yourself, and pass what it returns to rm.Lists."
         ) from error
-    return _read(found, call, wanted, f"{type(model).__name__}.{signature_of(model)}")
+    if isinstance(found, Mapping) or is_frame(found):
+        return Lists(found)
+    user_ids = users if by_ids else None
+    if call is None:
+        return Lists(found, user_ids=user_ids, item_ids=item_ids)
+    found = found if call.one else _items(found)
+    if not isinstance(found, np.ndarray | Sequence) or isinstance(found, str):
+        raise InputTypeError(
+            f"{_signature(model)} returned {type(found).__name__}. Hint: expected a list of items "
+            "per user: an array [n_users, k], a list of lists, a dict, or a data frame."
+        )
+    if len(found) != len(users):
+        raise InputError(
+            f"{_signature(model)} returned {len(found):,} lists for {len(users):,} users. Hint: a "
+            "list for each, in the order of the users."
+        )
+    rows = [_one_list(row) for row in found]
+    if by_ids and item_ids is None:
+        padded = isinstance(found, np.ndarray) and found.dtype.kind == "i"
+        if padded:
+            rows = [[item for item in row if item != -1] for row in rows]
+        return Lists(dict(zip(users.tolist(), rows, strict=True)))
+    array = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
+    for at, row in enumerate(rows):
+        positions = as_ids(row, f"items that {_signature(model)} returned")
+        if positions.dtype == object:
+            raise InputTypeError(
+                f"{_signature(model)} returned {row[0]!r} for an item, but items are positions. "
+                "Hint: rm.from_model(model, n=..., user_ids=...) takes users and items as ids."
+            )
+        array[at, : len(row)] = positions
+    return Lists(array, user_ids=user_ids, item_ids=item_ids)
 
 
-def _of_implicit(model: Any, wanted: Wanted) -> Array:
-    if wanted.user_items is None:
+def _of_implicit(model: Any, n: int, user_items: Any, seen: bool) -> Array:
+    if user_items is None:
         raise InputError(
             f"{type(model).__name__} recommends based on what users already have. Hint: "
             "rm.from_model(model, n=100, user_items=train), the sparse matrix it was fitted to."
         )
-    rows = np.arange(wanted.user_items.shape[0])
-    options: dict[str, Any] = {"N": wanted.n}
-    if FILTER in inspect.signature(model.recommend).parameters:
-        options[FILTER] = not wanted.seen
     import scipy.sparse
 
-    known = scipy.sparse.csr_matrix(wanted.user_items)  # implicit does not take sparse arrays
-    items, scores = model.recommend(rows, known, **options)
+    known = scipy.sparse.csr_matrix(user_items)  # implicit does not take sparse arrays
+    options = {}
+    if FILTER in inspect.signature(model.recommend).parameters:
+        options[FILTER] = not seen
+    items, scores = model.recommend(np.arange(known.shape[0]), known, N=n, **options)
     return np.where(np.asarray(scores) > LEFT_OUT, np.asarray(items), -1).astype(np.int64)
-
-
-def _of_users(model: Any, call: Call, wanted: Wanted) -> Any:
-    options = {call.length: wanted.n}
-    if not call.one:
-        users = wanted.users.tolist() if wanted.users.dtype == object else wanted.users
-        return model.recommend(**{call.users: users}, **options)
-    return [
-        _one_list(model.recommend(**{call.users: user}, **options))
-        for user in wanted.users.tolist()
-    ]
 
 
 def _one_list(found: Any) -> list[Any]:
@@ -197,62 +198,6 @@ def _items(found: Any) -> Any:
         if scored:
             return items
     return in_numpy(found, WHAT)
-
-
-def _read(found: Any, call: Call, wanted: Wanted, what: str) -> Lists:
-    if isinstance(found, Mapping) or is_frame(found):
-        return Lists(found)
-    found = found if call.one else _items(found)
-    if not isinstance(found, np.ndarray | Sequence) or isinstance(found, str):
-        raise InputTypeError(
-            f"{what} returned {type(found).__name__}. Hint: expected a list of items per user: an "
-            "array [n_users, k], a list of lists, a dict, or a data frame."
-        )
-    if len(found) != len(wanted.users):
-        raise InputError(
-            f"{what} returned {len(found):,} lists for {len(wanted.users):,} users. Hint: a list "
-            "for each, in the order of the users."
-        )
-    rows = [_one_list(row) for row in found]
-    if wanted.by_ids and wanted.item_ids is None:
-        users = wanted.users.tolist()
-        padded = isinstance(found, np.ndarray) and found.dtype.kind == "i"
-        return Lists(
-            {
-                user: [item for item in row if not (padded and item == -1)]
-                for user, row in zip(users, rows, strict=True)
-            }
-        )
-    width = max(map(len, rows), default=0)
-    array = np.full((len(rows), width), -1, np.int64)
-    for at, row in enumerate(rows):
-        positions = as_ids(row, f"items that {what} returned")
-        if positions.dtype == object:
-            raise InputTypeError(
-                f"{what} returned {row[0]!r} for an item, but items are positions. Hint: "
-                "rm.from_model(model, n=..., user_ids=...) takes users and items as ids."
-            )
-        array[at, : len(row)] = positions
-    users = wanted.users if wanted.by_ids else None
-    return Lists(array, user_ids=users, item_ids=wanted.item_ids)
-
-
-def _parameters(model: Any) -> list[inspect.Parameter] | None:
-    try:
-        return list(inspect.signature(model.recommend).parameters.values())
-    except (TypeError, ValueError):  # compiled code may have no signature
-        return None
-
-
-def _not_understood(model: Any, others: Sequence[str]) -> InputTypeError:
-    more = f": nothing says what {', '.join(others)} should be" if others else ""
-    if "dataset" in others:  # the model is from RecTools
-        more += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
-    return InputTypeError(
-        f"{type(model).__name__}.{signature_of(model)} is not understood{more}. Hint: known are "
-        f"{UNDERSTOOD}; call it yourself, and rm.Lists takes what it returns, as a dict from user "
-        "to items, a data frame, or an array [n_users, k]."
-    )
 
 
 METHOD = "score_users"
@@ -365,16 +310,8 @@ def from_model(
     >>> rm.from_model(AlternatingLeastSquares(), item_ids=["book", "film"]).describe()
     'Factors: 1 user x 2 items, 2 factors, float64'
     """
-    options = Options(
-        n_users,
-        n_items,
-        user_ids,
-        item_ids,
-        user_features,
-        item_features,
-        n,
-        user_items,
-    )
+    ids = user_ids, item_ids
+    options = Options(n_users, n_items, *ids, user_features, item_features, n, user_items)
     for recognises, _, wrap in KINDS:
         if recognises(model):
             return wrap(model, options)
@@ -415,18 +352,18 @@ def for_test(
     seen
         Whether training items may be recommended again.
     """
-    by_lists = _is_recommender(model)
-    if not by_lists:
+    wrap = next(wrap for recognises, _, wrap in KINDS if recognises(model))
+    factorless = wrap is _implicit and not _has_factors(model) and recommends(model)
+    if wrap is not _recommender and not factorless:
         return from_model(model)
     if n is None:
         raise InputError(
-            f"{type(model).__name__}.{signature_of(model)} makes lists of some length, but a "
-            "metric without a cut-off reads the whole ranking. Hint: give cut-offs, such as "
-            "ndcg@10, or say how long the lists are: rm.from_model(model, n=100, ...)."
+            f"{_signature(model)} makes lists of some length, but a metric without a cut-off reads "
+            "the whole ranking. Hint: give cut-offs, such as ndcg@10, or say how long the lists "
+            "are: rm.from_model(model, n=100, ...)."
         )
-    ids = test.user_ids is not None
-    taken, user_items = 0, None
-    if call_of(model).kind == "implicit":
+    user_items = None
+    if _call_of(model) is None:
         if train is None or train.user_ids is not None:
             raise InputError(
                 f"{type(model).__name__} knows users and items by their rows and columns. Hint: "
@@ -435,16 +372,10 @@ def for_test(
             )
         user_items = train.to_csr()
     elif train is not None and not seen:
-        taken = int(np.diff(train.indptr).max(initial=0))
+        n += int(np.diff(train.indptr).max(initial=0))
+    by_ids = test.user_ids is not None
     users = test.user_ids if test.user_ids is not None else np.arange(test.n_users)
-    return lists_of(model, Wanted(n + taken, users, ids, user_items=user_items, seen=seen))
-
-
-def _is_recommender(model: Any) -> bool:
-    """Return whether a model is recognised only by its method recommend(...)."""
-    kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
-    bare = kind is _implicit and not _has_factors(model)
-    return kind is _recommender or (bare and recommends(model))
+    return _lists_of(model, n, users, by_ids=by_ids, user_items=user_items, seen=seen)
 
 
 def _has_factors(model: Any) -> bool:
@@ -481,16 +412,11 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
         if recommends(model) and (options.n is not None or options.user_items is not None):
             return _recommender(model, options)
         options.only(_name(model), "user_ids", "item_ids")
-        lists = recommends(model)
         raise InputTypeError(
-            f"The model ({_name(model)}) has no user_factors and item_factors. Hint: "
-            + (
-                "its lists are evaluated: rm.from_model(model, n=100, user_items=train), with "
-                "user_ids= and item_ids= if test has ids. Or "
-                if lists
-                else ""
-            )
-            + f"{BY_HAND} For the neighbours of items: lambda rows: (user_items[rows] @ "
+            f"The model ({_name(model)}) has no user_factors and item_factors. Hint: if it has a "
+            "method recommend(...), its lists are evaluated: rm.from_model(model, n=100, "
+            "user_items=train), with user_ids= and item_ids= if test has ids. Or "
+            f"{BY_HAND} For the neighbours of items: lambda rows: (user_items[rows] @ "
             "model.similarity).toarray()"
         )
     options.only(_name(model), "user_ids", "item_ids")
@@ -557,20 +483,6 @@ def _surprise(model: Any, options: Options) -> Factors | Scores:
     )
 
 
-@contextmanager
-def _evaluating(module: Any) -> Iterator[Any]:
-    """Switch off dropout and gradients for a prediction, and restore them afterwards."""
-    torch = sys.modules["torch"]
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            yield torch
-    finally:
-        for part, training in modes:
-            part.training = training
-
-
 @dataclasses.dataclass(frozen=True)
 class _Module:
     """The scores of a torch module."""
@@ -578,10 +490,18 @@ class _Module:
     module: Any
 
     def __call__(self, rows: Int64) -> Any:
-        with _evaluating(self.module) as torch:
-            tensors = (*self.module.parameters(), *self.module.buffers())
-            device = tensors[0].device if tensors else "cpu"
-            return getattr(self.module, METHOD)(torch.as_tensor(rows, device=device))
+        torch, module = sys.modules["torch"], self.module
+        tensors = (*module.parameters(), *module.buffers())
+        device = tensors[0].device if tensors else "cpu"
+        # Switch off dropout and gradients for the prediction, and restore them afterwards.
+        modes = [(part, part.training) for part in module.modules()]
+        module.eval()
+        try:
+            with torch.no_grad():
+                return getattr(module, METHOD)(torch.as_tensor(rows, device=device))
+        finally:
+            for part, training in modes:
+                part.training = training
 
     def __repr__(self) -> str:
         return f"{type(self.module).__name__}.{METHOD}"
@@ -593,23 +513,22 @@ def _module(model: Any, options: Options) -> Factors | Scores:
 
 
 def _recommender(model: Any, options: Options) -> Lists:
-    name = f"{type(model).__name__}.{signature_of(model)}"
-    call = call_of(model)
-    own = ["user_items"] if call.kind == "implicit" else []
-    options.only(name, "n", "n_users", "user_ids", "item_ids", *own)
+    name, call = _signature(model), _call_of(model)
+    options.only(name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"]))
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
             f"n={options.n} must be the length of the lists of {name}. Hint: n=100, or the largest "
             "cut-off."
         )
     by_ids = options.user_ids is not None
-    if not by_ids and options.n_users is None and call.kind != "implicit":
+    if call and not by_ids and options.n_users is None:
         raise InputError(
             f"Whose lists should {name} make? Hint: user_ids=..., the ids of users as the model "
             "knows them, or n_users=... if it knows them by position."
         )
     users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(options.n_users or 0)
-    return lists_of(model, Wanted(options.n, users, by_ids, options.item_ids, options.user_items))
+    own = {"item_ids": options.item_ids, "user_items": options.user_items}
+    return _lists_of(model, options.n, users, by_ids=by_ids, **own)
 
 
 # For each kind of model: a predicate, the name of the kind, and a function that makes a source. The
