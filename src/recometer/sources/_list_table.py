@@ -113,6 +113,10 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
     """
     first, n_items = tables[0], max(table.n_items for table in tables)
     items, item_ids = [table.items for table in tables], first.item_ids
+    of_users = first.user_ids
+    in_order = of_users is not None and of_users.dtype == np.int64 and follow(of_users)
+    if len(tables) == 1 and item_ids is None and in_order and all_of(first.hold_items()):
+        return first
     if item_ids is not None:
         listed = [np.unique(table.items[table.items >= 0]) for table in tables]
         named = [
