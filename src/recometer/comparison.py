@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +14,6 @@ from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import wording
 from recometer.comparing.compared import Compared, known_metric
-from recometer.comparing.corrections import (
-    Correction,
-    adjusted,
-    check_correction,
-    on_tukey,
-)
 from recometer.comparing.gates import GateReport, Undecided, check_gates
 from recometer.comparing.kinds import Options, resolve, resolve_whole
 from recometer.comparing.models import (
@@ -33,6 +27,8 @@ from recometer.comparing.models import (
     read_models,
 )
 from recometer.comparing.rows import (
+    POWER_WANTED,
+    Correction,
     PairRow,
     Standing,
     difference_columns,
@@ -57,6 +53,7 @@ from recometer.results.folds import FoldedRecord
 from recometer.results.groups import read_clusters
 from recometer.stats import SampleRatio, Tukey
 from recometer.stats.ends import check_confidence
+from recometer.stats.planning import smallest_difference
 from recometer.stats.tests import Test, check_test, documented
 from recometer.tasks import resolve_threads
 from recometer.tracking import Tracked
@@ -341,7 +338,7 @@ def compare(
         decisive = [known_metric(name, compared, first) for name in names]
     if paired:
         check_test(test)
-    check_correction(correction, test, read, decisive, first.together)
+    _check_correction(correction, test, read, decisive, first.together)
     options = Options(
         test=test,
         confidence=check_confidence(
@@ -370,7 +367,7 @@ def compare(
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
-        rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
+        rows=tuple(_adjusted(rows, decisive, correction, options, tests, counted)),
         standings=tuple(standings),
         correction=correction,
         options=options,
@@ -380,7 +377,7 @@ def compare(
             *notes,
             *left_out,
             *wording.on_sessions(users, options),
-            *(on_tukey(tests, decisive, options) if tests else []),
+            *(wording.on_tukey(tests, decisive, options) if tests else []),
         ),
         chosen=primary is not None,
         known_users=known_users,
@@ -461,7 +458,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
             "but the groups have different users. Hint: compare each group with chance by itself."
         )
     for model in models:
-        if model.n_seeds > 1 or isinstance(model.first, FoldedRecord):
+        if len(model.runs) > 1 or isinstance(model.first, FoldedRecord):
             raise InputError(
                 f"{model.name} has several seeds or folds, which are for models on the same data. "
                 "Hint: evaluate each group once, on all of its users."
@@ -510,7 +507,7 @@ def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array |
     if cluster is None and users.ids is None:
         return None
     clusters = read_clusters(cluster, users.ids, users.n)
-    seeds = next((model.name for model in models if model.n_seeds > 1), None)
+    seeds = next((model.name for model in models if len(model.runs) > 1), None)
     if clusters is not None and seeds is not None:
         alone = python_or_command("cluster=False", "evaluate users instead of sessions")
         raise InputError(
@@ -563,6 +560,106 @@ def _compare_all(
             tukey=tukey and tukey.p_values,
         )
     return rows, standings, tests
+
+
+def _check_correction(
+    correction: str,
+    test: str,
+    models: Sequence[Model],
+    primary: Sequence[str],
+    together: Container[str],
+) -> None:
+    """Refuse a correction that does not exist, or that is impossible for these models and metrics.
+
+    `together` are the metrics that have one value for all users.
+    """
+    if correction not in wording.CORRECTIONS:
+        hint = did_you_mean(str(correction), wording.CORRECTIONS)
+        raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
+    if correction != "tukey":
+        return
+    if test != "randomisation":
+        raise InputError(
+            f"{argument_text('correction', 'tukey')} is a test by randomisation, and does not go "
+            f"with {argument_text('test', test)}. Hint: {argument_text('correction', 'holm')}."
+        )
+    seeds = next((model.name for model in models if len(model.runs) > 1), None)
+    if seeds is not None:
+        raise InputError(
+            f"{argument_text('correction', 'tukey')} shuffles the models of each user and ignores "
+            f"the variance between seeds, but {seeds} has several. Hint: "
+            f"{argument_text('correction', 'holm')}."
+        )
+    whole = [name for name in primary if name in together]
+    if whole:
+        others = [name for name in primary if name not in whole]
+        raise InputError(
+            f"{argument_text('correction', 'tukey')} shuffles the values of each user, and "
+            f"{', '.join(whole)} has one for all users. Hint: "
+            f"{argument_text('primary', ' '.join(others) or 'ndcg@10')}."
+        )
+
+
+def _adjusted(
+    rows: Sequence[PairRow],
+    primary: Sequence[str],
+    correction: Correction,
+    options: Options,
+    tests: Mapping[str, Tukey],
+    counted: Sequence[str],
+) -> list[PairRow]:
+    """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
+
+    Only comparisons of the models `counted` count. If the correction is Tukey's, `tests` has the
+    result of Tukey's test for each metric.
+    """
+    own = np.array([row.metric in primary and {row.model, row.other} <= {*counted} for row in rows])
+    p_values = np.array([row.p_value for row in rows])
+    smallest = np.array([row.test.smallest_p for row in rows])
+    p_values[~own] = np.nan
+    smallest[np.isnan(p_values)] = np.nan
+    n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
+    if correction == "tukey":
+        # Each metric has a test of its own, and the adjusted p is at least the p of the pair.
+        together = [row.metric in tests and {row.model, row.other} <= {*counted} for row in rows]
+        tukey = [
+            tests[row.metric].p_values[counted.index(row.model), counted.index(row.other)]
+            if joint
+            else np.nan
+            for row, joint in zip(rows, together, strict=True)
+        ]
+        p_values = np.maximum(p_values, tukey)
+        p_values, limits = (np.minimum(p * len(primary), 1.0) for p in (p_values, smallest))
+    else:
+        p_values, limits = (stats.adjust(p, correction) for p in (p_values, smallest))
+    alpha = options.alpha if correction == "none" else options.alpha / n_tests
+    result = []
+    for row, is_primary, p, limit in zip(
+        rows, own.tolist(), p_values.tolist(), limits.tolist(), strict=True
+    ):
+        notes = row.notes
+        if is_primary and row.p_value <= options.alpha < p and 0.0 not in row.interval:
+            notes = (*notes, wording.WITHHELD)
+        size = _smallest_difference(row, alpha if is_primary else options.alpha)
+        if limit > options.alpha and row.test.n_differ:
+            notes = (wording.on_smallest_p(row, limit, n_tests), *notes)
+            size = np.nan
+        result.append(
+            dataclasses.replace(
+                row, notes=notes, primary=is_primary, adjusted_p=p, smallest_difference=size
+            )
+        )
+    return result
+
+
+def _smallest_difference(row: PairRow, alpha: float) -> float:
+    # `recometer.stats.power` does not know the power of Gaffke's bound.
+    if not row.error > 0 or row.test.test == "gaffke" or alpha >= POWER_WANTED:
+        return np.nan
+    n = row.test.n  # users or clusters
+    return smallest_difference(
+        row.error * np.sqrt(n), n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
+    )
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:

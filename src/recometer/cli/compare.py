@@ -14,9 +14,9 @@ from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
 from recometer.cli._messages import ExitCode, known_name, usage_of
 from recometer.cli._results import loaded_results, of_users
-from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import GateReport, Undecided
 from recometer.comparing.gates import junit as write_junit
+from recometer.comparing.wording import CORRECTIONS
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.rendering import Shown, Table, output
@@ -122,7 +122,9 @@ def compare(
         options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
     ] = None,
     test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
-    correction: Annotated[str, _chosen(KNOWN, "Correction for several tests", "holm")] = "holm",
+    correction: Annotated[
+        str, _chosen(CORRECTIONS, "Correction for several tests", "holm")
+    ] = "holm",
     confidence: Annotated[
         float | None,
         options.rule_option(

@@ -11,11 +11,12 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Float64
 from recometer.comparing import wording
-from recometer.comparing.corrections import POWER_WANTED, Correction
 from recometer.comparing.kinds import Options, UserPair, resolve
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import (
+    POWER_WANTED,
     SIGNS,
+    Correction,
     PairRow,
     Standing,
     difference_columns,
@@ -35,7 +36,8 @@ from recometer.errors import (
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.rendering.formats import number
 from recometer.results.evaluation import EvaluationRecord, name_of
-from recometer.results.groups import quantiles, read_groups
+from recometer.results.groups import quantiles as quantile_groups
+from recometer.results.groups import read_groups
 from recometer.results.summary import fitting, metric_column
 from recometer.stats import Power, SampleRatio
 from recometer.stats.checks import check_whole
@@ -166,7 +168,21 @@ class Compared(Printed):
         quantiles
             The number of groups for ``"activity"`` and ``"popularity"``.
         """
-        return segments(self._pair(self.known(metric), model, other), groups, quantiles)
+        pair = self._pair(self.known(metric), model, other)
+        of, users = pair.of, pair.of.users
+        first, second = pair.models
+        if isinstance(groups, str) and groups in PROFILES:
+            values = profile(groups, [second] if self.options.paired else [second, first], users)
+            codes, names = quantile_groups(groups, values, quantiles)
+        else:
+            codes, names = read_groups(groups, users.ids, users.n, None, None)
+        rows = []
+        for code, name in enumerate(names):
+            difference = of.among(codes == code).pair(first.name, second.name).difference()
+            rows.append(Segment(**vars(difference), group=name))
+        sign = 1 if of.definition.higher_is_better else -1
+        rows.sort(key=lambda row: (np.isnan(row.difference), sign * row.difference))
+        return SegmentChanges(of.metric, first.name, second.name, tuple(rows), self.confidence)
 
     def power(
         self,
@@ -419,22 +435,12 @@ PROFILES = ("activity", "popularity")
 
 @dataclasses.dataclass(frozen=True)
 class UserChange:
-    """A user whose value differs between two models.
+    """A user whose value differs between two models."""
 
-    Attributes
-    ----------
-    user
-        The user's id, or the user's position if there are no ids.
-    value, value_other
-        The user's values with the model and with the other model.
-    difference
-        `value` minus `value_other`.
-    """
-
-    user: Any
+    user: Any  # the user's id, or the user's position if there are no ids
     value: float
-    value_other: float
-    difference: float
+    value_other: float  # the user's value with the other model
+    difference: float  # `value` minus `value_other`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -540,24 +546,6 @@ def changes(pair: UserPair, n: int) -> Changes:
     if not pair.of.definition.higher_is_better:
         harmed, helped = helped, harmed
     return Changes(pair.of.metric, model, other, harmed, helped)
-
-
-def segments(pair: UserPair, groups: Any, n_quantiles: int = 4) -> SegmentChanges:
-    """Return the differences between two models in groups of users; see `Comparison.by`."""
-    of, users, options = pair.of, pair.of.users, pair.options
-    model, other = pair.models
-    if isinstance(groups, str) and groups in PROFILES:
-        values = profile(groups, [other] if options.paired else [other, model], users)
-        codes, names = quantiles(groups, values, n_quantiles)
-    else:
-        codes, names = read_groups(groups, users.ids, users.n, None, None)
-    rows = []
-    for code, name in enumerate(names):
-        difference = of.among(codes == code).pair(model.name, other.name).difference()
-        rows.append(Segment(**vars(difference), group=name))
-    sign = 1 if of.definition.higher_is_better else -1
-    rows.sort(key=lambda row: (np.isnan(row.difference), sign * row.difference))
-    return SegmentChanges(of.metric, model.name, other.name, tuple(rows), options.confidence)
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:

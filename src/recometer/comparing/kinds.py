@@ -101,23 +101,12 @@ class OnMetric:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paired(OnMetric):
-    """The models on a metric with a value for each user, which is the user's mean over runs.
+    """The models on a metric with a value for each user, which is the user's mean over runs."""
 
-    Attributes
-    ----------
-    columns
-        The users' values, keyed by model.
-    bounds, remark
-        The lowest and the highest value that a user can have with any of the models. If they are
-        unknown, `remark` may say why.
-    weights
-        The users' weights in the mean (float64 [n_users]), keyed by model. Models whose weights are
-        equal have none, and so have all models if users are paired.
-    """
-
-    columns: Mapping[str, Column]
-    bounds: Bounds
-    remark: str
+    columns: Mapping[str, Column]  # the users' values, keyed by model
+    bounds: Bounds  # the lowest and the highest value that a user can have with any of the models
+    remark: str  # may say why the bounds are unknown
+    # float64 [n_users], keyed by model; only for unpaired models whose users' weights differ
     weights: Mapping[str, Float64]
 
     def among(self, chosen: Bool) -> Paired:
@@ -132,23 +121,12 @@ class Paired(OnMetric):
         """Return a model's weighted values of users, or their sums over clusters."""
         return in_units(self.columns[name], self.weights.get(name), self.options.clusters)
 
-    def mean(self, name: str) -> float:
-        """Return a model's mean."""
-        if not self.options.paired:
-            return self.units(name).estimate
-        column = self.columns[name]
-        values = column.values if column.complete else column.values[~np.isnan(column.values)]
-        return float(values.sum() / len(values)) if len(values) else np.nan
-
-    def mean_interval(self, name: str) -> Interval:
-        """Return the interval of a model's mean."""
-        return stats.interval(
-            self.columns[name],
-            bounds=self.bounds,
-            confidence=self.options.confidence,
-            weights=self.weights.get(name),
-            clusters=self.options.clusters,
-        )
+    def mean(self, name: str) -> tuple[float, Interval]:
+        """Return a model's mean and its interval."""
+        units, weights = self.units(name), self.weights.get(name)
+        confidence = self.options.confidence
+        interval = stats.interval(units, bounds=self.bounds, confidence=confidence, weights=weights)
+        return units.estimate, interval
 
     def pair(self, model: str, other: str) -> UserPair:
         """Return a pair of models."""
@@ -156,7 +134,7 @@ class Paired(OnMetric):
         kind = UserPair
         if not self.options.paired:
             kind = GroupPair
-        elif max(each.n_seeds for each in models) > 1:
+        elif max(len(each.runs) for each in models) > 1:
             kind = SeedPair
         elif all(isinstance(each.first, FoldedRecord) for each in models):
             kind = FoldPair
@@ -181,7 +159,7 @@ class Paired(OnMetric):
             unknown = [np.isnan(self.columns[name].values) for name in ranked]
             everyone = self.among(~np.logical_or.reduce(unknown))
         jobs: list[Callable[[], Any]] = [self.pair(*pair).row for pair in pairs]
-        jobs += [functools.partial(everyone.mean_interval, name) for name in ranked]
+        jobs += [functools.partial(everyone.mean, name) for name in self.models]
         results = run_tasks(
             lambda job, _: job(),
             jobs,
@@ -189,7 +167,7 @@ class Paired(OnMetric):
             progress=options.progress,
             label="Comparing",
         )
-        rows, intervals = results[: len(pairs)], results[len(pairs) :]
+        rows, (means, intervals) = results[: len(pairs)], zip(*results[len(pairs) :], strict=True)
         n = [everyone.columns[name].n for name in ranked]
         # A pair is not tested again if it was compared on the same users.
         tested = {
@@ -202,8 +180,8 @@ class Paired(OnMetric):
             tested[frozenset(pair)] if frozenset(pair) in tested else everyone.pair(*pair).p(enough)
             for pair in itertools.combinations(ranked, 2)
         ]
-        means = [everyone.mean(name) for name in self.models]
-        return rows, (means, p_values, intervals, n + n[:1] * (len(means) - len(n)))
+        n += n[:1] * (len(means) - len(n))
+        return rows, (means, p_values, intervals[: len(ranked)], n)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -483,43 +461,30 @@ SAVED = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WholeValues:
-    """The values of two models on one metric: float64 [n_runs] each, for n users.
-
-    Attributes
-    ----------
-    error, ratio_error
-        The standard errors over users: of the difference between the mean values, and of their
-        ratio.
-    interactions
-        For each model, the variance between its runs that comes from the users, because other users
-        would change the values of the runs by different amounts.
-    """
+    """The values of two models on one metric: float64 [n_runs] each, for n users."""
 
     first: Float64
     second: Float64
     n: int
-    error: float
-    ratio_error: float
+    error: float  # the standard error over users of the difference between the mean values
+    ratio_error: float  # the standard error over users of the ratio of the mean values
+    # For each model, the variance between its runs that comes from the users, because other users
+    # would change the values of the runs by different amounts.
     interactions: tuple[float, float] = (0.0, 0.0)
     note: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Whole(OnMetric):
-    """The models on a metric with one value for all users.
+    """The models on a metric with one value for all users."""
 
-    `names` are all metrics that are resampled together, and `known` caches their values for each
-    pair of models.
-    """
-
-    names: tuple[str, ...]
-    known: dict[tuple[str, str], Mapping[str, WholeValues]]
+    names: tuple[str, ...]  # all metrics that are resampled together
+    known: dict[tuple[str, str], Mapping[str, WholeValues]]  # their values for each pair of models
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
         """Compare pairs of models, and then all pairs that are not among them.
 
-        A pair is resampled for all metrics in `names` at once, and `known` keeps the values for the
-        other metrics. Random orders have no value for such a metric.
+        Random orders have no value for such a metric.
         """
         options, ranked = self.options, self.ranked
         others = [
@@ -607,18 +572,19 @@ class Whole(OnMetric):
             )
             for error, relative in ((values.error, False), (values.ratio_error, True))
         )
-        notes, ends = [values.note, difference.note], (difference.interval, ratio.interval)
-        test, method, p, n = "random effects", "student", difference.p_value, values.n
+        ends, p, n = [difference.interval, ratio.interval], difference.p_value, values.n
         if single:
             test, method = "bootstrap", "normal"
-            notes = [NO_WIDTH if values.error == 0 else values.note]
-            methods = (end.method if end.method == "none" else test for end in ends)
-            low, high = (
-                dataclasses.replace(end, method=method, note=notes[0])
-                for end, method in zip(ends, methods, strict=True)
-            )
-            ends = low, high
-        note = " ".join(dict.fromkeys(filter(None, notes)))
+            note = NO_WIDTH if values.error == 0 else values.note
+            ends = [
+                dataclasses.replace(
+                    end, note=note, method=end.method.replace("random effects", test)
+                )
+                for end in ends
+            ]
+        else:
+            test, method = "random effects", "student"
+            note = " ".join(dict.fromkeys(filter(None, (values.note, difference.note))))
         result = TestResult(p, test, method if np.isfinite(p) else "none", n, n, 0.0, note)
         means = float(values.first.mean()), float(values.second.mean())
         return self._row(pair, means, ends, result, None if single else difference)
@@ -627,7 +593,7 @@ class Whole(OnMetric):
         self,
         pair: Pair,
         means: Sequence[float],
-        intervals: tuple[Interval, Interval],
+        intervals: Sequence[Interval],
         test: TestResult,
         runs: Runs | None = None,
     ) -> PairRow:

@@ -44,31 +44,16 @@ def on_unpaired() -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-    """A model that is compared.
-
-    Attributes
-    ----------
-    name
-        The name of the model in tables and messages.
-    runs
-        The evaluation, or the evaluations of several seeds on the same users.
-    by_chance
-        Whether it is a random order of another model's candidates.
-    """
+    """A model that is compared."""
 
     name: str
-    runs: tuple[EvaluationRecord, ...]
-    by_chance: bool = False
+    runs: tuple[EvaluationRecord, ...]  # one, or those of several seeds on the same users
+    by_chance: bool = False  # whether it is a random order of another model's candidates
 
     @property
     def first(self) -> EvaluationRecord:
         """Return the first evaluation, or the only one."""
         return self.runs[0]
-
-    @property
-    def n_seeds(self) -> int:
-        """Return the number of evaluations, one for each seed."""
-        return len(self.runs)
 
     def has(self, metric: str) -> bool:
         """Return whether the model has values for a metric; random orders lack some metrics."""
@@ -212,21 +197,12 @@ def _check_kinds(user_ids: Sequence[Array], labels: Sequence[str]) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Users:
-    """All users of several models, without repeats.
+    """All users of several models, without repeats."""
 
-    Attributes
-    ----------
-    ids : [n] or None
-        The users' ids; None if users are positions.
-    n
-        The number of users.
-    places : mapping of str to tuple of (int64 [n_users] or None)
-        For each model, the positions of the users of each run among all users. None if a run has
-        all users in this order.
-    """
-
-    ids: Array | None
+    ids: Array | None  # None if users are positions
     n: int
+    # For each model, the positions of each run's users among all users: int64 [n_users], or None if
+    # the run has all users in this order.
     places: Mapping[str, tuple[Int64 | None, ...]]
 
     @classmethod

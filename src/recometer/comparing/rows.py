@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -12,8 +13,10 @@ from recometer import stats
 from recometer.arrays import Float64
 from recometer.rendering import Column
 from recometer.rendering.formats import number
-from recometer.stats import Difference, Equivalence, Interval, Runs
+from recometer.stats import Difference, Equivalence, Interval, Runs, several
 
+Correction = several.Correction | Literal["tukey"]
+POWER_WANTED = 0.8  # the power at which the smallest detectable difference is reported
 SMALLEST_P = 1e-300  # p-values below this number are shown as "<1e-300"
 NO_DIFFERENCE = "no difference shown"  # the models are not shown to be equivalent either
 SIGNS = (
@@ -179,20 +182,11 @@ def rank_models(
 ) -> list[Standing]:
     """Rank models on a metric, best first.
 
-    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`). A random
-    order has a mean but no rank, because other models do not compete with it.
-
-    Parameters
-    ----------
-    names, means, n
-        The models, their means and the numbers of users. Random orders come last.
-    p_values
-        The unadjusted p-values of all pairs of ranked models, in the order of
-        `itertools.combinations`. They are adjusted by Holm's method.
-    intervals
-        The intervals of the ranked models.
-    tukey : float64 [n_ranked, n_ranked] or None
-        The p-values of Tukey's test. With them, adjusted p-values are the larger ones of both.
+    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`): p by
+    Holm's method, or the larger p of each pair and of Tukey's test, float64 [n_ranked, n_ranked].
+    `p_values` are unadjusted, for the pairs of ranked models in the order of
+    `itertools.combinations`. Random orders come last in `names`, `means` and `n`; they have neither
+    an interval nor a rank, because other models do not compete with them.
     """
     n_ranked = len(intervals)
     adjusted = np.full((n_ranked, n_ranked), np.nan)

@@ -10,12 +10,12 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Bool, Float64
-from recometer.comparing.corrections import Correction
 from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
-from recometer.comparing.rows import PairRow, p_text, pair_name
+from recometer.comparing.rows import Correction, PairRow, p_text, pair_name
 from recometer.data.ids import are_pairs
 from recometer.errors import argument_text, python_or_command, rule_text
+from recometer.stats import Tukey
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
 
@@ -31,13 +31,14 @@ METHODS = {
     "normal": "from the normal distribution",
     "gaffke": "from Gaffke's bound",
 }
-CORRECTIONS = {
+CORRECTIONS: dict[str, str] = {
     "holm": "by Holm's method",
     "benjamini-hochberg": "by Benjamini and Hochberg's method (rate of false discoveries)",
     "bonferroni": "by Bonferroni's method",
     "none": "not at all",
     "tukey": "by Tukey's test of all models by randomisation, times the number of metrics,",
 }
+WITHHELD = "Only the adjustment of p for the number of comparisons withholds a difference."
 
 
 def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
@@ -81,6 +82,29 @@ def on_correction(
     return [text]
 
 
+def on_tukey(tests: Mapping[str, Tukey], metrics: Sequence[str], options: Options) -> list[str]:
+    """Return a note for each metric on the differences that are significant by Tukey's test."""
+    return [
+        f"Tukey's test of {metric} ({test.method}): on the {test.n:,} users with a value from all "
+        f"models, a difference of {test.critical_difference:.4f} between means is significant at "
+        f"the level {options.alpha:g}."
+        for metric, test in tests.items()
+        if metric in metrics
+    ]
+
+
+def on_smallest_p(row: PairRow, limit: float, n_tests: int) -> str:
+    """Say that a comparison could not have been significant, because so few users differ."""
+    differ = f"{row.test.n_differ:,} {'user differs' if row.test.n_differ == 1 else 'users differ'}"
+    after = ""
+    if limit > row.test.smallest_p:
+        after = f"; after correction over {n_tests} comparisons not below {p_text(limit)}"
+    return (
+        f"{differ}: p cannot fall below {p_text(row.test.smallest_p)}"
+        f"{after}, so that nothing here can be resolved."
+    )
+
+
 def on_sessions(users: Users, options: Options) -> list[str]:
     """Say whether tests and intervals treat sessions or users as independent, if there are any."""
     if not are_pairs(users.ids):
@@ -94,13 +118,13 @@ def on_sessions(users: Users, options: Options) -> list[str]:
 
 def on_seeds(models: Sequence[Model]) -> list[str]:
     """Say how many runs the models have."""
-    single = [model.name for model in models if model.n_seeds == 1]
+    single = [model.name for model in models if len(model.runs) == 1]
     if len(single) == len(models):
         return [
             "There is one evaluation per model, so the intervals do not include the variation "
             "between seeds of its training."
         ]
-    several = [f"{model.name} {model.n_seeds}" for model in models if model.n_seeds > 1]
+    several = [f"{model.name} {len(model.runs)}" for model in models if len(model.runs) > 1]
     notes = [f"Seeds: {', '.join(several)}."]
     if single:
         notes.append(

@@ -27,9 +27,9 @@ from recometer.stats.means import (
     NEGATIVE,
     NOBODY,
     NOT_ABOVE_0,
-    gaffke,
+    extremes,
+    gaffke_of_units,
     quantile_at,
-    ratio_ends,
     relative_interval,
     student,
     within,
@@ -381,7 +381,8 @@ def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult
     from scipy.special import ndtr
 
     size = 1.0 if isinstance(units.sizes, float) else pairs.largest
-    below, above = (quantile_at(units, point, 0.0) for point in _points(spread, size))
+    assert spread is not None
+    below, above = (quantile_at(units, point, 0.0) for point in extremes(spread, size))
     smallest = smallest_p(n_differ)
     p = min(1.0, max(2 * float(ndtr(min(below, -above))), smallest))
     return TestResult(p, "gaffke", "gaffke", n, n_differ, smallest)
@@ -463,7 +464,8 @@ def difference_interval(
     """
     spread = _spread(bounds)
     if _rests_on_gaffke(differences, test, spread):
-        interval = _gaffke(differences, spread, confidence, largest)
+        assert spread is not None
+        interval = gaffke_of_units(differences, spread, confidence, largest)
     elif _by_t(test):
         interval = student(differences, confidence).within(spread)
     else:
@@ -501,24 +503,6 @@ def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | No
     """
     few = _few(test) and not _by_t(test)
     return (few or differences.constant) and within(differences, spread)
-
-
-def _gaffke(
-    differences: Grouped, spread: Bounds | None, confidence: float, largest: float
-) -> Interval:
-    """Return Gaffke's interval; `ratio_ends` computes it for clusters of different sizes."""
-    if isinstance(differences.sizes, float):
-        assert spread is not None
-        return gaffke(differences, spread, confidence)
-    low, high = _points(spread, largest)
-    ends = ratio_ends(differences, low, high, confidence)
-    return Interval(*ends, "gaffke", confidence, differences.n)
-
-
-def _points(spread: Bounds | None, largest: float) -> tuple[Bounds, Bounds]:
-    """Return the sums and sizes of the two most extreme possible clusters, for `ratio_ends`."""
-    assert spread is not None
-    return (largest * spread[0], largest), (largest * spread[1], largest)
 
 
 def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds | None) -> str:

@@ -198,14 +198,12 @@ def within(values: Grouped, bounds: Bounds | None) -> bool:
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
     """Return Gaffke's interval over the cluster sums, which assumes that no cluster is larger."""
-    low, high = bounds
-    largest = float(np.max(values.sizes))
-    ends = ratio_ends(values, (largest * low, largest), (largest * high, largest), confidence)
+    interval = gaffke_of_units(values, bounds, confidence, float(np.max(values.sizes)))
     note = (
         f"The {values.n:,} clusters differ in size and weigh as {alike:.0f} of one size: the "
         "interval is Gaffke's bound over their sums, which assumes that no cluster is larger."
     )
-    return Interval(*ends, "gaffke", confidence, values.n, note).within(bounds)
+    return dataclasses.replace(interval, note=note).within(bounds)
 
 
 def _why_not_gaffke(values: Grouped, bounds: Bounds | None, *, weighted: bool) -> str:
@@ -385,6 +383,19 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
         )
     method = "clopper-pearson" if two_kinds else "gaffke"
     return Interval(lower, upper, method, confidence, values.n, note)
+
+
+def gaffke_of_units(values: Grouped, bounds: Bounds, confidence: float, largest: float) -> Interval:
+    """Return Gaffke's interval of users or clusters, the largest of which has `largest` rows."""
+    if isinstance(values.sizes, float):
+        return gaffke(values, bounds, confidence)
+    ends = ratio_ends(values, *extremes(bounds, largest), confidence)
+    return Interval(*ends, "gaffke", confidence, values.n)
+
+
+def extremes(bounds: Bounds, largest: float) -> tuple[Point, Point]:
+    """Return the sums and sizes of the two most extreme possible clusters, for `ratio_ends`."""
+    return (largest * bounds[0], largest), (largest * bounds[1], largest)
 
 
 def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:

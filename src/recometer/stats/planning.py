@@ -134,13 +134,13 @@ def power(
         check_number("difference", difference)
     values = grouped(differences)
     looked_for = values.estimate if difference is None else abs(float(difference))
-    if values.n < 2:
-        note = "Fewer than two users have both values, so that their spread is not known."
-        return Power(values.n, np.nan, looked_for, np.nan, None, np.nan, wanted, alpha, note)
     deviation = values.standard_error * math.sqrt(values.n)
-    if values.constant:
-        note = f"All {values.n:,} users differ by {values.estimate:g}: their spread is not known."
-        return Power(values.n, 0.0, looked_for, np.nan, None, np.nan, wanted, alpha, note)
+    if values.n < 2 or values.constant:
+        users = "Fewer than two users have both values, so that"
+        if values.n > 1:
+            deviation, users = 0.0, f"All {values.n:,} users differ by {values.estimate:g}:"
+        note = f"{users} their spread is not known."
+        return Power(values.n, deviation, looked_for, np.nan, None, np.nan, wanted, alpha, note)
     unit = unit_of(values) if unit is None else unit
     fewest, most = (
         users_needed(looked_for, end, wanted=wanted, alpha=alpha, unit=unit)
