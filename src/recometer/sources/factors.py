@@ -180,15 +180,11 @@ class Factors(Source):
     @cached_property
     def facts(self) -> Facts:
         """The factors, biases and ids, and the rules that do not affect factors."""
-        factors = self._factors
-        on_device = is_tensor(factors.items)
-        arrays = {
-            "users": Pieces(factors.users) if on_device else factors.users,
-            "items": Pieces(factors.items) if on_device else factors.items,
-            "user_bias": factors.user_bias,
-            "item_bias": factors.item_bias,
-            **self._index.ids,
-        }
+        factors, users, items = self._factors, self._factors.users, self._factors.items
+        if is_tensor(items):
+            users, items = Pieces(users), Pieces(items)
+        biases = {"user_bias": factors.user_bias, "item_bias": factors.item_bias}
+        arrays = {"users": users, "items": items, **biases, **self._index.ids}
         return Facts(arrays, unread=UNREAD)
 
     def rank(self, request: Request) -> Ranks:
@@ -453,12 +449,9 @@ class FactorsWork:
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
-        one, lengths = None, None
         ordered = request.depth is not None and aligned.offered is None
-        if ordered:
-            one = shared_scale(factors, aligned)
-        if one is not None:
-            lengths = item_lengths(factors.items, factors.item_bias, one)
+        one = shared_scale(factors, aligned) if ordered else None
+        lengths = None if one is None else item_lengths(factors.items, factors.item_bias, one)
         # No factor is larger than the longest row, if the lengths are known.
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (known or factors.finite_up_to())
@@ -466,8 +459,7 @@ class FactorsWork:
         whole = self.check or aligned.offered is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
-        if self.limit is not None and lengths is not None:
-            assert one is not None
+        if self.limit is not None and one is not None and lengths is not None:
             rows = aligned.item_rows
             self.longest_first = LongestFirst.of(lengths if rows is None else lengths[rows], one)
 
