@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
 from recometer.results.means import is_over_rows
-
-if TYPE_CHECKING:
-    import polars
 
 Evaluate = Callable[[Metric, Protocol], Evaluation]
 
@@ -116,30 +113,6 @@ class Explanation(Printed):
     n_shown: int | None = N_USERS
     notes: tuple[str, ...] = ()
 
-    def frame(self) -> polars.DataFrame:
-        """Return a Polars frame of all users: both values, and the step that changes them most."""
-        import polars as pl
-
-        users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
-        decisive = self._decisive_steps
-        paired = ids.are_pairs(users)
-        user_columns = ids.id_columns(users) if paired else {"user": users.tolist()}
-        return pl.DataFrame(
-            {
-                **user_columns,
-                "left": self.values[:, 0],
-                "right": self.values[:, -1],
-                "step": [None if step < 0 else self.steps[step].name for step in decisive.tolist()],
-            }
-        )
-
-    def most_different(self, n: int | None = N_USERS) -> Int64:
-        """Return the positions of the n users whose values differ most; None for all users."""
-        first, last = self.values[:, 0], self.values[:, -1]
-        size = _difference(first, last)
-        order = np.argsort(-size, kind="stable")[:n]
-        return order[size[order] > 0]
-
     @property
     def _decisive_steps(self) -> Int64:
         """The step that changes each user's value most, or -1 if none does."""
@@ -176,7 +149,8 @@ class Explanation(Printed):
         return self.table() if self.n_shown is not None else self._users()
 
     def _users(self) -> Table:
-        decisive = self._decisive_steps
+        decisive, size = self._decisive_steps, _difference(self.values[:, 0], self.values[:, -1])
+        order = np.argsort(-size, kind="stable")[: self.n_shown]
         rows = [
             {
                 "user": user if self.user_ids is None else self.user_ids[user],
@@ -184,7 +158,7 @@ class Explanation(Printed):
                 "right": float(self.values[user, -1]),
                 "step": self.steps[decisive[user]].name if decisive[user] >= 0 else "",
             }
-            for user in self.most_different(self.n_shown).tolist()
+            for user in order[size[order] > 0].tolist()
         ]
         names = [self.left.protocol, self.right.protocol]
         names = ["before", "after"] if names[0] == names[1] else names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
 
@@ -118,20 +119,17 @@ def test_explanation_of_equal_protocols_has_no_steps() -> None:
     explanation = rm.explain(evaluate(), "ndcg@3", protocol="recometer")
     assert explanation.steps == ()
     assert explanation.left.mean == explanation.right.mean
-    assert len(explanation.most_different()) == 0
-    assert explanation.frame()["step"].to_list() == [None, None, None]
+    assert explanation.to_dict()["users"] == []
     assert str(explanation)
 
 
 def test_explanation_shows_the_users_whose_values_differ_most() -> None:
     result = evaluate()
     explanation = rm.explain(result, "ndcg@3", protocol="trec_eval")
-    frame = explanation.frame()
-    assert frame.columns == ["user", "left", "right", "step"]
-    assert frame["user"].to_list() == ["ann", "bob", "eve"]
     # eve has no list, so trec_eval leaves her out.
-    assert explanation.most_different(1).tolist() == [2]
-    assert frame["step"][2] == "population"
+    assert list(explanation.user_ids) == ["ann", "bob", "eve"]
+    (first,) = dataclasses.replace(explanation, n_shown=1).to_dict()["users"]
+    assert (first["user"], first["step"]) == ("eve", "population")
     assert "not counted" in str(explanation)
     assert "<table>" in explanation._repr_html_()
 
@@ -327,7 +325,7 @@ def test_metric_with_one_value_for_all_users_is_explained_by_its_mean(name: str)
     explanation = rm.explain(result, name, protocol=rm.Protocol(users="known"))
     assert explanation.left.mean == explanation.right.mean == result.mean()[name]
     assert explanation.left.counted == 6
-    assert explanation.frame()["step"].to_list() == [None] * 6
+    assert explanation.to_dict()["users"] == []
 
 
 def test_shares_in_percent_are_explained_as_a_step() -> None:

@@ -390,6 +390,8 @@ def refuse_columns(data: Mapping[Any, Any]) -> None:
     InputTypeError
         If keys are common names of users and items, and all values have the same length.
     """
+    if not isinstance(next(iter(data), None), str):
+        return
     # Ignore "u" and "i", which may be user ids.
     keys = [key for key in data if isinstance(key, str) and len(key) > 1]
     if len(keys) < len(data) or not (common_names("user", keys) and common_names("item", keys)):
