@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,7 @@ from recometer.data.matching import SourceIndex
 from recometer.draws import mix
 from recometer.errors import InputError, InternalError, argument_text, python_or_command
 from recometer.protocol import Protocol
-from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
+from recometer.ragged import among, indptr_of, numbered, offsets, pairs
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates, check_sets
@@ -157,92 +156,128 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
     rows_of_train = None
     if request.train is not None:
         rows_of_train = index.rows_of(test, request.train, "train")
-    judged = _judged(request)
+    judged_indptr, judged, gain, relevant = _judged(request)
     if rows_of_train is not None:
         train_indptr, trained, known = rows_of_train
         flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
         if request.protocol.seen != "kept":
-            counts["train_test_overlap"] = len(test) - len(judged.items)
+            counts["train_test_overlap"] = len(test) - len(judged)
             excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
             if len(trained) and not len(excluded) and not request.some_users:
                 matching.warn_of_unknown_train(index.what)
-    places = judged.items if positions is None else positions[judged.items].astype(np.int32)
+    item = places = judged if positions is None else positions[judged].astype(np.int32)
     if positions is not None:
         unknown = places < 0
-        counts["items_unknown"] = len(np.unique(judged.items[unknown]))
-        counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
+        counts["items_unknown"] = len(np.unique(judged[unknown]))
+        counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
         if not request.some_users:
-            index.check_items(test, judged.items, unknown)
+            index.check_items(test, judged, unknown)
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
-    ranked, ranked_indptr, ranked_items = None, judged.indptr, places
-    if counts["users_unknown"] or counts.get("items_unknown"):
-        ranked, ranked_indptr, ranked_items = ranked_rows(rows, judged.indptr, places)
-    aligned = Aligned(
+
+    n_items, numbers, offered, n_offered = index.n_items, None, None, None
+    if request.candidates is not None or request.exclude is not None:
+        kept, sets = _candidates(index, request, catalogue, counts)
+        if not kept.all():
+            left = np.flatnonzero(kept)
+            n_items, item_rows = len(left), left if item_rows is None else item_rows[left]
+            numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
+            places = np.where(places >= 0, numbers[places], np.int32(-1))
+            stays = kept[excluded]
+            excluded_indptr = offsets(stays, excluded_indptr)
+            excluded = numbers[excluded[stays]]
+        judged_pairs = numbered(judged_indptr, places, n_items)
+        excluded_pairs = numbered(excluded_indptr, excluded, n_items)
+        listed = None
+        if sets is not None:
+            indptr, items = sets
+            items = items if numbers is None else numbers[items]
+            listed = numbered(indptr, items, n_items)[items >= 0]
+            listed = listed[~among(listed, excluded_pairs)]
+            n_offered = len(np.unique(items[items >= 0]))
+        elif isinstance(request.candidates, SampledCandidates):
+            own = judged_pairs[places >= 0]
+            drawn = _drawn(request, rows, n_items, np.sort(np.concatenate([own, excluded_pairs])))
+            n_drawn = np.bincount(drawn // n_items, minlength=len(rows))
+            short = (n_drawn < request.candidates.n) & (rows >= 0)
+            counts["candidates_short"] = int(np.count_nonzero(short))
+            listed = np.sort(np.concatenate([drawn, own]))
+        if listed is not None:
+            lengths = np.bincount(listed // n_items, minlength=len(rows))
+            offered = indptr_of(lengths), (listed % n_items).astype(np.int32)
+            inside = (places >= 0) & among(judged_pairs, listed)
+            places = np.where(inside, places, np.int32(-1))
+            n_without = int(np.count_nonzero((lengths == 0) & (rows >= 0)))
+            counts["users_without_candidates"] = n_without
+            if not request.some_users:
+                check_sets(n_without, int(np.count_nonzero(rows >= 0)))
+        lost = (places < 0) & (item >= 0) & relevant
+        counts["relevant_not_candidates"] = int(np.count_nonzero(lost))
+    ranked, ranked_indptr, ranked_items = None, judged_indptr, places
+    if counts["users_unknown"] or (places is not judged and (places < 0).any()):
+        can = (places >= 0) & (rows >= 0).repeat(np.diff(judged_indptr))
+        ranked, ranked_indptr = np.flatnonzero(can), offsets(can, judged_indptr)
+        ranked_items = places[ranked]
+    return Aligned(
         rows=rows,
-        n_items=index.n_items,
+        n_items=n_items,
         item_rows=item_rows,
-        judged_indptr=judged.indptr,
+        judged_indptr=judged_indptr,
         judged=places,
         ranked=ranked,
         ranked_indptr=ranked_indptr,
         ranked_items=ranked_items,
-        gain=judged.gain,
-        relevant=judged.relevant,
-        one_gain=all_equal(judged.gain),
-        one_relevance=all_equal(judged.relevant),
-        n_relevant=steps(offsets(judged.relevant, judged.indptr)),
+        gain=gain,
+        relevant=relevant,
+        one_gain=all_equal(gain),
+        one_relevance=all_equal(relevant),
+        n_relevant=steps(offsets(relevant, judged_indptr)),
         excluded_indptr=excluded_indptr,
         excluded=excluded,
         n_excluded=steps(excluded_indptr),
         flags=flags,
         counts={name: count for name, count in counts.items() if count},
-        item=places,
+        item=item,
+        numbers=numbers,
+        offered=offered,
         item_ids=sorted_ids,
+        n_offered=n_offered,
     )
-    if request.candidates is None and request.exclude is None:
-        return aligned
-    return _choose(aligned, index, request, catalogue)
 
 
-class _Judged(NamedTuple):
-    """The judged test rows, with items numbered as in test."""
+def _judged(request: Request) -> tuple[Int64, Int32, Float64, Bool]:
+    """Return the judged test rows (by default, those that are not in train) as in test.
 
-    indptr: Int64
-    items: Int32
-    gain: Float64
-    relevant: Bool
-
-
-def _judged(request: Request) -> _Judged:
-    """Return the judged test rows: by default, those that are not in train."""
+    These are the indptr, and the item, gain and relevance of each row.
+    """
     test, train = request.test, request.train
-    relevant = matching.relevant_rows(test, request.protocol.relevant_from)
-    judged = _Judged(test.indptr, test.items, gains(test), relevant)
+    relevant, gain = matching.relevant_rows(test, request.protocol.relevant_from), gains(test)
     if train is None or request.protocol.seen == "kept":
-        return judged
+        return test.indptr, test.items, gain, relevant
     keep = ~request.in_train()
     if keep.all():
-        return judged
-    indptr = offsets(keep, test.indptr)
-    return _Judged(indptr, test.items[keep], judged.gain[keep], relevant[keep])
+        return test.indptr, test.items, gain, relevant
+    return offsets(keep, test.indptr), test.items[keep], gain[keep], relevant[keep]
 
 
-def _choose(
-    aligned: Aligned,
-    index: SourceIndex,
-    request: Request,
-    catalogue: Bool | None,
-) -> Aligned:
-    """Apply `candidates` and `exclude` of the request."""
-    test, wanted = request.test, request.candidates
-    kept = np.ones(aligned.n_items, bool)
+def _candidates(
+    index: SourceIndex, request: Request, catalogue: Bool | None, counts: dict[str, int]
+) -> tuple[Bool, tuple[Int64, Int32] | None]:
+    """Return a mask of the items that may be recommended, and the set of each test user, if any.
+
+    `counts` get the numbers of unknown items.
+
+    Raises
+    ------
+    InputError
+        If no item is left.
+    """
+    wanted, sets = request.candidates, None
+    kept = np.ones(index.n_items, bool)
     if catalogue is not None and isinstance(wanted, SampledCandidates):
         kept = catalogue.copy()
-    counts: dict[str, int] = {}
-    sets = None
     if isinstance(wanted, Interactions):
-        indptr, items, places = index.rows_of(test, wanted, "candidates")
-        if places is not None and (places < 0).any():
+        indptr, items, places = index.rows_of(request.test, wanted, "candidates")
+        if places is not None:
             counts["candidates_unknown"] = int(np.count_nonzero(places < 0))
         sets = matching.known_rows(indptr, items, places)
     if isinstance(wanted, Items):
@@ -250,17 +285,12 @@ def _choose(
         kept[positions_of(index, wanted, counts)] = True
     if request.exclude is not None:
         kept[positions_of(index, request.exclude, counts)] = False
-    aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
-    aligned = leave_out(aligned, kept)
-    if sets is not None:
-        aligned = restrict(aligned, *sets)
-    elif isinstance(wanted, SampledCandidates):
-        keys = ids.user_keys(test.user_ids, test.n_users)
-        aligned = draw(aligned, wanted, keys, request.threads, request.progress)
-    if aligned.offered is not None and not request.some_users:
-        n_known = int(np.count_nonzero(aligned.rows >= 0))
-        check_sets(aligned.counts.get("users_without_candidates", 0), n_known)
-    return aligned
+    if not kept.any():
+        raise InputError(
+            f"No candidate is left of the {index.n_items:,} items that the source has. Hint: see "
+            f"{argument_text('candidates')} and {argument_text('exclude')}."
+        )
+    return kept, sets
 
 
 def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
@@ -293,146 +323,35 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
     return positions[~unknown]
 
 
-def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
-    """Remove all items from the catalogue that are not `kept` (bool [n_items]).
+def _drawn(request: Request, rows: Int64, n_items: int, forbidden: Int64) -> Int64:
+    """Draw the candidates of the test users whom the source knows.
 
-    This must happen before sets of candidates are added.
-
-    Raises
-    ------
-    InputError
-        If no item is left.
-    """
-    if kept.all():
-        return aligned
-    if not kept.any():
-        raise InputError(
-            f"No candidate is left of the {aligned.n_items:,} items that the source has. Hint: see "
-            f"{argument_text('candidates')} and {argument_text('exclude')}."
-        )
-    left = np.flatnonzero(kept)
-    numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
-    judged = renumbered(numbers, aligned.judged)
-    stays = kept[aligned.excluded]
-    excluded_indptr = offsets(stays, aligned.excluded_indptr)
-    return dataclasses.replace(
-        _ranking(aligned, judged),
-        n_items=len(left),
-        item_rows=left if aligned.item_rows is None else aligned.item_rows[left],
-        numbers=numbers,
-        excluded_indptr=excluded_indptr,
-        excluded=numbers[aligned.excluded[stays]],
-        n_excluded=steps(excluded_indptr),
-    )
-
-
-def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
-    """Set the candidates of every user, without excluded items.
-
-    `items` are positions among the sorted item ids, ascending within a user.
-    """
-    if aligned.numbers is not None:
-        items = aligned.numbers[items]
-    listed = numbered(indptr, items, aligned.n_items)[items >= 0]
-    narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
-    in_a_set = np.zeros(aligned.n_items, bool)
-    in_a_set[items[items >= 0]] = True
-    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(in_a_set)))
-
-
-def draw(
-    aligned: Aligned,
-    sample: SampledCandidates,
-    user_keys: UInt64,
-    threads: int,
-    progress: bool | None,
-) -> Aligned:
-    """Set each user's candidates: the user's test items, and other items drawn at random.
-
-    `user_keys` seed the draw of each user.
+    `rows` has -1 for unknown users. `forbidden` and the result are ascending pairs of a test user
+    and one of `n_items` items.
 
     Raises
     ------
     InputError
         If there are too few items.
     """
-    if sample.n > aligned.n_items:
+    sample, test = request.candidates, request.test
+    assert isinstance(sample, SampledCandidates)
+    if sample.n > n_items:
         raise InputError(
-            f"{sample} draws more items than there are: {aligned.n_items:,}. Hint: leave "
+            f"{sample} draws more items than there are: {n_items:,}. Hint: leave "
             f"{argument_text('candidates')} out to rank all of them."
         )
-    judged = aligned.judged >= 0
-    own = numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[judged]
-    has_row = aligned.rows >= 0
+    has_row = rows >= 0
     known = np.flatnonzero(has_row)
-    forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
-    user, item = np.divmod(forbidden, aligned.n_items)
+    user, item = np.divmod(forbidden, n_items)
     # Draws identify users by their places in `known`, so use these places in the pairs as well.
     row = np.cumsum(has_row) - 1
-    forbidden = pairs(row[user], item, aligned.n_items)[has_row[user]]
+    forbidden = pairs(row[user], item, n_items)[has_row[user]]
+    keys = ids.user_keys(test.user_ids, test.n_users)[known]
     drawn = draw_items(
-        sample.n, sample.seed, user_keys[known], forbidden, aligned.n_items, threads, progress
+        sample.n, sample.seed, keys, forbidden, n_items, request.threads, request.progress
     )
-    who = known[drawn // aligned.n_items]
-    short = int(np.count_nonzero(np.bincount(who, minlength=aligned.n_users)[known] < sample.n))
-    drawn = pairs(who, drawn % aligned.n_items, aligned.n_items)
-    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])))
-    return _counted(narrowed, candidates_short=short)
-
-
-def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64, Int32]:
-    """Return the judged rows of known users and candidates, and the table of these rows."""
-    can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
-    ranked = np.flatnonzero(can)
-    return ranked, offsets(can, indptr), judged[ranked]
-
-
-def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
-    """Set the table of candidates from ascending pairs of user and item."""
-    n_users, n_items = aligned.n_users, aligned.n_items
-    lengths = np.bincount(listed // n_items, minlength=n_users)
-    indptr = indptr_of(lengths)
-    judged = aligned.judged
-    known = judged >= 0
-    users = users_of(aligned.judged_indptr)
-    inside = known & among(pairs(users, judged, n_items), listed)
-    narrowed = dataclasses.replace(
-        _ranking(aligned, np.where(inside, judged, np.int32(-1)).astype(np.int32)),
-        offered=(indptr, (listed % n_items).astype(np.int32)),
-    )
-    without = int(np.count_nonzero((lengths == 0) & (aligned.rows >= 0)))
-    return _counted(narrowed, users_without_candidates=without)
-
-
-def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
-    """Replace the judged items after some of them stopped being candidates."""
-    lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
-    ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
-    before = aligned.counts.get("relevant_not_candidates", 0)
-    return _counted(
-        dataclasses.replace(
-            aligned,
-            judged=judged,
-            ranked=ranked,
-            ranked_indptr=ranked_indptr,
-            ranked_items=ranked_items,
-        ),
-        relevant_not_candidates=before + lost,
-    )
-
-
-def _counted(aligned: Aligned, **counts: int) -> Aligned:
-    found = {name: count for name, count in counts.items() if count}
-    return dataclasses.replace(aligned, counts=aligned.counts | found)
-
-
-def _excluded(aligned: Aligned) -> Int64:
-    return numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
-
-
-def renumbered(numbers: Int32, items: Int32) -> Int32:
-    """Return the numbers of items in another numbering, or -1 for items without a number there."""
-    return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)
+    return pairs(known[drawn // n_items], drawn % n_items, n_items)
 
 
 STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed

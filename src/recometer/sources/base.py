@@ -13,7 +13,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -26,28 +26,10 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources.candidates import Candidates, Items
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _ARRAYS = operator.attrgetter("indptr", "items", "values", "user_ids", "item_ids")
 MOST_RESULTS = 2  # results of each kind to keep, such as of a model and of a baseline
-
-
-class _Entry(NamedTuple):
-    """A result, and everything that it depends on."""
-
-    key: Hashable
-    same: tuple[object, ...]
-    equal: tuple[Array | None, ...]
-    found: Any
-
-    def fits(self, key: Hashable, same: tuple[object, ...], equal: Sequence[Array | None]) -> bool:
-        """Return whether the result was computed from these arguments."""
-        if self.key != key or len(self.same) != len(same):
-            return False
-        for one, other in zip(self.same, same, strict=True):
-            if one is not other:
-                return False
-        return all(map(_equal, self.equal, equal))
 
 
 class Memory:
@@ -57,54 +39,52 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[str, tuple[_Entry, ...]] = {}
+        # For each kind, the key, `same`, `equal` and the result of the last few calls of `find`.
+        self._entries: dict[str, tuple[tuple[Any, ...], ...]] = {}
 
     def find(
         self,
         kind: str,
         key: Hashable,
-        make: Callable[[], Found],
+        make: Callable[[], Result],
         *,
         same: Sequence[object] = (),
         equal: Sequence[Array | None] = (),
-    ) -> Found:
-        """Return the stored result for these arguments, or compute it with `make`.
+    ) -> Result:
+        """Return the stored result of a kind for these arguments, or compute it with `make`.
 
-        Parameters
-        ----------
-        kind
-            The kind of result.
-        key
-            The values that the result depends on. It also depends on the objects in `same`
-            (`Interactions` are compared by the identity of their arrays), and on the values of the
-            arrays in `equal`, which may change in place.
-        make
-            The function that computes the result. Exceptions are not stored.
+        The result depends on `key`, on the objects in `same` (`Interactions` are compared by the
+        identity of their arrays), and on the values of the arrays in `equal`, which may change in
+        place. Exceptions of `make` are not stored.
         """
-        known = self._entries.get(kind, ())
+        entries = self._entries.get(kind, ())
         objects: tuple[object, ...] = ()
-        for one in same:
-            objects += _ARRAYS(one) if isinstance(one, Interactions) else (one,)
-        for place, entry in enumerate(known):
-            if entry.fits(key, objects, equal):
+        for argument in same:
+            objects += _ARRAYS(argument) if isinstance(argument, Interactions) else (argument,)
+        for place, entry in enumerate(entries):
+            key_of_entry, objects_of_entry, arrays_of_entry, stored = entry
+            if key_of_entry != key or len(objects_of_entry) != len(objects):
+                continue
+            same_objects = all(map(operator.is_, objects_of_entry, objects))
+            if same_objects and all(map(_equal, arrays_of_entry, equal)):
                 if place:
-                    self._entries[kind] = (entry, *(one for one in known if one is not entry))
-                found: Found = entry.found
-                return found
-        found = make()
-        kept = tuple(map(copy.copy, equal))
+                    others = (other for other in entries if other is not entry)
+                    self._entries[kind] = (entry, *others)
+                return stored  # type: ignore[no-any-return]
+        result = make()
+        arrays = tuple(map(copy.copy, equal))
         # If two threads compute the same result, the second replaces the first, which is harmless.
-        self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST_RESULTS]
-        return found
+        self._entries[kind] = ((key, objects, arrays, result), *entries)[:MOST_RESULTS]
+        return result
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
         return Memory, ()
 
 
-def _equal(one: Array | None, other: Array | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.dtype == other.dtype and np.array_equal(one, other)
+def _equal(left: Array | None, right: Array | None) -> bool:
+    if left is None or right is None:
+        return left is right
+    return left.dtype == right.dtype and np.array_equal(left, right)
 
 
 Kind = Literal["user", "item"]
