@@ -188,8 +188,8 @@ def test_bounds_decrease_and_places_are_a_permutation(monkeypatch):
         items = draw_factors(rng, kind, 3000, 4, np.float64)
         source = rm.Factors(items[:20], items, item_bias=rng.random(3000))
         order = order_of(source, Request(rm.Interactions.of(np.eye(20, 3000)), depth=5))
-        np.testing.assert_array_equal(order.by_place[order.places], np.arange(3000))
-        assert (np.diff(order.item_bound) <= 0).all()
+        np.testing.assert_array_equal(order["by_place"][order["places"]], np.arange(3000))
+        assert (np.diff(order["item_bound"]) <= 0).all()
 
 
 @pytest.mark.parametrize("spread", [0.1, 2.0])

@@ -63,7 +63,13 @@ class ListTable:
             if more is None:
                 continue
             places = ids.match(more, known, f"item ids of {what}", "item ids of Lists")
-            known = _union(known, more[places < 0])
+            new = more[places < 0]
+            if not len(known):
+                known = new
+            elif len(new) and known.dtype == new.dtype != object:
+                known = np.sort(np.concatenate([known, new]))
+            elif len(new):
+                known = encoded([known, new], "item ids")[1]
         if known is self.item_ids:
             return self
         places = ids.match(self.item_ids, known, "item ids of Lists")
@@ -195,17 +201,6 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     return np.where(ranks.above >= 0, table.given[order[at]], np.nan)
 
 
-def _union(known: Array, more: Array) -> Array:
-    """Return the sorted union of two disjoint arrays of ids of the same kind."""
-    if not len(more):
-        return known
-    if not len(known):
-        return more
-    if known.dtype == more.dtype != object:
-        return np.sort(np.concatenate([known, more]))
-    return ids.encode([*known.tolist(), *more.tolist()], "item ids")[1]
-
-
 PROBE = 1024  # number of entries to check first
 PROBED_ITEMS = 16  # number of items whose other spellings are tried
 FEW_ITEMS = 5  # with fewer entries, there is no warning if no test item is listed
@@ -293,7 +288,7 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
     for items in (request.candidates, request.exclude):
         if isinstance(items, Items) and items.ids.dtype == np.int64:
-            numbers[items.what] = _number_of(items.ids)
+            numbers[items.what] = int(items.ids.max(initial=-1)) + 1
             n_entries += len(items.ids)
     catalogue = request.catalogue
     if isinstance(catalogue, int):
@@ -301,17 +296,11 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
     elif catalogue is not None:
         if catalogue.dtype != np.int64 or catalogue.min() < 0:
             both_have_ids("item", "the catalogue", catalogue, "Lists", None)
-        numbers["the catalogue"] = _number_of(catalogue)
+        numbers["the catalogue"] = int(catalogue.max(initial=-1)) + 1
         n_entries += len(catalogue)
     side, n_items = max(numbers.items(), key=operator.itemgetter(1))
     check_number_of_positions(n_items, n_entries, side)
     return n_items
-
-
-def _number_of(positions: Array) -> int:
-    """Return the number of positions from 0 to the largest position in an array."""
-    last = positions.max(initial=-1)
-    return int(last) + 1
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:

@@ -192,8 +192,10 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
-    if test is not None and _holds_positions(given):
-        return _from_positions(given, test)
+    if test is not None and isinstance(given, np.ndarray) and given.ndim == 2:
+        is_mask = given.dtype.kind not in "iu" or not ((given > 1).any() or (given < 0).any())
+        if not is_mask:
+            return _from_positions(given, test)
     candidates = read_interactions(given, "candidates", warns=False)
     if not len(candidates):
         raise InputError("candidates is empty: no user has an item that could be recommended.")
@@ -229,16 +231,6 @@ def read_items(given: object, what: str) -> Items:
     if not len(items) and what == "candidates":
         raise InputError("candidates is empty: no item could be recommended.")
     return Items(what, items)
-
-
-def _holds_positions(given: object) -> bool:
-    """Return whether an array has positions [n_users, n], or is a matrix of 0 and 1."""
-    return (
-        isinstance(given, np.ndarray)
-        and given.ndim == 2
-        and given.dtype.kind in "iu"
-        and bool((given > 1).any() or (given < 0).any())
-    )
 
 
 def _from_positions(array: Any, test: Interactions) -> Interactions:

@@ -450,8 +450,9 @@ class FactorsWork:
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
         ordered = request.depth is not None and aligned.offered is None
-        one = shared_scale(factors, aligned) if ordered else None
-        lengths = None if one is None else item_lengths(factors.items, factors.item_bias, one)
+        scale = shared_scale(factors, aligned) if ordered else None
+        lengths = None if scale is None else item_lengths(factors, scale)
+        self.scale = scale or 0.0
         # No factor is larger than the longest row, if the lengths are known.
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (known or factors.finite_up_to())
@@ -459,9 +460,9 @@ class FactorsWork:
         whole = self.check or aligned.offered is not None
         self.limit = None if whole else request.depth
         self.longest_first = None
-        if self.limit is not None and one is not None and lengths is not None:
+        if self.limit is not None and lengths is not None:
             rows = aligned.item_rows
-            self.longest_first = LongestFirst.of(lengths if rows is None else lengths[rows], one)
+            self.longest_first = longest_first(lengths if rows is None else lengths[rows])
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks of similar size and bounded memory."""
@@ -511,12 +512,6 @@ class FactorsWork:
         def task(block: slice, ticker: Ticker) -> None:
             mine = users[block]
             factors = self.user_factors(aligned.rows[mine])
-            if not self.check and self.factors.item_bias is None:
-                # If all factors of a user are 0, so are all scores.
-                nothing = ~factors.any(axis=1)
-                several = aligned.n_candidates[mine] > 1
-                aligned.flags[mine[nothing & several]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-                mine, factors = mine[~nothing], factors[~nothing]
 
             def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, None]:
                 ticker.advance()
@@ -585,7 +580,9 @@ class FactorsWork:
         `users` are the factors of a block of users.
         """
         n_users, n_items, last = len(users), self.aligned.n_items, 0
-        order = OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
+        order: dict[str, Any] = OWN_ORDER
+        if self.longest_first is not None:
+            order = {**self.longest_first, "user_bound": length_bounds(users, self.scale)}
         finished = np.zeros(n_users, np.uint8)
         while last < n_items and not finished.all():
             n_left = n_users - int(np.count_nonzero(finished))
@@ -650,50 +647,27 @@ MOST_ALIKE = 0.6
 SAMPLE = 256
 
 
-@dataclasses.dataclass(frozen=True)
-class LongestFirst:
-    """The items in the order of descending length, and bounds on their scores.
+def longest_first(lengths: Float64) -> dict[str, Array]:
+    """Return items in the order of descending length, with bounds on scores, for the kernel.
 
-    Attributes
-    ----------
-    by_place, places : int32 [n_items]
-        The item at each place, and the place of each item; items are numbered as in `Aligned`.
-    item_bound : float64 [n_items]
-        A bound for each place, descending. The bound of a place times the bound of a user is at
-        least the user's computed score of the item at this place or at any later place.
-    one : float
-        The extra factor of every user, which multiplies the items' biases; 0 without biases.
+    `lengths` are from `item_lengths`. The bound of a place times the bound of a user is at least
+    the user's computed score of the item at this place or at any later place.
     """
-
-    by_place: Int32
-    places: Int32
-    item_bound: Float64
-    one: float
-
-    @classmethod
-    def of(cls, lengths: Float64, one: float) -> LongestFirst:
-        """Sort items by their Euclidean lengths, float64 [n_items]."""
-        by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
-        _kernel.longest_first(lengths, by_place, bounds)
-        places = np.empty(len(lengths), np.int32)
-        places[by_place] = np.arange(len(lengths), dtype=np.int32)
-        return cls(by_place, places, bounds, one)
-
-    def native(self, users: Array) -> dict[str, Any]:
-        """Return the order, and the bounds of the given users, as arguments for the kernel."""
-        return {
-            "by_place": self.by_place,
-            "places": self.places,
-            "item_bound": self.item_bound,
-            "user_bound": length_bounds(users, self.one),
-        }
+    by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
+    _kernel.longest_first(lengths, by_place, bounds)
+    places = np.empty(len(lengths), np.int32)
+    places[by_place] = np.arange(len(lengths), dtype=np.int32)
+    return {"by_place": by_place, "places": places, "item_bound": bounds}
 
 
-OWN_ORDER: dict[str, Any] = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
+OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
 
 
 def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
-    """Return `LongestFirst.one`, or None if sorting the items is not worthwhile."""
+    """Return the extra factor of every user, which multiplies the items' biases (0 without biases).
+
+    Return None if sorting the items by length is not worthwhile.
+    """
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
         return None
     one, typical = 0.0, _some(factors.items)
@@ -708,12 +682,12 @@ def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
     return one
 
 
-def item_lengths(items: Array, bias: Array | None, one: float) -> Float64:
+def item_lengths(factors: FactorArrays, one: float) -> Float64:
     """Return bounds of the lengths of items, with the bias as an extra factor."""
-    if bias is None:
-        return length_bounds(items)
+    if factors.item_bias is None:
+        return length_bounds(factors.items)
     # Drop negative biases: they only lower scores, even rounded ones.
-    return length_bounds(items, np.maximum(bias, 0).astype(np.float64) / one)
+    return length_bounds(factors.items, np.maximum(factors.item_bias, 0).astype(np.float64) / one)
 
 
 def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:

@@ -38,7 +38,32 @@ ENTRIES_AT_ONCE = 2**18  # number of places for which `ListsOfPositions` reserve
 OF_POSITIONS = (None, False, False, None)  # `StreamedLists._kind` for plain arrays of positions
 
 
-class StreamedScores(Source):
+class _OfTestUsers:
+    """Batches of users of a test set."""
+
+    def __init__(self, test: Interactions) -> None:
+        self._test = test
+        self.came: Bool = np.zeros(test.n_users, bool)  # the users in the batches
+
+    @property
+    def n_users(self) -> int:
+        """The number of test users in the batches."""
+        return int(np.count_nonzero(self.came))
+
+    @property
+    def _user_ids(self) -> Array:
+        """The ids of the test users, or their positions."""
+        test = self._test
+        return np.arange(test.n_users) if test.user_ids is None else test.user_ids
+
+    def in_both(self, state: Mapping[str, Any]) -> Array:
+        """Return the ids (or positions) of users that another stream also has."""
+        users = state["users"]
+        both: Array = self._user_ids[users[self.came[users]]]
+        return both
+
+
+class StreamedScores(_OfTestUsers, Source):
     """Scores of all items, counted directly into the arrays of all test users.
 
     Test and train are matched with the items of the stream only once. `rank` and `top` will only be
@@ -46,8 +71,8 @@ class StreamedScores(Source):
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
+        super().__init__(request.test)
         request = self._request = dataclasses.replace(request, progress=False)
-        self.came: Bool = np.zeros(request.test.n_users, bool)  # users in a batch
         self._strangers: list[Array] = []  # ids of users who are not in test
         self._index, self._aligned = index, align(index, request)
         self._kind = ""  # dtype of the scores, for `describe`
@@ -67,11 +92,6 @@ class StreamedScores(Source):
         """Return the counts as a source for `evaluate`."""
         return self
 
-    @property
-    def n_users(self) -> int:
-        """The number of test users in the batches."""
-        return int(np.count_nonzero(self.came))
-
     def add_strangers(self, user_ids: Array) -> None:
         """Add the ids (from `ids.as_ids`) of users in a batch who are not in test."""
         if len(user_ids):
@@ -81,16 +101,9 @@ class StreamedScores(Source):
 
     def _ids_that_came(self) -> Array | None:
         """Return the sorted ids of all users in the batches; None if users have no ids."""
-        user_ids = self._request.test.user_ids
-        if user_ids is None:
+        if self._test.user_ids is None:
             return None
-        return encoded([user_ids[self.came], *self._strangers], "user ids")[1]
-
-    def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids (or positions) of users that another stream also has."""
-        users, user_ids = state["users"], self._request.test.user_ids
-        both: Array = users[self.came[users]]
-        return both if user_ids is None else user_ids[both]
+        return encoded([self._user_ids[self.came], *self._strangers], "user ids")[1]
 
     def _add_ranked(self, depth: int | None) -> None:
         request = dataclasses.replace(self._request, depth=depth)
@@ -154,7 +167,7 @@ class StreamedScores(Source):
 
     def _only_known(self, aligned: Aligned) -> Aligned:
         """Return a copy in which only the users in the batches are known."""
-        came, test = self.came, self._request.test
+        came, test = self.came, self._test
         if came.all():
             return aligned.anew()
         if test.user_ids is not None:
@@ -283,29 +296,17 @@ class ListsOfPositions:
         return ListTable(indptr, items.ravel(), self._n_items, None, users, None, padded=True)
 
 
-class StreamedLists:
+class StreamedLists(_OfTestUsers):
     """The lists of all batches, which are ranked together."""
 
     def __init__(self, test: Interactions) -> None:
-        self._test = test
-        self.came: Bool = np.zeros(test.n_users, bool)  # users with a list
+        super().__init__(test)
         self._tables = Parts(joined)
         self._kind: tuple[object, ...] | None = None  # of the first batch
         self._depth: int | None = None
         self._n_items = 0  # larger than every item position in the batches
         # The lists that `take_indices` added since the last call of `source`.
         self.positions: ListsOfPositions | None = None
-
-    @property
-    def _user_ids(self) -> Array:
-        """The ids of the test users, or their positions."""
-        test = self._test
-        return np.arange(test.n_users) if test.user_ids is None else test.user_ids
-
-    @property
-    def n_users(self) -> int:
-        """The number of test users with a list."""
-        return int(np.count_nonzero(self.came))
 
     def add(self, batch: Lists, places: Int64, check: Callable[[Any], None]) -> None:
         """Add lists of users whose positions in test are `places` (-1 for users not in test).
@@ -375,12 +376,6 @@ class StreamedLists:
         """Return the lists as arrays and numbers."""
         users = np.flatnonzero(self.came)
         return {"users": users, "table": vars(self._joined()), "depth": self._depth}
-
-    def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids (or positions) of users that another stream also has."""
-        users = state["users"]
-        both: Array = self._user_ids[users[self.came[users]]]
-        return both
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
         """Add the state of another stream; users in both streams keep the lists of this one."""
