@@ -203,7 +203,6 @@ def compare(
     chance: bool = False,
     seed: int = 0,
     threads: int | None = None,
-    progress: bool | None = None,
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, from the values of each user.
 
@@ -271,9 +270,6 @@ def compare(
     threads
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
-    progress
-        Whether to show a progress bar on standard error. None shows one only on a terminal, and
-        only if a metric takes a while.
 
     Returns
     -------
@@ -350,7 +346,6 @@ def compare(
         clusters=_clusters(cluster, users, read),
         seed=seed_of(seed),
         threads=resolve_threads(threads),
-        progress=None if progress is None else flag("progress", progress),
         paired=paired,
     )
     sizes = None if paired else _sample_ratio(users, options, ratio)

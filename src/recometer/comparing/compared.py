@@ -27,12 +27,7 @@ from recometer.comparing.rows import (
     user_columns,
 )
 from recometer.data import ids
-from recometer.errors import (
-    InputError,
-    UnknownNameError,
-    did_you_mean,
-    python_or_command,
-)
+from recometer.errors import InputError, UnknownNameError, did_you_mean, python_or_command
 from recometer.rendering import Column, Printed, Shown, Table
 from recometer.rendering.formats import number
 from recometer.results.evaluation import EvaluationRecord, name_of

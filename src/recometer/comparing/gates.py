@@ -38,24 +38,12 @@ FEW = "Too few users differ for a decision: the interval may be too short."
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """A bound on the difference from the baseline: ``"ndcg@10 >= -5%"``, ``"rmse <= 0.01"``.
-
-    Attributes
-    ----------
-    metric
-        The name of the metric.
-    bound
-        The bound on the difference, or on the relative difference (where 0.05 is 5 %).
-    relative
-        Whether the relative difference is bounded.
-    higher_is_better
-        Whether the difference must be at least the bound. Otherwise it must be at most the bound.
-    """
+    """A bound on the difference from the baseline: ``"ndcg@10 >= -5%"``, ``"rmse <= 0.01"``."""
 
     metric: str
-    bound: float
+    bound: float  # on the difference, or on the relative difference (where 0.05 is 5 %)
     relative: bool
-    higher_is_better: bool
+    higher_is_better: bool  # if true, the difference must be at least the bound, otherwise at most
 
     def __str__(self) -> str:
         sign = ">=" if self.higher_is_better else "<="
@@ -72,32 +60,17 @@ class Gate:
 
 @dataclasses.dataclass(frozen=True)
 class GateRow:
-    """The verdict of a gate on a model.
-
-    Attributes
-    ----------
-    gate, model
-        The gate and the name of the model.
-    verdict
-        ``"passed"``, ``"failed"`` or ``"undecided"``.
-    found, low, high
-        The difference from the baseline, with its interval. Both are relative if the gate is.
-    method
-        How the interval was computed.
-    n
-        The number of users compared.
-    note
-        A remark for the reader, or an empty string.
-    """
+    """The verdict of a gate on a model."""
 
     gate: Gate
     model: str
     verdict: Verdict
+    # The difference from the baseline and the ends of its interval, all relative if the gate is.
     found: float
     low: float
     high: float
-    method: str
-    n: int
+    method: str  # how the interval was computed
+    n: int  # the number of users compared
     note: str = ""
 
     def sentences(self) -> list[str]:
@@ -227,9 +200,7 @@ def read_gate(text: str, comparison: Compared) -> Gate:
 
 
 def check_gates(
-    comparison: Compared,
-    given: str | Sequence[str],
-    undecided: Undecided | None = None,
+    comparison: Compared, given: str | Sequence[str], undecided: Undecided | None = None
 ) -> GateReport:
     """Check gates for all models; see `Comparison.gate`."""
     if undecided not in tuple(COUNTED):

@@ -28,12 +28,7 @@ from recometer.results.evaluation import EvaluationRecord
 from recometer.results.folds import FoldedRecord
 from recometer.results.means import NO_WIDTH, resamples_of
 from recometer.stats import Difference, Equivalence, Interval, Power, Runs, TestResult, Tukey
-from recometer.stats.comparing import (
-    FEW_DIFFER,
-    Pairs,
-    decisive_test,
-    equivalence_over_runs,
-)
+from recometer.stats.comparing import Pairs, decisive_test, equivalence_over_runs
 from recometer.stats.grouping import Column, Grouped, group
 from recometer.stats.intervals import resampled
 from recometer.stats.means import in_units, on_side_of, relative_over_runs
@@ -58,7 +53,6 @@ class Options:
     clusters: Array | None
     seed: int
     threads: int
-    progress: bool | None = False
     paired: bool = True
 
     def __post_init__(self) -> None:
@@ -164,7 +158,6 @@ class Paired(OnMetric):
             lambda job, _: job(),
             jobs,
             threads=options.threads,
-            progress=options.progress,
             label="Comparing",
         )
         rows, (means, intervals) = results[: len(pairs)], zip(*results[len(pairs) :], strict=True)
@@ -175,11 +168,16 @@ class Paired(OnMetric):
             for row in rows
             if row.n == n[0] or not options.paired
         }
-        enough = options.alpha / max(1, math.comb(len(ranked), 2))
-        p_values = [
-            tested[frozenset(pair)] if frozenset(pair) in tested else everyone.pair(*pair).p(enough)
-            for pair in itertools.combinations(ranked, 2)
-        ]
+        every_pair = list(itertools.combinations(ranked, 2))
+        others = [pair for pair in every_pair if frozenset(pair) not in tested]
+        p_of_others = run_tasks(
+            lambda pair, _: everyone.pair(*pair).p(),
+            others,
+            threads=options.threads,
+            label="Comparing",
+        )
+        tested |= zip(map(frozenset, others), p_of_others, strict=True)
+        p_values = [tested[frozenset(pair)] for pair in every_pair]
         n += n[:1] * (len(means) - len(n))
         return rows, (means, p_values, intervals[: len(ranked)], n)
 
@@ -215,18 +213,10 @@ class UserPair:
             clusters=self.options.clusters,
         )
 
-    def p(self, enough: float) -> float:
-        """Return p, or an upper bound of p if that is at most `enough`.
-
-        Holm's method rejects such a small p first, whatever the other p-values are.
-        """
-        options, bounds = self.options, self.of.bounds
-        if options.clusters is None and options.test == "randomisation":
-            at_most = _bound_of_p(self.values, bounds[1] - bounds[0])
-            if at_most <= enough:
-                return at_most
-        pairs = Pairs.of(*self.columns, options.clusters)
-        return decisive_test(pairs, bounds, options.test).p_value
+    def p(self) -> float:
+        """Return p, without the rest of the comparison."""
+        pairs = Pairs.of(*self.columns, self.options.clusters)
+        return decisive_test(pairs, self.of.bounds, self.options.test).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
         """Return the result of the two one-sided tests."""
@@ -307,7 +297,7 @@ class SeedPair(UserPair):
         """Return the users' values in each run of both models: float64 [n_users, n_runs]."""
         return [np.column_stack(self.of.users.runs(model, self.of.metric)) for model in self.models]
 
-    def p(self, enough: float) -> float:
+    def p(self) -> float:
         """Return p over users and seeds."""
         return stats.over_runs(*self.tables, confidence=self.options.confidence).p_value
 
@@ -357,7 +347,7 @@ class GroupPair(UserPair):
         )
         return dataclasses.replace(difference, n=sum(column.n for column in self.columns))
 
-    def p(self, enough: float) -> float:
+    def p(self) -> float:
         """Return p of Welch's test."""
         return self.difference().test.p_value
 
@@ -432,19 +422,6 @@ def _bounds_of(
     return (low, high), ""
 
 
-def _bound_of_p(differences: Float64, largest: float) -> float:
-    """Return an upper bound of p, from Hoeffding's inequality for sums with random signs.
-
-    P(|Σ ±d| ≥ |Σ d|) ≤ 2 exp(-(Σ d)² / (2 Σ d²)) takes a hundredth of the time of the test. The
-    bound is 1 unless Σ d² shows that enough users differ for the test to decide. `largest` is the
-    largest possible difference.
-    """
-    squares = float(differences @ differences)
-    if not 0 < FEW_DIFFER * largest**2 <= squares:
-        return 1.0
-    return 2 * float(np.exp(-(float(differences.sum()) ** 2) / (2 * squares)))
-
-
 Pair = tuple[Model, Model]
 
 OTHER_FOLDS = "One value per fold, but the models have not as many folds: nothing is tested."
@@ -493,7 +470,6 @@ class Whole(OnMetric):
         every = run_tasks(
             lambda pair, _: self.row(*pair),
             [*pairs, *others],
-            progress=options.progress,
             label="Comparing",
         )
         p_values, means = {}, dict.fromkeys(self.models, np.nan)
@@ -510,12 +486,8 @@ class Whole(OnMetric):
         """Return the row of the comparison.
 
         If all evaluations still have their lists, the same users are drawn with replacement for
-        both models and all of their seeds. The interval and the test use the standard deviation of
-        the resampled differences (`recometer.stats.intervals.resampled`). For saved evaluations,
-        only the interval of each value is known; the standard error of the difference is at most
-        the sum of both standard errors, and this sum is used. The variance between seeds is added
-        to the variance between users (`recometer.stats.runs.over_values`). For folds, the test and
-        the interval use the difference in each fold.
+        both models and all of their seeds. The variance between seeds is added to the variance
+        between users. For folds, the test and the interval use the difference in each fold.
         """
         pair, confidence = (self.models[model], self.models[other]), self.options.confidence
         runs = [run for each in pair for run in each.runs]

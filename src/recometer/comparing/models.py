@@ -257,11 +257,7 @@ class Users:
             spread.append(all_users)
         return spread
 
-    def runs(
-        self,
-        model: Model,
-        metric: str,
-    ) -> list[Float64]:
+    def runs(self, model: Model, metric: str) -> list[Float64]:
         """Return the values that count in a metric's mean, float64 [n] for each seed.
 
         All are NaN for a random order without the metric.
@@ -371,10 +367,7 @@ def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterat
                 f"{_described(of, name)} ({label})"
                 for label, of in ((first, result), (second, other))
             )
-            yield (
-                name,
-                f"{first} and {second} were evaluated with different {what}: {inputs_of}.",
-            )
+            yield (name, f"{first} and {second} were evaluated with different {what}: {inputs_of}.")
     for name in RULES:
         values = getattr(result.protocol, name), getattr(other.protocol, name)
         if values[0] != values[1]:

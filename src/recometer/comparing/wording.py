@@ -197,10 +197,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
             of_note.setdefault(text, []).append((number, row))
     notes = []
     for text, entries in of_note.items():
-        numbers = sorted(
-            {count for count, _ in entries},
-            key=lambda count: (len(count), count),
-        )
+        numbers = sorted({count for count, _ in entries}, key=lambda count: (len(count), count))
         number = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         notes.append(f"{_where([row for _, row in entries], rows)}: {number}{text}")
     return notes

@@ -19,10 +19,7 @@ from recometer.stats.ends import check_confidence
 from recometer.tasks import resolve_threads
 
 N_QUANTILES = 5  # the number of groups into which users are divided by activity or popularity
-TITLES = {
-    "activity": "the user's training items",
-    "popularity": "popularity of the user's items",
-}
+TITLES = {"activity": "the user's training items", "popularity": "popularity of the user's items"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,14 +15,7 @@ from recometer.errors import InputError, UnknownNameError, argument_text, did_yo
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, check_bounds, check_whole
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import (
-    Column,
-    Grouped,
-    by_cluster,
-    column,
-    group_checked,
-    labels_of,
-)
+from recometer.stats.grouping import Column, Grouped, by_cluster, column, group_checked, labels_of
 from recometer.stats.means import (
     NEGATIVE,
     NOBODY,
@@ -669,8 +662,6 @@ def _least_level(interval: Callable[[float], Interval], margin: float) -> float:
     if nearest >= margin:
         return 0.5
     root = increasing_root(
-        lambda x: (farthest(x) - nearest) / (margin - nearest),
-        target=1.0,
-        start=1.0,
+        lambda x: (farthest(x) - nearest) / (margin - nearest), target=1.0, start=1.0
     )
     return LEAST_LEVEL if root is None else float(ndtr(-root))

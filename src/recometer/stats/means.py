@@ -14,14 +14,7 @@ from recometer.arrays import Float64
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.checks import Bounds, check_bounds
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import (
-    LARGEST,
-    Column,
-    Grouped,
-    by_cluster,
-    column,
-    group,
-)
+from recometer.stats.grouping import LARGEST, Column, Grouped, by_cluster, column, group
 from recometer.stats.runs import RunMoments, over_runs_of
 from recometer.stats.saddlepoint import (
     increasing_root,
@@ -253,9 +246,7 @@ def bca(values: Grouped, confidence: float) -> Interval:
         divisor = 1 - correction * end
         if divisor <= 0:
             return Interval.unknown(
-                confidence,
-                values.n,
-                f"The {values.n:,} values are too skewed for a BCa interval.",
+                confidence, values.n, f"The {values.n:,} values are too skewed for a BCa interval."
             )
         ends.append(correction + end / divisor)
     return _of_resamples(values, ends[0], ends[1], "bca", confidence)

@@ -182,9 +182,7 @@ def paired(
 ) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
     """Return a decorator that registers a function as the `PairedTest` with these attributes."""
 
-    def made(
-        function: Callable[..., Found],
-    ) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
+    def made(function: Callable[..., Found]) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
         TESTS[name] = PairedTest(name, sentence, function, hypothesis, **more)
 
         @functools.wraps(function)
@@ -261,15 +259,7 @@ def randomisation(differences: Grouped) -> Found:
     return Found(2 * p, method)
 
 
-@paired(
-    "t",
-    "Student's paired t test",
-    MEAN,
-    reads="means",
-    needs=2,
-    interval="t",
-    alike="student",
-)
+@paired("t", "Student's paired t test", MEAN, reads="means", needs=2, interval="t", alike="student")
 def paired_t(differences: Grouped) -> Found:
     """Return the result of Student's two-sided paired t test of a mean difference of 0.
 
