@@ -72,11 +72,23 @@ class ListTable:
                 known = encoded([known, new], "item ids")[1]
         if known is self.item_ids:
             return self
-        places = ids.match(self.item_ids, known, "item ids of Lists")
-        items = self.items
-        if not (places == np.arange(len(places))).all():
-            items = np.append(places, -1).astype(np.int32)[items]  # -1 stays -1
-        return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
+        return dataclasses.replace(
+            self, items=self.items_among(known), n_items=len(known), item_ids=known
+        )
+
+    def items_among(self, item_ids: Array) -> Int32:
+        """Return `items` as positions among other ids; -1 if they lack an item, or for padding."""
+        assert self.item_ids is not None
+        places = ids.match(self.item_ids, item_ids, "item ids of Lists")
+        if (places == np.arange(len(places))).all():
+            return self.items
+        return np.append(places, -1).astype(np.int32)[self.items]
+
+    def listed(self) -> Bool:
+        """Return a mask of the items that occur in a list: bool [n_items]."""
+        mask = np.zeros(self.n_items + 1, bool)
+        mask[self.items] = True  # the last entry is for padding
+        return mask[:-1]
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
         """Return a mask of the lists (all, or those in `lists`) that contain more than padding."""
@@ -104,11 +116,7 @@ class ListTable:
         """Return the ids of users with a list, or of listed items; None for positions."""
         if kind == "user":
             return None if self.user_ids is None else self.listed_users()
-        if self.item_ids is None:
-            return None
-        listed = np.zeros(len(self.item_ids) + 1, bool)
-        listed[self.items] = True  # the last entry is for padding
-        return self.item_ids[listed[:-1]]
+        return None if self.item_ids is None else self.item_ids[self.listed()]
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:
@@ -124,26 +132,12 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
     if len(tables) == 1 and item_ids is None and in_order and all_of(first.hold_items()):
         return first
     if item_ids is not None:
-        listed = [np.unique(table.items[table.items >= 0]) for table in tables]
-        named = [
-            table.item_ids[used]
-            for table, used in zip(tables, listed, strict=True)
-            if table.item_ids is not None
-        ]
-        codes, item_ids = encoded(named, "item ids of Lists")
+        named = [table.known_ids("item") for table in tables]
+        item_ids = encoded(named, "item ids of Lists")[1]
         n_items = len(item_ids)
-        of_tables = np.split(codes.astype(np.int32), np.cumsum([*map(len, listed)])[:-1])
-        for number, (table, used) in enumerate(zip(tables, listed, strict=True)):
-            places = np.full(table.n_items + 1, -1, np.int32)  # the last entry is for padding
-            places[used] = of_tables[number]
-            items[number] = places[table.items]
+        items = [table.items_among(item_ids) for table in tables]
     filled = [table.hold_items() for table in tables]
-    users = [
-        table.user_ids[has]
-        for table, has in zip(tables, filled, strict=True)
-        if table.user_ids is not None
-    ]
-    codes, user_ids = encoded(users, "user ids of Lists")
+    codes, user_ids = encoded([table.listed_users() for table in tables], "user ids of Lists")
     lists = np.flatnonzero(np.concatenate(filled))
     indptr = ragged.indptr_of(np.concatenate([np.diff(table.indptr) for table in tables]))
     columns: dict[str, Array] = {"items": items[0] if len(items) == 1 else np.concatenate(items)}
@@ -221,10 +215,9 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
         return ListCatalogue(catalogue)
     if table.item_ids is not None:
         catalogue = ids.match(catalogue, table.item_ids, "item ids of the catalogue")
-    inside, listed = np.zeros(table.n_items, bool), np.zeros(table.n_items + 1, bool)
+    inside = np.zeros(table.n_items, bool)
     inside[catalogue] = True
-    listed[table.items] = True  # the last entry is for padding
-    lacking = np.flatnonzero(listed[:-1] & ~inside)
+    lacking = np.flatnonzero(table.listed() & ~inside)
     return ListCatalogue(int(np.count_nonzero(inside)), inside, lacking)
 
 
@@ -331,9 +324,7 @@ def _warn_of_strangers(
     few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
     if _shared(few, test.item_ids):
         return
-    listed = np.zeros(len(table.item_ids) + 1, bool)
-    listed[table.items] = True  # the last entry is for padding
-    named = table.item_ids[listed[:-1]]
+    named = table.item_ids[table.listed()]
     # With few entries, finding no test item may be chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return

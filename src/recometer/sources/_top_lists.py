@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer._kernel import TieOrder
-from recometer.arrays import Array, Bool, Int32, Int64, UInt8, UInt64
+from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data import ids
 from recometer.draws import mix, mixed_seed
 from recometer.ranks import Ranks, TopLists, UserFlag, drawn_places
@@ -30,10 +30,6 @@ class Rule:
     # Whether to leave out judged items, because their places are already drawn. The other items
     # fill the free places in their random order.
     unjudged_only: bool = False
-
-    def users(self, block: slice) -> Rule:
-        """Return the rule for the users in `block`."""
-        return dataclasses.replace(self, keys=self.keys[block])
 
     def applied(self, aligned: Aligned) -> Aligned:
         """Return the aligned data without the items that the rule leaves out."""
@@ -132,13 +128,6 @@ def cut_at_random(
     keys = ids.user_keys(test.user_ids, test.n_users)
     items = put_judged(without_judged(kept, ranks), ranks, request.seed, keys)
     return dataclasses.replace(kept, items=items[:, : min(k, depth)])
-
-
-def repeats_within(repeats: UInt8, depth: int) -> UInt8:
-    """Return `TopLists.repeats` of lists that are cut at `depth` items."""
-    removed = repeats > 0
-    listed = np.cumsum(~removed, axis=1)
-    return np.where(listed + removed <= depth, repeats, np.uint8(0))
 
 
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:

@@ -31,7 +31,7 @@ from recometer.sources._list_table import (
     judged_scores,
     with_all_items,
 )
-from recometer.sources._top_lists import Best, Rule, repeats_within
+from recometer.sources._top_lists import Best, Rule
 from recometer.sources.alignment import Aligned, align, assemble, best_first, spread
 from recometer.sources.base import Facts, Request, Source, compared, rounded
 from recometer.sources.candidates import Items, SampledCandidates
@@ -394,7 +394,11 @@ class Lists(Source):
         work.run_all(request)
         lists = work.lists(k, catalogue)
         if table.generated and self.depth is not None:
-            return within_places(lists, self.depth)
+            # Repeats keep some of the places.
+            repeats = lists.repeats[:, : self.depth]
+            n_left = self.depth - np.count_nonzero(repeats, axis=1)
+            items = np.where(np.arange(lists.depth) < n_left[:, np.newaxis], lists.items, -1)
+            lists = dataclasses.replace(lists, items=items, repeats=repeats)
         return lists
 
     def _prepare(
@@ -546,7 +550,7 @@ class ListWork:
         """Set the users' flags, and return a mask of users who have a list."""
         known = self.users["given"] > 0
         if self.whole is not self.table:
-            known = has_list(self.whole, self.aligned)
+            known = self.whole.hold_items(self.aligned.rows)
         self.aligned.flags[:] |= self.flags
         self.aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
         return known
@@ -587,7 +591,10 @@ class ListWork:
         shown = again & (place < width)
         found = np.zeros((aligned.n_users, width), np.uint8)
         found[user[shown], place[shown]] = KEPT_REPEAT if self.whole.generated else REMOVED_REPEAT
-        return found if self.whole.generated else repeats_within(found, depth)
+        if not self.whole.generated:
+            removed = found > 0
+            found[np.cumsum(~removed, axis=1) + removed > depth] = 0
+        return found
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
         """Return facts that do not depend on the order of lists; `known` is from `known()`."""
@@ -879,7 +886,10 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
     Returns the table, with items numbered as in `aligned.judged`, and the number of dropped entries
     of test users.
     """
-    who = _users_of_entries(table, aligned)
+    users = np.full(table.n_lists, -1)
+    known = np.flatnonzero(aligned.rows >= 0)
+    users[aligned.rows[known]] = known
+    who = users[ragged.users_of(table.indptr)]
     items = aligned.locate(np.maximum(who, 0), table.items)
     dropped = int(np.count_nonzero((items < 0) & (table.items >= 0) & (who >= 0)))
     ids_left = table.item_ids
@@ -896,30 +906,6 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
         item_ids=ids_left,
     )
     return narrowed, dropped
-
-
-def within_places(lists: TopLists, depth: int) -> TopLists:
-    """Cut lists at `depth` places, of which their repeats keep some."""
-    repeats = lists.repeats[:, :depth]
-    n_left = depth - np.count_nonzero(repeats, axis=1)
-    items = np.where(np.arange(lists.depth) < n_left[:, np.newaxis], lists.items, -1)
-    return dataclasses.replace(lists, items=items, repeats=repeats)
-
-
-def has_list(table: ListTable, aligned: Aligned) -> Bool:
-    """Return a mask of test users whose lists have at least one item: bool [n_users]."""
-    who = _users_of_entries(table, aligned)
-    has = np.zeros(aligned.n_users, bool)
-    has[who[(who >= 0) & (table.items >= 0)]] = True
-    return has
-
-
-def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
-    """Return the user of test for each entry; -1 for lists of other users."""
-    users = np.full(table.n_lists, -1)
-    known = np.flatnonzero(aligned.rows >= 0)
-    users[aligned.rows[known]] = known
-    return users[ragged.users_of(table.indptr)]
 
 
 def compared_in_lists(table: ListTable, protocol: Protocol) -> ListTable:
