@@ -355,7 +355,7 @@ def test_options_that_do_not_apply_are_refused(tmp_path):
     assert rr(rm.Lists(ARRAY, rank=False, score=False), ARRAY_TEST) == EXPECTED
     with pytest.raises(rm.InputError, match="3 lists, but 1 user_ids"):
         rm.Lists(ARRAY, user_ids=["a"])
-    with pytest.raises(rm.InputError, match=r"item index 3.*0 to 1"):
+    with pytest.raises(rm.InputError, match=r"item index 2.*0 to 1"):
         rm.Lists(ARRAY, item_ids=["a", "b"])
     with pytest.raises(rm.InputTypeError, match="cannot be read from int"):
         rm.Lists(3)
@@ -1066,10 +1066,10 @@ def test_largest_position_in_any_input_limits_the_positions(argument):
 @pytest.mark.parametrize(
     ("lists", "options", "message"),
     [
-        ([[-1, 3], [-3, 9]], {}, "Row 1 .* index -3.* from 0 or more;"),
-        ([[7, 0], [0, -4]], {"item_ids": "abc"}, "Row 1 .* index -4.* from 0 to 2, as there are"),
+        ([[-1, 3], [-3, 9]], {}, "Row 1 .* index -3.* from 0 to 2,147,483,646;"),
+        ([[7, 0], [0, -4]], {"item_ids": "abc"}, "Row 0 .* index 7.* from 0 to 2, as there are"),
         ([[0, -1], [1, 3]], {"item_ids": "abc"}, "Row 1 .* index 3.* from 0 to 2, as there are"),
-        ([[0, 1], [2**31 - 1, 0]], {}, "Row 1 .* index 2,147,483,647, but at most 2,147,483,646 "),
+        ([[0, 1], [2**31 - 1, 0]], {}, "Row 1 .* index 2,147,483,647.* from 0 to 2,147,483,646;"),
         ([[-1, 4], [5, 3]], {"item_offset": 4}, "Row 1 .* index 3, which is below item_offset=4"),
         ([[0]], {"item_offset": True}, "item_offset=True must be a whole number"),
         ([[0]], {"item_offset": -1}, "item_offset=-1 must be a whole number"),

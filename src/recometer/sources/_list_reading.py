@@ -290,18 +290,14 @@ def _from_array(
     if np.shares_memory(items, array):
         items = items.copy()  # later changes to the array must not change results
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
-    if low < -1 or (names is not None and high >= len(names)):
-        row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
-        bound = "or more" if names is None else f"to {len(names) - 1}, as there are item_ids"
+    largest = MAX_POSITION if names is None else len(names) - 1
+    if low < -1 or high > largest:
+        row, column = np.argwhere((array < -1) | (array > largest))[0]
+        bound = "" if names is None else ", as there are item_ids"
         raise InputError(
-            f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
-            f"from 0 {bound}; -1 marks a missing item."
-        )
-    if high > MAX_POSITION:
-        row, column = np.argwhere(array == high)[0]
-        raise InputError(
-            f"Row {row} of the lists holds the item index {high:,}, but at most {MAX_POSITION:,} "
-            "is possible. Hint: ids of items go into a dict {user: [items]} or a data frame."
+            f"Row {row} of the lists holds the item index {array[row, column]:,}. Hint: indices go "
+            f"from 0 to {largest:,}{bound}; -1 marks a missing item. Ids of items go into a dict "
+            "{user: [items]} or a data frame."
         )
     n_items = high + 1
     if names is not None:

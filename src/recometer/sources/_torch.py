@@ -50,13 +50,7 @@ class Counts(NamedTuple):
 
 
 def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
-    """Return a tensor or array as float32 or float64 on a device, without a copy if possible.
-
-    Raises
-    ------
-    InputTypeError
-        If numbers are complex, a tensor is not dense, or the device has no float64.
-    """
+    """Return a tensor or array as float32 or float64 on a device, without a copy if possible."""
     torch = sys.modules["torch"]
     # torch cannot share the memory of a read-only array.
     tensor = given if is_tensor(given) else torch.tensor(given, device="cpu")
@@ -77,15 +71,7 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
 
 
 def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
-    """Return factors as tensors of one dtype on a device; None if both are in CPU memory.
-
-    Raises
-    ------
-    InputError
-        If the factors are on different devices.
-    InputTypeError
-        See `as_numbers`.
-    """
+    """Return factors as tensors of one dtype on a device; None if both are in CPU memory."""
     devices = [given.device for given in (users, items) if elsewhere(given)]  # type: ignore[attr-defined]
     if not devices:
         return None
@@ -261,13 +247,8 @@ def _settle(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Apply the rules for scores that are not finite.
 
-    Returns
-    -------
-    scores, candidate : [n_users, n_items]
-        Both have a column per item position.
-    flags : int64 [n_users]
-    absent : bool [n_users, n_items]
-        Items that are not excluded, but have a score of -inf.
+    Returns the scores and a mask of candidates, both with a column per item position, the flags of
+    the users, and a mask of the items that are not excluded, but have a score of -inf.
     """
     torch = sys.modules["torch"]
     if columns is not None:

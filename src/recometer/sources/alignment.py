@@ -265,11 +265,6 @@ def _candidates(
     """Return a mask of the items that may be recommended, and the set of each test user, if any.
 
     `counts` get the numbers of unknown items.
-
-    Raises
-    ------
-    InputError
-        If no item is left.
     """
     wanted, sets = request.candidates, None
     kept = np.ones(index.n_items, bool)
@@ -328,11 +323,6 @@ def _drawn(request: Request, rows: Int64, n_items: int, forbidden: Int64) -> Int
 
     `rows` has -1 for unknown users. `forbidden` and the result are ascending pairs of a test user
     and one of `n_items` items.
-
-    Raises
-    ------
-    InputError
-        If there are too few items.
     """
     sample, test = request.candidates, request.test
     assert isinstance(sample, SampledCandidates)

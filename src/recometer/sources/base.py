@@ -247,16 +247,9 @@ class Source(abc.ABC):
 
 
 def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
-    """Return scores in the form in which they are compared: rounded, or without infinite scores.
+    """Return scores (an array or a tensor) as they are compared: rounded, or without infinity.
 
-    Parameters
-    ----------
-    scores : float array or tensor
-        The scores, which are not changed.
-    protocol
-        The rules.
-    lowest
-        Whether -inf is also a score, instead of marking an item that is not a candidate.
+    `lowest` says whether -inf is also a score, instead of marking an item that is not a candidate.
     """
     scores = rounded(scores, protocol)
     if protocol.infinite_scores == "undefined":

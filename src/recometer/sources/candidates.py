@@ -130,13 +130,7 @@ Candidates = Items | Interactions | SampledCandidates
 
 
 def check_sets(n_without: int, n_known: int) -> None:
-    """Refuse sets of candidates if none of the test users that the source knows has a set.
-
-    Raises
-    ------
-    InputError
-        If none of the `n_known` users has candidates.
-    """
+    """Refuse sets of candidates if none of the test users that the source knows has a set."""
     if n_without == n_known > 0:
         raise InputError(
             "No user of test has a candidate that the source knows and that is not in train. "

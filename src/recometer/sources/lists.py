@@ -518,10 +518,7 @@ class ListWork:
             tied=tied if scored else None,
             before=before if scored else None,
             flags=self.flags[users],
-            given=self.users["given"][users],
-            listed=self.users["listed"][users],
-            removed=self.users["removed"][users],
-            repeated=self.users["repeated"][users],
+            **{name: counts[users] for name, counts in self.users.items()},
             order=self.order,
             keys=self.keys[users],
             top=self.top[users],
@@ -766,14 +763,9 @@ class Repeats:
         return cls(changed, user[rows], found, table.n_items + number, table.n_items)
 
     def added_to(self, request: Request) -> Request:
-        """Add the repeats of their items to test, train and candidates.
+        """Add the repeats of their items to test, train and candidates, which are not drawn.
 
         Warnings are issued only once, for the request without repeats.
-
-        Raises
-        ------
-        InputError
-            If candidates are drawn.
         """
         train, candidates = request.train, request.candidates
         if isinstance(candidates, SampledCandidates):

@@ -341,16 +341,8 @@ def for_test(
 ) -> Source:
     """Wrap a model for the test users.
 
-    Parameters
-    ----------
-    model
-        The model, as in `from_model`.
-    test, train
-        The data of the evaluation.
-    n
-        The largest cut-off. None means that some metric reads the whole ranking.
-    seen
-        Whether training items may be recommended again.
+    `n` is the largest cut-off, or None if some metric reads the whole ranking. `seen` says whether
+    training items may be recommended again.
     """
     wrap = next(wrap for recognises, _, wrap in KINDS if recognises(model))
     factorless = wrap is _implicit and not _has_factors(model) and recommends(model)

@@ -606,10 +606,8 @@ def checked_threshold(rows: PairRows, threshold: object) -> float | None:
     return found
 
 
-Ids = Array
 Truth = Literal["relevance", "rating"]
 
-REQUIRED = ("user", "score")
 TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
 
 
@@ -622,8 +620,8 @@ class PairRows:
     score: Float64  # NaN if missing
     truth: Float64 | None  # the labels: relevance or true ratings
     kind: Truth | None  # the kind of the labels, if there are any
-    user_ids: Ids | None  # sorted and distinct; None for positions
-    item_ids: Ids | None
+    user_ids: Array | None  # sorted and distinct; None for positions
+    item_ids: Array | None
     n_users: int
     n_items: int
     n_without_truth: int  # number of rows that were left out, because they have no label
@@ -648,7 +646,16 @@ def from_frame(data: Any, **given: object) -> PairRows:
             "Surprise's predictions; Pairs.of(relevance, scores) takes arrays."
         )
     names, fetch = open_frame(data)
-    chosen = _choose(names, given)
+    # If the caller names the relevance or the rating column, do not search for the other one.
+    if any(isinstance(given[option], str) for option in TRUTHS):
+        given |= {option: given[option] or False for option in TRUTHS}
+    found = choose_columns(names, given, required=("user", "score"), strict=("score",))
+    chosen = {option: name for option, name in found.items() if name is not None}
+    if "relevance" in chosen and "rating" in chosen:
+        raise InputError(
+            f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} are two truths. "
+            "Hint: name the one that counts."
+        )
     wanted = list(chosen.values())
     columns = dict(zip(wanted, fetch(wanted), strict=True))
     kind = next((option for option in TRUTHS if option in chosen), None)
@@ -668,8 +675,8 @@ def from_frame(data: Any, **given: object) -> PairRows:
 
 
 def sorted_rows(
-    users: tuple[Int64, Ids | None] | None,
-    items: tuple[Int64, Ids] | None,
+    users: tuple[Int64, Array | None] | None,
+    items: tuple[Int64, Array] | None,
     score: Float64,
     truth: Float64 | None,
     kind: Truth | None,
@@ -712,24 +719,6 @@ def check_rows(rows: PairRows) -> None:
         "is this the right column? The predictions of a test set have them, those for new items do "
         "not."
     )
-
-
-def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
-    """Return the name of the column for each option."""
-    named = [option for option in TRUTHS if isinstance(given[option], str)]
-    # If the caller names the relevance or the rating column, do not search for the other one.
-    wanted = {
-        option: False if named and option in TRUTHS and option not in named else name
-        for option, name in given.items()
-    }
-    found = choose_columns(names, wanted, required=REQUIRED, strict=("score",))
-    chosen = {option: name for option, name in found.items() if name is not None}
-    if "relevance" in chosen and "rating" in chosen:
-        raise InputError(
-            f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} are two truths. "
-            "Hint: name the one that counts."
-        )
-    return chosen
 
 
 def _numbers(column: Any, what: str) -> Float64:

@@ -149,13 +149,6 @@ class Scores(ScoredInBatches):
 
         They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they are
         on a device. If the source has no ids, the rows ascend.
-
-        Raises
-        ------
-        InputError
-            If the function returns another shape, or something other than numbers.
-        ModelError
-            If the function raises an exception, which is kept as the cause.
         """
         if self._matrix is not None:
             self._files.check()
