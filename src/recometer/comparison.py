@@ -21,7 +21,6 @@ from recometer.comparing.models import (
     Users,
     by_chance,
     check_alike,
-    check_baseline,
     on_unpaired,
     read_allow,
     read_models,
@@ -40,6 +39,7 @@ from recometer.errors import (
     InputError,
     UnknownNameError,
     argument_text,
+    brief,
     did_you_mean,
     python_or_command,
     visible,
@@ -306,18 +306,26 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
+    paired, chance = flag("paired", paired), flag("chance", chance)
     if test is None:
-        test = "randomisation" if flag("paired", paired) else "welch"
+        test = "randomisation" if paired else "welch"
     read = read_models(models)
-    if flag("paired", paired):
-        if ratio is not None:
-            wrong = argument_text("ratio", ratio)
-            raise InputError(f"{wrong} is for groups of different users. Hint: {on_unpaired()}")
-    else:
+    if not paired:
         _check_unpaired(read, test, chance)
-    if flag("chance", chance):
+    elif ratio is not None:
+        wrong = argument_text("ratio", ratio)
+        raise InputError(f"{wrong} is for groups of different users. Hint: {on_unpaired()}")
+    else:
+        check_test(test)
+    if chance:
         read.append(by_chance(read))
-    baseline = check_baseline(baseline, read)
+    names = [model.name for model in read]
+    if baseline is not None and str(baseline) not in names:
+        raise UnknownNameError(
+            f"The baseline {brief(baseline)} is not one of the models. "
+            f"{did_you_mean(str(baseline), names)}"
+        )
+    baseline = None if baseline is None else str(baseline)
     users, first, allowed = Users.of(read, paired=paired), read[0].first, read_allow(allow)
     notes = check_alike(read, users, allowed, paired=paired)
     counted = [m.name for m in read if not m.by_chance or m.name == baseline]
@@ -330,19 +338,17 @@ def compare(
     decisive = compared
     if primary is not None:
         among = [metric for metric in first.metrics if str(metric) in compared]
-        names = names_among(primary, among, first.protocol)
-        decisive = [known_metric(name, compared, first) for name in names]
-    if paired:
-        check_test(test)
+        named = names_among(primary, among, first.protocol)
+        decisive = [known_metric(name, compared, first) for name in named]
     _check_correction(correction, test, read, decisive, first.together)
+    if confidence is None:
+        confidence = first.protocol.confidence
+    if isinstance(margin, Mapping):
+        margin = {known_metric(name, compared, first): each for name, each in margin.items()}
     options = Options(
         test=test,
-        confidence=check_confidence(
-            first.protocol.confidence if confidence is None else confidence
-        ),
-        margin={known_metric(name, compared, first): each for name, each in margin.items()}
-        if isinstance(margin, Mapping)
-        else margin,
+        confidence=check_confidence(confidence),
+        margin=margin,
         clusters=_clusters(cluster, users, read),
         seed=seed_of(seed),
         threads=resolve_threads(threads),
@@ -354,9 +360,7 @@ def compare(
     )
     _check_users(rows)
     decides = decisive if primary is not None else compared[:1]
-    known_users, order_changes = (
-        wording.on_known_users(read, users, decides) if paired else ((), False)
-    )
+    known_users, turned = wording.on_known_users(read, users, decides) if paired else ((), "")
     result = Comparison(
         models=tuple(read),
         baseline=baseline,
@@ -379,7 +383,6 @@ def compare(
         sample_ratio=sizes,
     )
     mismatch = str(sizes) if sizes is not None and sizes.mismatch else ""
-    turned = " ".join((*known_users, wording.hint_on_new_users())) if order_changes else ""
     for text in (mismatch, wording.on_undefined(result.rows), turned):
         if text:
             warn(text)
@@ -393,13 +396,10 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
     own = [str(metric) for metric in first.first.metrics]
     if asked is not None:
         names = names_among(asked, first.first.metrics, first.first.protocol)
-        for model in models:
-            for name in names:
-                if name not in model.first.reasons:
-                    raise UnknownNameError(
-                        f"{model.name} has no metric {name!r}. "
-                        f"{did_you_mean(name, model.first.reasons)}"
-                    )
+        for model, name in itertools.product(models, names):
+            if not model.has(name):
+                hint = did_you_mean(name, model.first.reasons)
+                raise UnknownNameError(f"{model.name} has no metric {name!r}. {hint}")
         return names
     for model in models[1:]:
         other = [str(metric) for metric in model.first.metrics]
@@ -447,7 +447,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
             f"{argument_text('test', test)} is for the same users with every model; groups of "
             "different users are compared by Welch's t test. Hint: leave it out."
         )
-    if flag("chance", chance):
+    if chance:
         raise InputError(
             f"{argument_text('chance', True)} adds a random order for users of the first model, "
             "but the groups have different users. Hint: compare each group with chance by itself."

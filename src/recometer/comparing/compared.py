@@ -440,14 +440,9 @@ class UserChange:
 
 @dataclasses.dataclass(frozen=True)
 class Changes(Printed):
-    """The users that a model harms and helps most, compared with another model.
+    """The users that a model harms and helps most, compared with the model `other`.
 
-    Attributes
-    ----------
-    metric, model, other
-        The metric and the two models.
-    harmed, helped : tuple of UserChange
-        The users, with the largest change first.
+    The users in `harmed` and `helped` have the largest change first.
     """
 
     metric: str
@@ -485,16 +480,9 @@ class Segment(stats.Difference):
 
 @dataclasses.dataclass(frozen=True)
 class SegmentChanges(Printed):
-    """The differences between two models in groups of users.
+    """The differences between two models in groups of users, with the most harmed group first.
 
-    Attributes
-    ----------
-    metric, model, other
-        The metric and the two models.
-    rows : tuple of Segment
-        The groups, with the most harmed group first.
-    confidence
-        The confidence of each interval. The intervals are not adjusted for their number.
+    The intervals are not adjusted for their number; each has the confidence `confidence`.
     """
 
     metric: str

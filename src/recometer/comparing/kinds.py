@@ -459,10 +459,7 @@ class Whole(OnMetric):
     known: dict[tuple[str, str], Mapping[str, WholeValues]]  # their values for each pair of models
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, and then all pairs that are not among them.
-
-        Random orders have no value for such a metric.
-        """
+        """Compare pairs of models, and then all other pairs; random orders have no values."""
         options, ranked = self.options, self.ranked
         others = [
             pair for pair in itertools.combinations(ranked, 2) if not {pair, pair[::-1]} & {*pairs}
@@ -654,9 +651,12 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
     """
     values, errors, confidence = [], [], options.confidence
     for model in pair:
-        ends = [_known(run, metric) for run in model.runs]
-        values.append(np.array([value for value, _ in ends]))
-        errors.append(_error(float(np.mean([half for _, half in ends])), confidence))
+        own = [run.together[metric] for run in model.runs]
+        ends = [run.interval(metric) for run in model.runs]
+        # The longer arm of an interval counts, since the shorter arm may be cut off.
+        arms = [max(end[1] - value, value - end[0]) for value, end in zip(own, ends, strict=True)]
+        values.append(np.array(own))
+        errors.append(_error(float(np.mean(arms)), confidence))
     first, second = (float(one.mean()) for one in values)
 
     def add(one: Sequence[float]) -> float:
@@ -669,12 +669,6 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
     sizes = [run.n_users for model in pair for run in model.runs]
     n = min(sizes) if options.paired else sum(sizes)
     return WholeValues(values[0], values[1], n, error, ratio, note=note)
-
-
-def _known(run: EvaluationRecord, metric: str) -> tuple[float, float]:
-    """Return a value and the longer arm of its interval, since the shorter arm may be cut off."""
-    value, (low, high) = run.together[metric], run.interval(metric)
-    return value, max(high - value, value - low)
 
 
 def _error(half: float, confidence: float) -> float:

@@ -18,7 +18,6 @@ from recometer.errors import (
     InputTypeError,
     UnknownNameError,
     argument_text,
-    brief,
     did_you_mean,
     python_or_command,
 )
@@ -96,19 +95,6 @@ def named(given: object, what: str, hint: Callable[[], str]) -> dict[str, Any]:
     return dict(entries)
 
 
-def check_baseline(baseline: object, models: Sequence[Model]) -> str | None:
-    """Return the name of the baseline, which must be one of the models."""
-    if baseline is None:
-        return None
-    names = [model.name for model in models]
-    if str(baseline) not in names:
-        raise UnknownNameError(
-            f"The baseline {brief(baseline)} is not one of the models. "
-            f"{did_you_mean(str(baseline), names)}"
-        )
-    return str(baseline)
-
-
 def by_chance(models: Sequence[Model]) -> Model:
     """Return a model that stands for a random order of the first model's candidates."""
     name, run = models[0].name, models[0].first
@@ -124,22 +110,19 @@ def by_chance(models: Sequence[Model]) -> Model:
             f"{python_or_command('evaluate(..., chance=True)', 'recometer evaluate --chance')}."
         )
     # A random order is undefined for the same users as the model.
-    fields = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
-    changes = {
+    fields = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
+    kept = {name: getattr(run, name) for name in fields} | {
         "values": {
             name: np.where(run.reasons[name] == 0, run.chance[name], run.values[name])
             for name in names
         },
         "reasons": {name: run.reasons[name] for name in names},
         "metrics": tuple(metric for metric in run.metrics if str(metric) in names),
-        "chance": {},
-        "over_users": {},
-        "over_rows": {},
+        **{name: {} for name in ("chance", "over_users", "over_rows")},
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
     }
-    kept = {name: getattr(run, name) for name in fields}
-    return Model("chance", (EvaluationRecord(**kept | changes),), by_chance=True)
+    return Model("chance", (EvaluationRecord(**kept),), by_chance=True)
 
 
 def _model(name: str, given: Any) -> Model:
@@ -276,10 +259,8 @@ class Users:
 
         Users who were not evaluated count as known, as do all users of a run without flags.
         """
-        unknown = []
-        for run in model.runs:
-            flagged = (run.flags & np.uint32(UserFlag.KNOWN)) != 0
-            unknown.append(~flagged if flagged.any() else np.zeros(len(flagged), bool))
+        flagged = [(run.flags & np.uint32(UserFlag.KNOWN)) != 0 for run in model.runs]
+        unknown = [~one & one.any() for one in flagged]
         known: Bool = ~np.logical_or.reduce(self.spread(model, unknown, False))
         return known
 
@@ -384,10 +365,8 @@ def _numbers_of_candidates(run: Run, other_run: Run, users: Users) -> Iterator[t
     (first, result, _), (second, other, _) = run, other_run
     numbers = []
     for _, evaluation, place in (run, other_run):
-        column = evaluation.n_candidates
-        if place is not None:
-            column = np.full(users.n, -1)
-            column[place] = evaluation.n_candidates
+        column = np.full(users.n, -1)
+        column[slice(None) if place is None else place] = evaluation.n_candidates
         numbers.append(column)
     invents = any(each.counts.get("list_items_uncatalogued") for each in (result, other))
     if invents and fingerprints(result, "catalogue") == fingerprints(other, "catalogue"):

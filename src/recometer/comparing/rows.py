@@ -88,10 +88,9 @@ class PairRow(Difference):
 
     @property
     def decides_gates(self) -> bool:
-        """Return whether the interval can decide gates.
+        """Return whether enough users differ for the interval to decide gates.
 
-        It can if enough users differ, or if it is Gaffke's, which allows for users who are not in
-        the sample but needs a metric with a range.
+        Gaffke's interval always can, because it allows for users who are not in the sample.
         """
         return not self.few or self.interval.method in ("gaffke", "clopper-pearson")
 

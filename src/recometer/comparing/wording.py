@@ -42,18 +42,17 @@ WITHHELD = "Only the adjustment of p for the number of comparisons withholds a d
 
 
 def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
-    """Say how p-values and intervals were computed."""
-    tests: dict[str, list[str]] = {}
-    for test in dict.fromkeys(row.test.test for row in rows if row.test.method != "none"):
-        of_test = [row for row in rows if row.test.test == test and row.test.method != "none"]
-        ways = _by(of_test, lambda row: METHODS.get(row.test.method, row.test.method), of_test)
-        tests[test] = ways
+    """Say how p-values and intervals were computed, for rows that have a p."""
     sentences = {**OTHERS, **{name: test.sentence for name, test in TESTS.items()}}
-    notes = [f"p: {sentences[test]}: {'; '.join(ways)}." for test, ways in tests.items()]
-    ways = _by(rows, lambda row: INTERVALS.get(row.interval.method, ""), rows)
+    notes = []
+    for test in dict.fromkeys(row.test.test for row in rows):
+        of_test = [row for row in rows if row.test.test == test]
+        ways = _by(of_test, lambda row: METHODS.get(row.test.method, row.test.method))
+        notes.append(f"p: {sentences[test]}: {'; '.join(ways)}.")
+    ways = _by(rows, lambda row: INTERVALS.get(row.interval.method, ""))
     if ways:
         notes.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(ways)}.")
-    ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""), rows)
+    ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""))
     if ways:
         notes.append(
             "relative: ratio of the means over users, minus 1 (not a mean of ratios); its "
@@ -118,18 +117,16 @@ def on_sessions(users: Users, options: Options) -> list[str]:
 
 def on_seeds(models: Sequence[Model]) -> list[str]:
     """Say how many runs the models have."""
-    single = [model.name for model in models if len(model.runs) == 1]
-    if len(single) == len(models):
+    single = ", ".join(model.name for model in models if len(model.runs) == 1)
+    several = [f"{model.name} {len(model.runs)}" for model in models if len(model.runs) > 1]
+    if not several:
         return [
             "There is one evaluation per model, so the intervals do not include the variation "
             "between seeds of its training."
         ]
-    several = [f"{model.name} {len(model.runs)}" for model in models if len(model.runs) > 1]
     notes = [f"Seeds: {', '.join(several)}."]
     if single:
-        notes.append(
-            f"Only one seed: {', '.join(single)}. The variance between its seeds is not known."
-        )
+        notes.append(f"Only one seed: {single}. The variance between its seeds is not known.")
     return notes
 
 
@@ -257,9 +254,7 @@ def _where(some: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
     return _shortened([_pair(row) for row in some], 1)
 
 
-def _by(
-    rows: Sequence[PairRow], way: Callable[[PairRow], str], all_rows: Sequence[PairRow]
-) -> list[str]:
+def _by(rows: Sequence[PairRow], way: Callable[[PairRow], str]) -> list[str]:
     """Return each method that `way` names, followed by its rows if there are several methods."""
     ways: dict[str, list[PairRow]] = {}
     for row in rows:
@@ -267,7 +262,7 @@ def _by(
             ways.setdefault(way(row), []).append(row)
     if len(ways) == 1:
         return list(ways)
-    return [f"{name} ({_where(of_way, all_rows)})" for name, of_way in ways.items()]
+    return [f"{name} ({_where(of_way, rows)})" for name, of_way in ways.items()]
 
 
 def _shortened(names: Sequence[str], shown: int = MOST) -> str:
@@ -283,7 +278,7 @@ def _counted(n: int, what: str) -> str:
 
 def on_known_users(
     models: Sequence[Model], users: Users, metrics: Sequence[str]
-) -> tuple[tuple[str, ...], bool]:
+) -> tuple[tuple[str, ...], str]:
     """Say how many users and relevant rows each model does not know, and what that changes.
 
     Most users that a model does not know are new. A model that learns from a user's training items
@@ -295,8 +290,9 @@ def on_known_users(
     -------
     sentences
         The numbers of unknown users and rows, and the means without these users.
-    reversed
-        Whether two models change places if only the users known to all models count.
+    warning
+        The sentences and a hint, if two models change places when only the users known to all
+        models count. Otherwise empty.
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first
@@ -325,17 +321,15 @@ def on_known_users(
     # Rows unknown to all models favour no model.
     if len(set(rows.values())) > 1 and max(rows.values()) > FEW * n_rows:
         sentences.append(f"{_shares(rows, n_rows, 'relevant rows of test')}.")
-    return tuple(sentences), changes
-
-
-def hint_on_new_users() -> str:
-    """Return a hint on how to compare models on the users that they know."""
+    if not changes:
+        return tuple(sentences), ""
     where = python_or_command("in evaluate", "of recometer evaluate")
-    return (
+    hint = (
         f"Hint: {rule_text('cold_start', False)} {where} leaves out users without training items, "
         f"and {python_or_command('result.by', '--by')} shows groups; see the page 'New users and "
         "new items'."
     )
+    return tuple(sentences), " ".join((*sentences, hint))
 
 
 def _on_means(
