@@ -58,7 +58,7 @@ from recometer.measuring.side_data import (
 from recometer.metrics import ListData, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
-from recometer.results.means import Averaging, means_with, together_of
+from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Request, Source
 from recometer.ties import WHOLE
 from recometer.version import __version__
@@ -491,17 +491,12 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
     prints = {"source": found.pop("source"), **(known or found)}
     known |= found
     check(case, part)
-    fields = {**vars(part), **part.users._asdict()}
-    del fields["users"], fields["facts"]
+    fields = _fields(case, part)
     for activity, total in counts:
         mean = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
         fields |= {"activity": activity, "popularity": mean}
     return {
         **fields,
-        "user_ids": sides.test.user_ids,
-        "metrics": sides.metrics,
-        "protocol": arguments.protocol,
-        "seed": arguments.seed,
         "counts": dict(sorted({**part.counts, **sides.settled}.items())),
         "definitions": case.requirements.definitions,
         "timings": {
@@ -513,32 +508,31 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         "versions": versions(),
         "inputs": case.described(prints),
         "inputs_kept": case.kept(arrays),
-        "negative_gains": sides.negative_gains,
-        "binary_gains": sides.binary_gains,
     }
 
 
 def means_of(case: Case) -> dict[str, float]:
-    """Return the means that `Evaluation.mean` would return, without making an `Evaluation`."""
-    sides, arguments = case.sides, case.sides.arguments
+    """Return the means that `Evaluation.mean` would return, without hashing any data."""
     case.check_ids()
     part = measure(case, find_records(case))
     check(case, part)
-    averaging = Averaging(
-        metrics={str(one): one for one in sides.metrics},
-        values=part.values,
-        reasons=part.reasons,
-        n_relevant=part.users.n_relevant,
-        n_candidates=part.users.n_candidates,
-        depth=part.users.depth,
-        protocol=arguments.protocol,
-        negative_gains=sides.negative_gains,
-        binary_gains=sides.binary_gains,
-        clusters=None,  # only intervals read them
-    )
-    over_all = part.over_users, part.over_rows
-    together = together_of(sides.metrics, arguments.protocol, *over_all, None)
-    return means_with(averaging, together, averaging.metrics, None)
+    made: dict[str, Any] = {"definitions": {}, "timings": {}, "versions": {}, "inputs": {}}
+    return EvaluationRecord(**_fields(case, part), **made).mean()
+
+
+def _fields(case: Case, part: Part) -> dict[str, Any]:
+    """Return the fields of an `Evaluation`, except how it was made."""
+    fields = {**vars(part), **part.users._asdict()}
+    del fields["users"], fields["facts"]
+    return {
+        **fields,
+        "user_ids": case.sides.test.user_ids,
+        "metrics": case.sides.metrics,
+        "protocol": case.sides.arguments.protocol,
+        "seed": case.sides.arguments.seed,
+        "negative_gains": case.sides.negative_gains,
+        "binary_gains": case.sides.binary_gains,
+    }
 
 
 def check(case: Case, part: Part) -> None:

@@ -112,7 +112,7 @@ class Preparation:
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return only the means, as ``evaluator(source).mean()`` does, in less time.
 
-        No `Evaluation` is made, and the source is neither hashed nor kept.
+        The source is neither hashed nor kept.
         """
         return means_of(self.case(source))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, overload
@@ -13,17 +14,17 @@ import numpy.typing as npt
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
-from recometer.data.numbers import flag
+from recometer.data.numbers import flag, numbers
 from recometer.data.rows import chosen_users
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.measuring.compute import Together, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedTogether
-from recometer.measuring.reasons import OF_ONE_USER, Reason
+from recometer.measuring.reasons import OF_ONE_USER, Reason, entering
 from recometer.metrics.conventions import describe, parse_under
 from recometer.metrics.listed.data import ListData
 from recometer.metrics.names import Metrics, without_group
-from recometer.metrics.registry import Metric, without_test_parameters
+from recometer.metrics.registry import Metric, rules_of, without_test_parameters
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.remembered import cached_property
@@ -31,15 +32,19 @@ from recometer.rendering.formats import number
 from recometer.results import saved, summary
 from recometer.results.flat import FlatName, Statistic
 from recometer.results.means import (
-    Averaging,
     Weights,
+    denominators,
     intervals_over_users,
-    means_with,
+    mean_of_parts,
     together_of,
+    weighted,
+    within_bounds,
 )
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import COUNTS, SummaryRow
 from recometer.stats.ends import Interval
+from recometer.stats.grouping import LARGEST
+from recometer.stats.means import interval
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -115,7 +120,7 @@ class EvaluationRecord(rendering.Printed):
     def __contains__(self, metric: object) -> bool:
         """Return whether the result has a metric (or every one of several metrics), by any name."""
         try:
-            names_of(metric, self._averaging.metrics, self.protocol)  # type: ignore[arg-type]
+            names_of(metric, self._by_name, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
             return False
         return True
@@ -140,7 +145,7 @@ class EvaluationRecord(rendering.Printed):
         InputError
             If the metric has one value for all users.
         """
-        names, several = names_of(metric, self._averaging.metrics, self.protocol)
+        names, several = names_of(metric, self._by_name, self.protocol)
         for name in names:
             if name in self.over_users:
                 raise InputError(
@@ -183,7 +188,10 @@ class EvaluationRecord(rendering.Printed):
         over_all = self.over_users, self.over_rows
         together = together_of(self.metrics, self.protocol, *over_all, weights)
         names = [name for name in map(str, self.metrics) if weights is None or name in self.values]
-        return means_with(self._averaging, together, names, weights)
+        return {
+            name: together[name] if name in together else self._mean_over_users(name, weights)
+            for name in names
+        }
 
     @property
     def together(self) -> dict[str, float]:
@@ -215,7 +223,7 @@ class EvaluationRecord(rendering.Printed):
             `stats.intervals.resampled`. The ends are clipped to the bounds of the metric, unless a
             user's value is outside the bounds.
         """
-        names, several = names_of(metric, self._averaging.metrics, self.protocol)
+        names, several = names_of(metric, self._by_name, self.protocol)
         found = self._all_intervals(names)
         return dict(zip(names, found, strict=True)) if several else found[0]
 
@@ -245,14 +253,18 @@ class EvaluationRecord(rendering.Printed):
             why = self.skipped(name)
             no_value = self.reasons[name] != 0
             if name not in together:
-                no_value = np.isnan(self._averaging.entering(name))
+                no_value = np.isnan(self.counted_values(name))
             elif name in self.values:  # means over rows include users without a value
                 no_value = ~np.isin(self.reasons[name], OF_ONE_USER)
                 for reason in OF_ONE_USER:
                     why.pop(reason.sentence, None)
             skipped = int(np.count_nonzero(no_value))
             users = self.n_users - skipped, skipped, why
-            chance = self._averaging.mean_of(name, self.chance.get(name))
+            chance = math.nan
+            if name in self.chance:  # over the users who count in the metric's mean
+                left_out = np.isnan(self.counted_values(name))
+                chances = np.where(left_out, np.nan, self.chance[name])
+                chance = weighted(chances, self.counted_weights(name))
             mean, low, high = means[name], found.low, found.high
             row = SummaryRow(name, mean, low, high, *users, found.method, found.note, chance)
             rows.append(row)
@@ -407,34 +419,93 @@ class EvaluationRecord(rendering.Printed):
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def _known(self, metric: str | Metric) -> str:
-        return name_of(metric, self._averaging.metrics, self.protocol)
+        if isinstance(metric, str) and metric in self._by_name:
+            return metric
+        return name_of(metric, self._by_name, self.protocol)
 
     @cached_property
-    def _averaging(self) -> Averaging:
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Averaging)}
-        return Averaging(**{**fields, "metrics": {str(one): one for one in self.metrics}})
+    def _by_name(self) -> dict[str, Metric]:
+        return {str(metric): metric for metric in self.metrics}
+
+    def _rules(self, name: str) -> Protocol:
+        return rules_of(self._by_name[name], self.protocol)
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return the requested metric with this name."""
-        return self._averaging.metrics[self._known(metric)]
-
-    def counted_values(self, metric: str | Metric) -> Float64:
-        """Return the values that count in a metric's mean, and NaN for other users."""
-        return self._averaging.entering(self._known(metric))
-
-    def counted_weights(self, metric: str | Metric) -> Float64:
-        """Return the weights of the users in a metric's mean, by the rule ``average``."""
-        return self._averaging.weights(self._known(metric), None)
+        return self._by_name[self._known(metric)]
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
         """Return the lowest and the highest possible value for a user; they may be infinite."""
-        return self._averaging.bounds(self._known(metric))
+        known = self.known_metric(metric)
+        return known.bounds(negative=self.negative_gains, binary=self.binary_gains)
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values that count in a metric's mean, and NaN for other users."""
+        name = self._known(metric)
+        return entering(self.values[name], self.reasons[name], self._rules(name))
+
+    def counted_weights(self, metric: str | Metric, weights: Weights = None) -> Float64:
+        """Return the weights of the users in a metric's mean, by default by the rule `average`."""
+        name, by_rule = self._known(metric), weights is None
+        weights = self._rules(name).average if weights is None else weights
+        if not isinstance(weights, str):
+            of_users = numbers(weights, "weights")
+            fits = of_users is not None and of_users.shape == (self.n_users,)
+            if of_users is None or not fits or not ((of_users >= 0) & (of_users < np.inf)).all():
+                raise InputError(
+                    f"weights must be {self.n_users:,} finite numbers that are at least 0, one for "
+                    "each user in the order of user_ids."
+                )
+            return of_users
+        if weights == "relevant":
+            return self.n_relevant.astype(np.float64)
+        if weights == "pooled":
+            return denominators(self._by_name[name], self.n_relevant, self.n_candidates)
+        if weights == "users" or by_rule:  # by other values of the rule, users have equal weights
+            return np.ones(self.n_users)
+        raise InputError(
+            f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', None, or a "
+            "number for each user."
+        )
+
+    def _mean_over_users(self, name: str, weights: Weights) -> float:
+        weight, values = self.counted_weights(name, weights), self.counted_values(name)
+        if weights is None and self._rules(name).average == "parts":
+            weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
+            metric = self._by_name[name]
+            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
+        return weighted(values, weight)
+
+    def _interval_over_users(self, name: str, weights: Float64 | None) -> Interval:
+        """Return the interval of a mean, within the metric's bounds; NaN if unknown."""
+        kind, confidence = self.protocol.interval, self.protocol.confidence
+        values, bounds = self.counted_values(name), self.bounds(name)
+        if (np.abs(values) > LARGEST).any():
+            n = int(np.count_nonzero(~np.isnan(values)))
+            note = f"A value is infinite, or above {LARGEST:g}: the mean has no interval."
+            found = Interval.unknown(confidence, n, note)
+        else:
+            found = interval(
+                values,
+                "auto" if kind == "gaffke" else kind,
+                bounds=bounds,
+                confidence=confidence,
+                weights=weights,
+                clusters=self.clusters,
+            )
+        if self._rules(name).average == "parts":
+            note = "The interval of a mean of parts is not known."
+            return Interval.unknown(confidence, found.n, note)
+        return within_bounds(found, bounds, values)
 
     def _all_intervals(self, names: Iterable[str]) -> list[Interval]:
         known, together = self._intervals, self.together
         missing = [name for name in names if name not in known]
         per_user = [name for name in missing if name not in together]
-        known |= zip(per_user, self._averaging.intervals(per_user), strict=True)
+        averages = {self._rules(name).average for name in per_user}
+        for name in per_user:
+            weights = self.counted_weights(name) if averages - {"users", "usual"} else None
+            known[name] = self._interval_over_users(name, weights)
         left = {name: together[name] for name in missing if name in together}
         known |= self._intervals_together(left)
         return [known[name] for name in names]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Float64, Int64, UInt8, mean_of
-from recometer.data.numbers import numbers
+from recometer.arrays import Float64, Int64, mean_of
 from recometer.errors import InputError, rule_text
 from recometer.measuring.compute import Together, computed_for_all
-from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.stats import intervals
 from recometer.stats.ends import Interval
-from recometer.stats.grouping import LARGEST
-from recometer.stats.means import interval
 
 Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
@@ -28,110 +23,6 @@ NO_WIDTH = "The values are the same whichever users are drawn: the interval has 
 # The minimum and the maximum number of resamples for metrics with one value for all users, and the
 # approximate total number of list places in the resamples.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
-
-
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Averaging:
-    """The users' values to average, and everything else that means depend on; see `Evaluation`."""
-
-    metrics: Mapping[str, Metric]  # keyed by the names in `values` and `reasons`
-    values: Mapping[str, Float64]
-    reasons: Mapping[str, UInt8]
-    n_relevant: Int64
-    n_candidates: Int64
-    depth: Int64
-    protocol: Protocol
-    negative_gains: bool
-    binary_gains: bool
-    clusters: Int64 | None  # an integer per session that identifies its user; None without sessions
-
-    def entering(self, name: str) -> Float64:
-        """Return the values that count in the mean of a metric, and NaN for other users."""
-        return entering(self.values[name], self.reasons[name], self._rules(name))
-
-    def mean(self, name: str, weights: Weights) -> float:
-        """Return the mean of a metric; NaN if no user has a value."""
-        weight, values = self.weights(name, weights), self.entering(name)
-        if weights is None and self._rules(name).average == "parts":
-            weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
-            metric = self.metrics[name]
-            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
-        return _weighted(values, weight)
-
-    def mean_of(self, name: str, values: Float64 | None) -> float:
-        """Return the mean of other values over the users who count in a metric's mean."""
-        if values is None:
-            return np.nan
-        entering = np.where(np.isnan(self.entering(name)), np.nan, values)
-        return _weighted(entering, self.weights(name, None))
-
-    def intervals(self, names: Sequence[str]) -> list[Interval]:
-        """Return the interval of each mean, within the metric's bounds; NaN if unknown."""
-        averages = [self._rules(name).average for name in names]
-        weighted = bool({*averages} - {"users", "usual"})
-        found = []
-        for name, average in zip(names, averages, strict=True):
-            column, weights = self.entering(name), self.weights(name, None) if weighted else None
-            interval_of_mean = self._interval(name, column, weights)
-            if average == "parts":
-                note = "The interval of a mean of parts is not known."
-                n = interval_of_mean.n
-                found.append(Interval.unknown(self.protocol.confidence, n, note))
-            else:
-                found.append(_within_bounds(interval_of_mean, self.bounds(name), column))
-        return found
-
-    def _interval(self, name: str, values: Float64, weights: Float64 | None) -> Interval:
-        kind, confidence = self.protocol.interval, self.protocol.confidence
-        if (np.abs(values) > LARGEST).any():
-            n = int(np.count_nonzero(~np.isnan(values)))
-            note = f"A value is infinite, or above {LARGEST:g}: the mean has no interval."
-            return Interval.unknown(confidence, n, note)
-        return interval(
-            values,
-            "auto" if kind == "gaffke" else kind,
-            bounds=self.bounds(name),
-            confidence=confidence,
-            weights=weights,
-            clusters=self.clusters,
-        )
-
-    def bounds(self, name: str) -> Ends:
-        """Return the lowest and the highest possible value of a metric."""
-        return self.metrics[name].bounds(negative=self.negative_gains, binary=self.binary_gains)
-
-    def _rules(self, name: str) -> Protocol:
-        return rules_of(self.metrics[name], self.protocol)
-
-    def weights(self, name: str, weights: Weights) -> Float64:
-        """Return the weights of the users in the mean of a metric."""
-        n_users, by_rule = len(self.n_relevant), weights is None
-        weights = self._rules(name).average if weights is None else weights
-        if isinstance(weights, str):
-            if weights == "users":
-                return np.ones(n_users)
-            if weights == "relevant":
-                return self.n_relevant.astype(np.float64)
-            if weights == "pooled":
-                return denominators(self.metrics[name], self.n_relevant, self.n_candidates)
-            if by_rule:  # by other values of the rule, users have equal weights
-                return np.ones(n_users)
-            raise InputError(
-                f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
-                "None, or a number for each user."
-            )
-        return self._given(weights)
-
-    def _given(self, weights: npt.ArrayLike) -> Float64:
-        n_users = len(self.n_relevant)
-        given = numbers(weights, "weights")
-        fits = given is not None and given.shape == (n_users,)
-        if given is None or not fits or not ((given >= 0) & (given < np.inf)).all():
-            raise InputError(
-                f"weights must be {n_users:,} finite numbers that are at least 0, one for each "
-                "user in the order of user_ids."
-            )
-        return given
 
 
 def is_over_rows(metric: Metric, protocol: Protocol, weights: Weights) -> bool:
@@ -156,16 +47,6 @@ def together_of(
         if name in over_rows and is_over_rows(metric, protocol, weights):
             found[name] = over_rows[name]
     return found
-
-
-def means_with(
-    averaging: Averaging, together: Mapping[str, float], names: Iterable[str], weights: Weights
-) -> dict[str, float]:
-    """Return means, keyed by name; `together` holds the values of metrics over all users."""
-    return {
-        name: together[name] if name in together else averaging.mean(name, weights)
-        for name in names
-    }
 
 
 def intervals_over_users(
@@ -200,7 +81,7 @@ def intervals_over_users(
         no_width = NO_WIDTH if ends[name][0] == ends[name][1] else ""
         own = Interval(*ends[name], "bootstrap", protocol.confidence, n_drawn, no_width)
         bounds = unit * metric.definition.lower, unit * metric.definition.upper
-        found[name] = _within_bounds(own, bounds, np.array([values[name]]))
+        found[name] = within_bounds(own, bounds, np.array([values[name]]))
     return found
 
 
@@ -209,12 +90,13 @@ def resamples_of(size: int) -> int:
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 
-def _weighted(values: Float64, weight: Float64) -> float:
+def weighted(values: Float64, weight: Float64) -> float:
+    """Return the mean of the values that are not NaN."""
     counted = ~np.isnan(values)
     return mean_of(values[counted], weight[counted])
 
 
-def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
+def within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
     """Clip an interval to the metric's bounds, except for a bound that some user's value exceeds.
 
     The true mean is within the bounds, so clipping does not change the coverage. (Some rules allow
