@@ -119,12 +119,8 @@ def report(
     else:
         ((name, (result, *more)),) = evaluations.items()
         inputs["name"] = name
-        for option, value in {
-            **chosen,
-            "paired": False,
-            "unpaired": not comparing.paired,
-            "RESULT": more,
-        }.items():
+        chosen["unpaired"] = not chosen.pop("paired")
+        for option, value in {**chosen, "RESULT": more}.items():
             if value:
                 raise typer.BadParameter(
                     "it needs several models: a single evaluation is shown with all of its "

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.arrays import Array, Float64
+from recometer.data.interactions import Interactions
+from recometer.data.matching import find_rows
 from recometer.data.numbers import as_array
 from recometer.errors import (
     DataWarning,
@@ -28,7 +31,7 @@ from recometer.measuring.ranked import RankedUsers
 from recometer.metrics.conventions import Convention, find
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -87,6 +90,61 @@ def _parsed(
     found = convention_of(convention)
     protocol = found.protocol.replace(**dict(rules))
     return found.parse(metrics, protocol), protocol
+
+
+def counted_ranks(
+    test: Interactions, lists: Array, n_items: int, filler: Float64 | None = None
+) -> Ranks:
+    """Return the ranks of the judged items in lists in which an item counts at each of its places.
+
+    The test data say which items are judged; all of them are relevant. The lists, integers
+    [n_users, k], have item numbers, best first. The padding -1 is a miss, or, with `filler`, counts
+    as a relevant item with this gain (float64 [n_users]) unless it is 0.
+    """
+    (n_users, k), n_judged = lists.shape, len(test.items)
+    indptr = np.arange(n_users + 1, dtype=np.int64) * k
+    items = lists.astype(np.int32).reshape(-1)
+    row_of_place = find_rows(indptr, items, test.indptr, test.items)
+    at = np.flatnonzero(row_of_place >= 0)
+    found, (user, place) = row_of_place[at], np.divmod(at, k)
+    missed = np.flatnonzero(np.bincount(found, minlength=n_judged) == 0)
+    rows = np.concatenate([found, missed])
+    above = np.concatenate([place, np.full(len(missed), -1)])
+    owner = np.concatenate([user, ragged.users_of(test.indptr)[missed]])
+    gains = np.ones(n_judged) if test.values is None else test.values
+    gain, item = gains[rows], test.items[rows].astype(np.int64)
+    if filler is not None and lists.min(initial=0) < 0:
+        user, place = np.nonzero((lists < 0) & (filler[:, np.newaxis] > 0))
+        owner, above = np.append(owner, user), np.append(above, place)
+        gain = np.append(gain, filler[user])
+        item, rows = (np.append(column, np.full(len(user), -1)) for column in (item, rows))
+        order = np.lexsort((above, above < 0, owner))
+    else:
+        # Found rows come first in each user's rows, because the sort is stable.
+        order = np.argsort(owner, kind="stable")
+    rows, repeated = rows[order], None
+    if len(rows) > n_judged:  # some items are at several places
+        repeated = np.ones(len(rows), dtype=bool)
+        first = np.unique(rows, return_index=True)[1]
+        repeated[first[rows[first] >= 0]] = False
+    n_relevant = np.diff(test.indptr)
+    return Ranks(
+        indptr=ragged.indptr_of(np.bincount(owner, minlength=n_users)),
+        item=item[order],
+        above=above[order],
+        tied=np.zeros(len(rows), np.int64),
+        before=np.zeros(len(rows), np.int64),
+        gain=gain[order],
+        relevant=np.ones(len(rows), dtype=bool),
+        n_relevant=n_relevant,
+        n_candidates=np.full(n_users, n_items),
+        n_excluded=np.zeros(n_users, np.int64),
+        depth=np.full(n_users, k),
+        flags=np.full(n_users, UserFlag.KNOWN, np.uint32),
+        repeated=repeated,
+        n_rankable=n_relevant,
+        copies=None if test.copies is None else np.where(rows < 0, 1, test.copies[rows]),
+    )
 
 
 def ids_of(result: Evaluation) -> list[Any]:

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from recometer.arrays import Array
 from recometer.compat import _shared
-from recometer.compat._shared import evaluated, row
+from recometer.compat._shared import counted_ranks, row, values_of
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError, ModelError
-from recometer.ranks import Ranks
-from recometer.sources.base import Facts, Request, Source
-from recometer.sources.lists import Lists
+from recometer.ranks import Ranks, UserFlag, raised
+from recometer.sources.base import Request
 from recometer.sources.models import from_model
+from recometer.tasks import resolve_threads
 
 __all__ = [
     "AUC_at_k",
@@ -80,19 +82,20 @@ def ranking_metrics_at_k(
     if not test.nnz:
         raise InputError("test_user_items has no entry. Hint: no user has a relevant item.")
     _shared.whole("K", K)
-    names = [f"{name}@{K}" for name in METRICS]
     threads = _shared.whole("num_threads", num_threads, 0)
-    how: dict[str, Any] = {"threads": threads or None, "defects": False}
-    result = None
+    ranks = None
     if _is_ranked_here(model) and _is_simple(train, test, K):
-        ranked = RankedHere(from_model(model))
-        result = evaluated("implicit", ranked, test, names, train=train, **how)
-        result = None if ranked.ties_part(K) else result
-    if result is None:
+        ranks = _ranked_here(model, train, test, K, threads or None)
+    if ranks is None:
         lists = _recommended(model, train, test, K)
-        how |= {"catalogue": test.shape[1], "duplicates": "counted"}
-        result = evaluated("implicit", lists, test, names, **how)
-    return dict(zip(METRICS, result.mean().values(), strict=True))
+        ranks = counted_ranks(Interactions.of(test), lists, test.shape[1])
+    names = {name: f"{name}@{K}" for name in METRICS}
+    values = values_of("implicit", ranks, names.values(), duplicates="counted")
+    # The weights of precision make it the hits of all users, divided by all possible hits.
+    possible = np.minimum(ranks.n_relevant, K)
+    precision = float(np.nansum(values[names["precision"]] * possible) / possible.sum())
+    means = {metric: float(np.nanmean(values[name])) for metric, name in names.items()}
+    return {**means, "precision": precision}
 
 
 def _only(name: str, metric: str, value: str) -> Callable[..., float]:
@@ -135,38 +138,26 @@ def _is_simple(train: Any, test: Any, k: int) -> bool:
     return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
 
 
-class RankedHere(Source):
-    """A source that stores the ranks of the judged items, which `ties_part` reads."""
+def _ranked_here(model: Any, train: Any, test: Any, k: int, threads: int | None) -> Ranks | None:
+    """Rank all items by the model's factors, or return None if implicit has to list them.
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.ranks: Ranks | None = None
-
-    def rank(self, request: Request) -> Ranks:
-        """Return the ranks of the judged items, and store them."""
-        self.ranks = self.source.rank(request)
-        return self.ranks
-
-    def ties_part(self, k: int) -> bool:
-        """Return whether a relevant item and another item are tied across place k.
-
-        In that case, the order in which implicit reads the scores decides which items it lists.
-        """
-        assert self.ranks is not None
-        above, tied = self.ranks.above, self.ranks.tied
-        return bool(((above < k) & (above + tied >= k)).any())
-
-    def describe(self) -> str:
-        """Return a one-line description of what is evaluated."""
-        return self.source.describe()
-
-    @property
-    def facts(self) -> Facts:
-        """The facts of the wrapped source."""
-        return self.source.facts
+    This is the case if a tie crosses place k, because the order in which implicit reads the scores
+    then decides which items it lists, and if scores are NaN or infinite.
+    """
+    request = Request(
+        test=Interactions.of(test),
+        train=Interactions.of(train),
+        protocol=_shared.convention_of("implicit").protocol,
+        depth=k,
+        threads=resolve_threads(threads),
+    )
+    ranks = from_model(model).rank(request)
+    above, tied = ranks.above, ranks.tied
+    unusable = raised(ranks.flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
+    return None if unusable.any() or ((above < k) & (above + tied >= k)).any() else ranks
 
 
-def _recommended(model: Any, train: Any, test: Any, k: int) -> Lists:
+def _recommended(model: Any, train: Any, test: Any, k: int) -> Array:
     """Request lists for the test users from a model, in batches of the same size as in implicit."""
     lists = np.full(
         (test.shape[0], 0), -1, dtype=np.int64
@@ -186,4 +177,4 @@ def _recommended(model: Any, train: Any, test: Any, k: int) -> Lists:
                 f"{type(error).__name__}: {error}. Hint: it must return items and scores, a row "
                 "for each user and a column for each of at most N items."
             ) from error
-    return Lists(lists)
+    return lists

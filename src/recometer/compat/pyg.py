@@ -21,12 +21,11 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, all_of, steps
 from recometer.compat import _shared
-from recometer.compat._shared import evaluated, tensor, values_of
+from recometer.compat._shared import counted_ranks, evaluated, tensor, values_of
 from recometer.data.interactions import Interactions, check_count
-from recometer.data.matching import find_rows
 from recometer.data.numbers import as_array
 from recometer.errors import InputError, InputTypeError
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks
 from recometer.remembered import cached_property
 from recometer.sources.lists import Lists
 
@@ -332,58 +331,14 @@ class _Batch:
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
     def ranks(self, k: int) -> Ranks:
-        """Return where the true edges are ranked, with a row for each place of a repeated item.
+        """Return where the first k places of the lists rank the true edges.
 
         As in PyTorch Geometric, -1 counts as the last item of the previous source node.
         """
-        test, lists = self.test, self.lists[:, :k]
-        (n_users, k), n_judged = lists.shape, len(test.items)
-        indptr = np.arange(n_users + 1, dtype=np.int64) * k
-        items = lists.astype(np.int32).reshape(-1)
-        row_of_place = find_rows(indptr, items, test.indptr, test.items)
-        at = np.flatnonzero(row_of_place >= 0)
-        found, (user, place) = row_of_place[at], np.divmod(at, k)
-        missed = np.flatnonzero(np.bincount(found, minlength=n_judged) == 0)
-        rows = np.concatenate([found, missed])
-        above = np.concatenate([place, np.full(len(missed), -1)])
-        owner = np.concatenate([user, ragged.users_of(test.indptr)[missed]])
-        assert test.values is not None
-        gain, item = test.values[rows], test.items[rows].astype(np.int64)
-        if lists.min(initial=0) < 0:
-            filler = np.zeros(n_users + 1)
-            last = self.item == self.n_items - 1
-            filler[self.source[last] + 1] = 1.0 if self.weight is None else self.weight[last]
-            user, place = np.nonzero((lists < 0) & (filler[:-1, np.newaxis] > 0))
-            owner, above = np.append(owner, user), np.append(above, place)
-            gain = np.append(gain, filler[user])
-            item, rows = (np.append(column, np.full(len(user), -1)) for column in (item, rows))
-            order = np.lexsort((above, above < 0, owner))
-        else:
-            # Found rows come first in each user's rows, because the sort is stable.
-            order = np.argsort(owner, kind="stable")
-        rows, repeated = rows[order], None
-        if len(rows) > n_judged:  # some items are at several places
-            repeated = np.ones(len(rows), dtype=bool)
-            first = np.unique(rows, return_index=True)[1]
-            repeated[first[rows[first] >= 0]] = False
-        n_relevant = np.diff(test.indptr)
-        return Ranks(
-            indptr=ragged.indptr_of(np.bincount(owner, minlength=n_users)),
-            item=item[order],
-            above=above[order],
-            tied=np.zeros(len(rows), np.int64),
-            before=np.zeros(len(rows), np.int64),
-            gain=gain[order],
-            relevant=np.ones(len(rows), dtype=bool),
-            n_relevant=n_relevant,
-            n_candidates=np.full(n_users, self.n_items),
-            n_excluded=np.zeros(n_users, np.int64),
-            depth=np.full(n_users, k),
-            flags=np.full(n_users, UserFlag.KNOWN, np.uint32),
-            repeated=repeated,
-            n_rankable=n_relevant,
-            copies=None if test.copies is None else np.where(rows < 0, 1, test.copies[rows]),
-        )
+        filler = np.zeros(len(self.lists) + 1)
+        last = self.item == self.n_items - 1
+        filler[self.source[last] + 1] = 1.0 if self.weight is None else self.weight[last]
+        return counted_ranks(self.test, self.lists[:, :k], self.n_items, filler[:-1])
 
     @cached_property
     def test(self) -> Interactions:

@@ -128,13 +128,9 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
 
     def _names(self, stage: str) -> set[str]:
         """Return the names under which the callback logs means in this stage."""
-        if stage != "test":
-            evaluator, prefix = self.evaluator, self.prefix
-        elif self.test is None:
-            return set()
-        else:
-            evaluator, prefix = self.test, TEST
-        return set(logged(dict.fromkeys(map(str, evaluator.arguments.metrics), 0.0), prefix))
+        evaluator, prefix = (self.test, TEST) if stage == "test" else (self.evaluator, self.prefix)
+        metrics = () if evaluator is None else evaluator.arguments.metrics
+        return set(logged(dict.fromkeys(map(str, metrics), 0.0), prefix))
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
         if self.source is not None:

@@ -13,6 +13,7 @@ from recometer.evaluation import Evaluation
 from recometer.evaluator import Evaluator
 from recometer.integrations._shared import logged, wrong_type
 from recometer.metrics.names import Metrics
+from recometer.results.flat import FlatName
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
@@ -42,8 +43,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     metrics
         The metrics, as in `recometer.evaluate`.
     primary_metric
-        The metric that determines the best checkpoint, such as ``"rr@10"`` or ``"rr_at_10"``. None
-        means the first metric.
+        The metric that determines the best checkpoint, such as ``"rr@10"``. None means the first.
     name
         The prefix for the names of metrics, which are those of `Evaluation.flat`:
         ``name_ndcg_at_10``.
@@ -107,18 +107,14 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         self.batch_size, self.show_progress_bar = batch_size, show_progress_bar
         self.result: Evaluation | None = None
 
-    def _primary(self, asked: str | None) -> str:
+    def _primary(self, metric: str | None) -> str:
         """Return the flat name of the metric that determines the best checkpoint."""
         known = [str(metric) for metric in self.evaluator.arguments.metrics]
-        names = list(logged(dict.fromkeys(known, 0.0)))
-        if asked is None:
-            return names[0]
-        found = dict(zip(known, names, strict=True)).get(str(asked), asked)
-        if found not in names:
+        if metric is not None and metric not in known:
             raise InputError(
-                f"primary_metric={brief(asked)} is not asked for. Hint: one of {', '.join(known)}."
+                f"primary_metric={brief(metric)} is not asked for. Hint: one of {', '.join(known)}."
             )
-        return found
+        return str(FlatName(known[0] if metric is None else metric))
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1

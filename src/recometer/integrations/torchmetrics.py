@@ -96,6 +96,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 "rm.Evaluator."
             )
         self._evaluator = evaluator
+        # The means of `forward` are over the users in a batch alone.
+        self._of_batch = evaluator if evaluator.sides is None else evaluator.of_known_users()
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._new_stream()
         self._whole: Stream | None = None  # the batches of all processes, while synchronised
@@ -149,19 +151,11 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             kwargs["users"] = kwargs.pop("indexes")
         if len(args) > 2:
             args, kwargs = args[:2], {**kwargs, "users": args[2]}
-        batch = self._of_batch().stream(**self._names)
+        batch = self._of_batch.stream(**self._names)
         batch.update(*args, **kwargs)
         self._computed = None
         self._forward_cache = self._named(batch.mean())
         return self._forward_cache
-
-    def _of_batch(self) -> Evaluator:
-        """Return an evaluator whose means are over the users in a batch alone."""
-        if self._evaluator.sides is None:
-            return self._evaluator
-        if not hasattr(self, "_partial"):
-            self._partial = self._evaluator.of_known_users()
-        return self._partial
 
     def _named(self, means: Mapping[str, float]) -> dict[str, Tensor]:
         dtype = torch.float32 if self.device.type == "mps" else torch.float64

@@ -32,8 +32,8 @@ def content(values: Any, gates: GateReport | None = None) -> ReportModel:
         f"{LOGGED} is the logging policy.",
         labels=("Estimator",),
     )
-    table, weights = values.values_table(), values.weights_table()
-    shown = [_facts("Differences", values.differences_table())]
+    weights, table, differences = values.tables()
+    shown = [_facts("Differences", differences)]
     if gates is not None:
         shown.append(_facts("Gates", gates.table()))
     return ReportModel(

@@ -379,10 +379,9 @@ class PolicyValues(Printed):
 
     def table(self) -> Table:
         """Return the table of differences after `compare`, and of values before it."""
-        return self.differences_table() if self.rows else self.values_table()
+        return self.tables()[-1]
 
-    def values_table(self) -> Table:
-        """Return a table of the values, with a row for each policy and estimator."""
+    def _values_table(self) -> Table:
         columns = [
             Column("policy"),
             Column("estimator"),
@@ -400,8 +399,7 @@ class PolicyValues(Printed):
             notes.append(f"clipped_ips has weights of at most {self.sums.clip:g}.")
         return Table(columns, [*map(_row, self.estimates.values())], notes)
 
-    def weights_table(self) -> Table:
-        """Return a table of the weights, which say whether to trust the values."""
+    def _weights_table(self) -> Table:
         columns = [
             Column("policy"),
             Column("effective users", ("effective_users",), "{:,.0f}".format, number=True),
@@ -425,8 +423,7 @@ class PolicyValues(Printed):
         head = [f"{self.sums.total('rows'):,} impressions, {units}{self.sums.n_users:,} users"]
         return Table(columns, [*map(_row, self.weights.values())], self.remarks(), head)
 
-    def differences_table(self) -> Table:
-        """Return a table of the differences, with a row for each estimator and pair of policies."""
+    def _differences_table(self) -> Table:
         _, _, *shown = difference_columns(self.confidence, margin=False)
         columns = [
             Column("estimator", ("metric",)),
@@ -448,8 +445,8 @@ class PolicyValues(Printed):
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
         """Return the tables of weights, of values and, after `compare`, of differences."""
-        differences = [self.differences_table()] if self.rows else []
-        return [self.weights_table(), self.values_table(), *differences]
+        differences = [self._differences_table()] if self.rows else []
+        return [self._weights_table(), self._values_table(), *differences]
 
     def remarks(self) -> list[str]:
         """Return a sentence for each mean weight whose interval excludes the expected mean."""
@@ -466,9 +463,9 @@ class PolicyValues(Printed):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole result as Python objects that can be written as JSON."""
-        table = self.values_table()
+        weights, table = self.tables()[:2]
         content = {
-            "weights": self.weights_table().records(),
+            "weights": weights.records(),
             "values": table.records(),
             "impressions": self.sums.total("rows"),
             "users": self.sums.n_users,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import unicodedata
@@ -322,6 +321,5 @@ def _ids_of_titles(titles: Array, item_ids: Array) -> Array:
             "The item ids of the catalogue must be texts, or whole numbers between -2^62 and 2^63, "
             f"found {ids.kind(item_ids)} ids such as {ids.show(item_ids, 0)}."
         )
-    digests = (hashlib.blake2b(title.encode(), digest_size=8).digest() for title in titles)
-    found = [lowest - 1 - (int.from_bytes(digest, "big") >> 2) for digest in digests]
-    return np.array(found, np.int64)
+    digests = ids.user_keys(titles, len(titles)) >> np.uint64(2)
+    return lowest - 1 - digests.astype(np.int64)
