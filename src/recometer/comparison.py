@@ -170,7 +170,7 @@ class Comparison(Compared, Tracked, Reported):
 
     def flat_values(self) -> Iterator[tuple[FlatName, float]]:
         """Yield the names and values that `flat` returns."""
-        each: list[Any] = [(one, None, one.mean, ()) for one in self.standings]
+        each: list[Any] = [(row, None, row.mean, ()) for row in self.standings]
         each += [(row, row.other, row.difference, ("p_value", "adjusted_p")) for row in self.rows]
         for row, other, mean, more in each:
             values = {"mean": mean, "low": row.low, "high": row.high, "counted": row.n}
@@ -338,8 +338,8 @@ def compare(
     decisive = compared
     if primary is not None:
         among = [metric for metric in first.metrics if str(metric) in compared]
-        named = names_among(primary, among, first.protocol)
-        decisive = [known_metric(name, compared, first) for name in named]
+        primary_names = names_among(primary, among, first.protocol)
+        decisive = [known_metric(name, compared, first) for name in primary_names]
     _check_correction(correction, test, read, decisive, first.together)
     if confidence is None:
         confidence = first.protocol.confidence
@@ -389,13 +389,13 @@ def compare(
     return result
 
 
-def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
+def _metrics(models: Sequence[Model], metrics: str | Iterable[str] | None) -> list[str]:
     """Return the metrics that all models have; the model ``"chance"`` may lack some of them."""
     models = [model for model in models if not model.by_chance]
     first = models[0]
     own = [str(metric) for metric in first.first.metrics]
-    if asked is not None:
-        names = names_among(asked, first.first.metrics, first.first.protocol)
+    if metrics is not None:
+        names = names_among(metrics, first.first.metrics, first.first.protocol)
         for model, name in itertools.product(models, names):
             if not model.has(name):
                 hint = did_you_mean(name, model.first.reasons)

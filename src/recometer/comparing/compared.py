@@ -75,7 +75,7 @@ class Compared(Printed):
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
         """Return the part of `standings` for one metric, best first."""
         name = self.known(metric)
-        return tuple(one for one in self.standings if one.metric == name)
+        return tuple(row for row in self.standings if row.metric == name)
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
         """Return the comparison of a pair of models on a metric.
@@ -278,7 +278,7 @@ class Compared(Printed):
             return self.model(other).name
         if self.baseline is not None and self.baseline != model:
             return self.baseline
-        others = [one.name for one in self.models if one.name != model]
+        others = [each.name for each in self.models if each.name != model]
         if len(others) > 1:
             names = ", ".join(others)
             raise InputError(
@@ -310,12 +310,12 @@ class Compared(Printed):
         With more than `MOST_PAIRS` pairs, only `full` shows how many users gain and lose.
         """
         metrics = self.metrics if self.in_full else self.decisive
-        ranked = {one.metric for one in self.standings}
+        ranked = {row.metric for row in self.standings}
         names = [name for name in self.metrics if name in ranked]
         boards = leaderboard(self.standings, names, width=width) if names else []
         if boards:
             whole = {row.metric for row in self.rows if row.for_all_users}
-            of_users = [one.n for one in self.standings if one.metric not in whole]
+            of_users = [row.n for row in self.standings if row.metric not in whole]
             on_board = wording.on_standings(of_users, self.options, self.correction)
             boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=on_board)
         per_user = [row for row in self._rows(metrics) if not row.for_all_users]
@@ -374,8 +374,8 @@ class Compared(Printed):
         if self.baseline is not None:
             parts = [f"{verdict}: {_models_named(names)}" for verdict, names in verdicts.items()]
             return "; ".join(parts)
-        standings = [one for one in self.standings if one.metric == metric]
-        best = [one.model for one in standings if one.leads]
+        standings = [row for row in self.standings if row.metric == metric]
+        best = [row.model for row in standings if row.leads]
         differ = sum(len(verdicts.get(verdict, ())) for verdict in ("better", "worse"))
         pairs = f"{differ:,} of {len(rows):,} pairs differ"
         if not best:
@@ -401,7 +401,7 @@ def leaderboard(
 
     def table(some: Sequence[str]) -> Table:
         lines = [
-            {"model": model, **{one: standing_text(of[model, one]) for one in some}}
+            {"model": model, **{metric: standing_text(of[model, metric]) for metric in some}}
             for model in order
         ]
         best = {
@@ -454,9 +454,9 @@ class Changes(Printed):
     def table(self) -> Table:
         """Return a row per user."""
         rows = [
-            {"change": change, **vars(one)}
+            {"change": change, **vars(user)}
             for change, users in (("harmed", self.harmed), ("helped", self.helped))
-            for one in users
+            for user in users
         ]
         columns = [
             Column("change"),

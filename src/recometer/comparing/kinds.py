@@ -516,7 +516,7 @@ class Whole(OnMetric):
 
     def _of_folds(self, pair: Pair, folds: Sequence[Sequence[Any]]) -> PairRow:
         """Compare models fold by fold; `folds` has the evaluations of both models."""
-        first, second = (np.array([fold.together[self.metric] for fold in one]) for one in folds)
+        first, second = (np.array([fold.together[self.metric] for fold in each]) for each in folds)
         note = FOLDS.format(len(first))
         difference = stats.compare(first, second, test="t", confidence=self.options.confidence)
         test = dataclasses.replace(difference.test, test="folds", note=note)
@@ -657,10 +657,10 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
         arms = [max(end[1] - value, value - end[0]) for value, end in zip(own, ends, strict=True)]
         values.append(np.array(own))
         errors.append(_error(float(np.mean(arms)), confidence))
-    first, second = (float(one.mean()) for one in values)
+    first, second = (float(column.mean()) for column in values)
 
-    def add(one: Sequence[float]) -> float:
-        return sum(one) if options.paired else math.hypot(*one)
+    def add(parts: Sequence[float]) -> float:
+        return sum(parts) if options.paired else math.hypot(*parts)
 
     error = add(errors)
     ratio = add([errors[0], errors[1] * first / second]) / second if second > 0 else np.nan

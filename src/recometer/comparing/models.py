@@ -63,11 +63,11 @@ class Model:
         return self.name if len(self.runs) == 1 else f"{self.name} (run {run + 1})"
 
 
-def read_models(given: Any) -> list[Model]:
+def read_models(models: Any) -> list[Model]:
     """Read models from a mapping or a sequence of evaluations, of paths, or of lists of either."""
-    if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
-        given = given.results
-    entries = named(given, "Models are compared by their evaluations", _hint)
+    if hasattr(models, "results") and isinstance(models.results, Mapping):  # a leaderboard
+        models = models.results
+    entries = named(models, "Models are compared by their evaluations", _hint)
     if len(entries) < 2:
         number = f"found one, {next(iter(entries))!r}" if entries else "found none"
         raise InputError(f"A comparison needs at least two models, {number}. {_hint()}")
@@ -260,7 +260,7 @@ class Users:
         Users who were not evaluated count as known, as do all users of a run without flags.
         """
         flagged = [(run.flags & np.uint32(UserFlag.KNOWN)) != 0 for run in model.runs]
-        unknown = [~one & one.any() for one in flagged]
+        unknown = [~flags & flags.any() for flags in flagged]
         known: Bool = ~np.logical_or.reduce(self.spread(model, unknown, False))
         return known
 

@@ -591,24 +591,24 @@ def equivalence(
     if test not in ("randomisation", "t"):
         hint = did_you_mean(str(test), ("randomisation", "t"))
         raise UnknownNameError(f"There is no test of equivalence {test!r}. {hint}")
-    given = column(differences, "differences")
-    zeros = np.zeros(len(given))
+    of_users = column(differences, "differences")
+    zeros = np.zeros(len(of_users))
 
     def tested(sign: float, by: float) -> TestResult:
-        return paired_test(test, Pairs.of(sign * given + by, zeros, clusters))
+        return paired_test(test, Pairs.of(sign * of_users + by, zeros, clusters))
 
-    whole = Pairs.of(given, zeros, clusters)
+    whole = Pairs.of(of_users, zeros, clusters)
     result, values = paired_test(test, whole), whole.units
 
     def interval(level: float) -> Interval:
         return difference_interval(values, result, bounds, 1 - 2 * level)
 
-    found = interval(alpha)
+    ends = interval(alpha)
     if values.n == 0:
-        return Equivalence(np.nan, False, margin, found, test, "No user has both values.")
-    if found.method in ("gaffke", "clopper-pearson"):
+        return Equivalence(np.nan, False, margin, ends, test, "No user has both values.")
+    if ends.method in ("gaffke", "clopper-pearson"):
         p = _least_level(interval, margin)
-        return Equivalence(p, p <= alpha, margin, found, "gaffke")
+        return Equivalence(p, p <= alpha, margin, ends, "gaffke")
     p = max(
         one_sided(tested(sign, margin).p_value, sign * values.estimate + margin)
         for sign in (1.0, -1.0)
@@ -616,8 +616,8 @@ def equivalence(
     if np.isnan(p):
         constant = abs(values.estimate) < margin
         note = f"All {values.n:,} differences are {values.estimate:g}; Student's t has no value."
-        return Equivalence(np.nan, constant and values.n > 1, margin, found, test, note)
-    return Equivalence(p, p <= alpha, margin, found, test)
+        return Equivalence(np.nan, constant and values.n > 1, margin, ends, test, note)
+    return Equivalence(p, p <= alpha, margin, ends, test)
 
 
 def equivalence_over_runs(

@@ -178,11 +178,11 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
     values = grouped(differences)
     if not values.exact or not isinstance(values.sizes, float):
         return 0.0
-    found = np.abs(values.values)
-    some = found > ROUNDING * found.max(initial=0.0)
+    magnitudes = np.abs(values.values)
+    some = magnitudes > ROUNDING * magnitudes.max(initial=0.0)
     if not some.any():
         return 0.0
-    sizes, counts = of_each_size(found[some], values.counts[some])
+    sizes, counts = of_each_size(magnitudes[some], values.counts[some])
     if counts.max() >= MOSTLY * counts.sum():
         return float(sizes[counts.argmax()])
     multiples = multiples_of_unit(sizes)

@@ -65,11 +65,11 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
         hint = did_you_mean(str(correction), get_args(Correction))
         raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
     try:
-        given = np.array(p_values, np.float64)
+        result = np.array(p_values, np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"p_values must be numbers: {error}.") from None
-    known = ~np.isnan(given)
-    p = given[known]
+    known = ~np.isnan(result)
+    p = result[known]
     wrong = p[(p < 0) | (p > 1)]
     if len(wrong):
         raise InputError(f"A p-value must lie between 0 and 1, found {wrong[0]:g}.")
@@ -85,10 +85,8 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
         # longer than most comparisons.
         steps = adjusted * (m / np.arange(1, m + 1))
         adjusted = np.minimum.accumulate(steps[::-1])[::-1]
-    found = np.empty(m)
-    found[order] = np.minimum(adjusted, 1.0)
-    given[known] = found
-    return given
+    result[known] = np.minimum(adjusted, 1.0)[np.argsort(order)]
+    return result
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -151,23 +149,23 @@ def tukey(
     check_alpha(alpha)
     check_whole("seed", seed, 0)
     check_whole("n_resamples", n_resamples, 1)
-    given = matrix(values, "values")
-    if given.shape[1] < 2:
+    table = matrix(values, "values")
+    if table.shape[1] < 2:
         raise InputError(
-            f"values must be a column for each of at least two models, but have {given.shape}."
+            f"values must be a column for each of at least two models, but have {table.shape}."
         )
-    known = ~np.any(np.isnan(given), axis=1)
-    given = given[known]
-    n = len(given)
+    known = ~np.any(np.isnan(table), axis=1)
+    table = table[known]
+    n = len(table)
     if n < 2:
         users = f"{n} user{' has' if n == 1 else 's have'} a value for every model"
         raise InputError(f"{users}; at least two are needed. Hint: another correction.")
-    means = ragged.column_sums(given) / n
+    means = ragged.column_sums(table) / n
     if clusters is not None:
         labels = labels_of(clusters, len(known))
-        given = np.column_stack([by_cluster(column, labels[known]) for column in given.T])
-    differing = given - given.mean(axis=1, keepdims=True)
-    differing = differing[np.abs(differing).max(axis=1) > 1e-12 * np.abs(given).max()]
+        table = np.column_stack([by_cluster(column, labels[known]) for column in table.T])
+    differing = table - table.mean(axis=1, keepdims=True)
+    differing = differing[np.abs(differing).max(axis=1) > 1e-12 * np.abs(table).max()]
     n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)
     if len(differing) <= RESAMPLED_UP_TO:
         ranges = _ranges(differing, seed, n_resamples) / n
