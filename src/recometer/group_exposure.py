@@ -417,18 +417,12 @@ def exposure_of_groups(
     """
     width = data.first(cutoff).shape[1]
     d = places_discount(width, discount, patience)
-    items = needed(data.test).items[needed(data.relevant)]
+    items, groups = needed(data.test).items[needed(data.relevant)], needed(data.categories)
     return GroupExposure(
-        listed=_sums(needed(data.categories), exposures(data, cutoff)),
-        exposure=_shares(data, exposures(data, cutoff, discount=d)),
-        relevant=_shares(data, np.bincount(items, minlength=data.lists.n_items)),
+        listed=_sums(groups, exposures(data, cutoff)),
+        exposure=_normalised(_sums(groups, exposures(data, cutoff, discount=d))),
+        relevant=_normalised(_sums(groups, np.bincount(items, minlength=data.lists.n_items))),
     )
-
-
-def _shares(data: ListData, values: Float64 | Int64) -> Float64:
-    sums = _sums(needed(data.categories), values)
-    total = sums.sum()
-    return sums / total if total else np.full(len(sums), np.nan)
 
 
 def _sums(groups: scipy.sparse.csr_array, values: Float64 | Int64) -> Float64:

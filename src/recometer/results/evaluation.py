@@ -407,13 +407,10 @@ class EvaluationRecord(rendering.Printed):
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read an evaluation that `save` wrote; see `recometer.load`."""
-
-        def make(fields: dict[str, Any], intervals: dict[str, Interval]) -> EvaluationRecord:
-            result = cls(**fields)
-            result._intervals.update(intervals)
-            return result
-
-        return saved.read(path, make)  # type: ignore[return-value]  # of this class
+        fields, intervals = saved.read(path)
+        result = cls(**fields)
+        result._intervals.update(intervals)
+        return result
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from recometer.arrays import Array
 from recometer.data.paths import as_path
@@ -13,8 +13,6 @@ from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.stats.ends import Interval
-
-E = TypeVar("E")
 
 KIND = "evaluation"  # the kind of content, which is stored in the header
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -50,10 +48,8 @@ def write(
     storage.write_table(path, columns, fields["user_ids"], header)
 
 
-def read(
-    path: str | os.PathLike[str], make: Callable[[dict[str, Any], dict[str, Interval]], E]
-) -> E:
-    """Return the evaluation that a file contains, made from its fields and intervals by `make`.
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:
+    """Return the fields and the intervals of the evaluation that a file contains.
 
     Raises FileError if the file does not exist, is not an evaluation, is damaged, or was written by
     a newer version of recometer.
@@ -68,8 +64,7 @@ def read(
             f"{storage.evaluations_hint()}"
         )
     try:
-        fields, intervals = _read(columns, user_ids, header)
-        return make(fields, intervals)
+        return _read(columns, user_ids, header)
     except storage.DAMAGED as error:
         raise FileError(
             f"{str(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
