@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from recometer.protocol import Rules
-
-
-class Value(NamedTuple):
-    """The mean of a metric over queries."""
-
-    metric: str
-    mean: float
-    higher_is_better: bool
 
 
 def evaluator_of_rows(
@@ -84,11 +76,11 @@ class GroupedMetrics:
         score: npt.ArrayLike,
         sizes: npt.ArrayLike | None,
         weights: npt.ArrayLike | None = None,
-    ) -> list[Value]:
-        """Return the mean of each metric over queries. The rows of a query must be adjacent.
+    ) -> list[tuple[str, float, bool]]:
+        """Return each metric's name, its mean over queries, and whether higher values are better.
 
-        `label` and `score` have an entry per row. `sizes` (the number of rows in each query) and
-        `weights` have an entry per query.
+        The rows of a query must be adjacent. `label` and `score` have an entry per row. `sizes`
+        (the number of rows in each query) and `weights` have an entry per query.
 
         Raises
         ------
@@ -112,8 +104,8 @@ class GroupedMetrics:
             result = self.evaluator(pairs)
             means = result.mean(weights[result.user_ids])  # a group may have no rows
         return [
-            Value(self.shown(str(one)), means[str(one)], one.definition.higher_is_better)
-            for one in self.metrics
+            (self.shown(str(metric)), means[str(metric)], metric.definition.higher_is_better)
+            for metric in self.metrics
         ]
 
     def shown(self, metric: str) -> str:

@@ -105,4 +105,4 @@ class RankingMetrics(GroupedMetrics):
                     "rows. Hint: one weight for each row."
                 )
             weight = np.bincount(query, weights, len(sizes)) / np.maximum(sizes, 1)
-        return [*self.of_rows(label, score, group, weight)]
+        return self.of_rows(label, score, group, weight)

@@ -13,9 +13,7 @@ from recometer.sources.models import from_model
 pytorch: Any = need("lightning.pytorch", "RecometerCallback", "lightning", "lightning")
 torch: Any = need("torch", "RecometerCallback", "lightning")
 
-
-TEST = "test_"
-"""The prefix for the names of means that are logged in ``trainer.test``."""
+TEST = "test_"  # the prefix for the names of means that are logged in ``trainer.test``
 
 
 class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]

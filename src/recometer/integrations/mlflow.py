@@ -84,11 +84,11 @@ class RecometerEvaluator:
             raise InputError(
                 "The evaluator recometer needs relevant items. Hint: targets= names their column."
             )
-        config = dict(evaluator_config or {})
-        found = _evaluated(dataset, _predictions(model, dataset, predictions), config)
-        found.log_mlflow(run_id=run_id, model_id=model_id)
+        array = _predictions(model, dataset, predictions)
+        result = _evaluated(dataset, array, dict(evaluator_config or {}))
+        result.log_mlflow(run_id=run_id, model_id=model_id)
         models = need("mlflow.models", "The evaluator recometer", "mlflow", "mlflow")
-        return models.EvaluationResult(metrics=found.flat(), artifacts={}, run_id=run_id)
+        return models.EvaluationResult(metrics=result.flat(), artifacts={}, run_id=run_id)
 
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:

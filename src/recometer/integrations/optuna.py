@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["IntervalPruner", "cautious", "report"]
 
+# The name of a trial's attribute that contains the better end of the interval at each step.
 HOPEFUL = "recometer: hopeful ends"
-"""The name of a trial's attribute that contains the better end of the interval at each step."""
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RankingScore", "ranking_scorer"]
 
+# The methods that can rank rows, in order of preference.
 RESPONSES = ("decision_function", "predict_proba", "predict")
-"""The methods that can rank rows, in order of preference."""
 
 
 class RankingScore:

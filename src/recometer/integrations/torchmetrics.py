@@ -99,14 +99,11 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         # The means of `forward` are over the users in a batch alone.
         self._of_batch = evaluator if evaluator.sides is None else evaluator.of_known_users()
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
-        self._stream = self._new_stream()
+        self._stream = self._evaluator.stream(**self._names)
         self._whole: Stream | None = None  # the batches of all processes, while synchronised
         # A MetricCollection updates only one of several metrics with equal states.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
-
-    def _new_stream(self) -> Stream:
-        return self._evaluator.stream(**self._names)
 
     def update(
         self,
@@ -177,7 +174,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         before, self.counted = self.counted, [self._message()]
         super().sync(*args, **kwargs)
         if self._is_synced:
-            self._whole = self._new_stream()
+            self._whole = self._evaluator.stream(**self._names)
             for state in _messages(self.counted):
                 self._whole.merge(state)
         else:

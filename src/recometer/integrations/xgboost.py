@@ -63,8 +63,8 @@ class RankingMetrics(GroupedMetrics):
             return self._of_query(score, data)
         pointers = np.asarray(data.get_uint_info("group_ptr"), dtype=np.int64)
         sizes = np.diff(pointers) if len(pointers) else None
-        found = self.of_rows(data.get_label(), score, sizes, data.get_weight())
-        return [(one.metric, one.mean) for one in found]
+        means = self.of_rows(data.get_label(), score, sizes, data.get_weight())
+        return [(name, mean) for name, mean, _ in means]
 
     def _of_query(self, label: npt.ArrayLike, score: npt.ArrayLike) -> float:
         if len(self.metrics) > 1:
@@ -73,7 +73,7 @@ class RankingMetrics(GroupedMetrics):
                 "Hint: a list of RankingMetrics of one each; or xgboost.train."
             )
         label = as_array(label, "The labels")
-        return self.of_rows(label, score, [label.size])[0].mean
+        return self.of_rows(label, score, [label.size])[0][1]
 
     def early_stopping(self, rounds: int, metric: str | None = None, **options: Any) -> Any:
         """Return an ``xgboost.callback.EarlyStopping`` that knows whether higher values are better.
