@@ -49,12 +49,6 @@ class ListTable:
         """The users and items of the lists."""
         return SourceIndex("Lists", self.n_lists, self.n_items, self.user_ids, self.item_ids)
 
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """The properties that must be the same in all tables that `joined` joins."""
-        named = None if self.item_ids is None else ids.kind(self.item_ids)
-        return named, self.given is not None, self.generated
-
     def with_items(self, others: Mapping[str, Array | None]) -> ListTable:
         """Return the same lists with more item ids: `others`, keyed by the name of their data."""
         assert self.item_ids is not None
@@ -240,16 +234,19 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
             "ids of all items."
         )
     if table.item_ids is not None:
-        given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
-        given["the catalogue"] = None if isinstance(catalogue, int) else catalogue
-        others = given["train"], given["the catalogue"]
-        given["candidates"] = getattr(
-            wanted, "ids" if isinstance(wanted, Items) else "item_ids", None
-        )
-        given["exclude"] = None if never is None else never.ids
-        widened = table.with_items(given)
+        of_train = None if train is None else train.item_ids
+        of_catalogue = None if isinstance(catalogue, int) else catalogue
+        of_sets = wanted.ids if isinstance(wanted, Items) else getattr(sets, "item_ids", None)
+        others = {
+            "test": test.item_ids,
+            "train": of_train,
+            "the catalogue": of_catalogue,
+            "candidates": of_sets,
+            "exclude": None if never is None else never.ids,
+        }
+        widened = table.with_items(others)
         if test.item_ids is not None and len(test.item_ids):
-            _warn_of_strangers(table, test, others)
+            _warn_of_strangers(table, test, (of_train, of_catalogue))
             texts, missed = ids.kind(table.item_ids) == "str", "They are not left out of a list"
             if texts:
                 _warn_of_spelling(table, test, "test", "They are misses")

@@ -344,18 +344,17 @@ def rank_scores(
 
 
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
-    """Give a score of -inf to items that are not candidates of a user.
+    """Return scores of some users with -inf for items that are not candidates of a user.
 
-    `scores` is an array or a tensor, with a row for each user in `users` and a column for each item
-    row of the source.
+    `scores` is an array or a tensor, with a column for each item row of the source.
     """
     if aligned.offered is None:
         return scores
     indptr, at = ragged.take(aligned.offered[0], users)
-    who, items = ragged.users_of(indptr), aligned.offered[1][at]
+    items = aligned.offered[1][at]
     columns = items if aligned.item_rows is None else aligned.item_rows[items]
+    outside = np.ones(scores.shape, bool)
+    outside[ragged.users_of(indptr), columns] = False
     if is_tensor(scores):
-        return _torch.only_cells(scores, who, columns)
-    masked = np.full_like(scores, -np.inf)
-    masked[who, columns] = scores[who, columns]
-    return masked
+        return scores.masked_fill(scores.new_tensor(outside).bool(), -np.inf)
+    return np.where(outside, scores.dtype.type(-np.inf), scores)

@@ -223,15 +223,6 @@ def top_scores(
     shelf.n[:] = to_numpy(n)
 
 
-def only_cells(scores: Tensor, rows: Int64, columns: Array) -> Tensor:
-    """Return a copy of the scores with -inf everywhere outside some cells."""
-    torch = sys.modules["torch"]
-    cells = _on_device(scores, rows), _on_device(scores, columns)
-    masked = torch.full_like(scores, -torch.inf)
-    masked[cells] = scores[cells]
-    return masked
-
-
 def _on_device(scores: Tensor, array: Array) -> Tensor:
     """Return positions as a tensor on the device of the scores."""
     torch = sys.modules["torch"]

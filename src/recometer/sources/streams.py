@@ -314,7 +314,9 @@ class StreamedLists(_OfTestUsers):
         Lists of users who already have a list are ignored. `check` raises the errors of matching
         lists with test; it is called if earlier batches do not show that these can be matched.
         """
-        table, kind = batch.table, (*batch.table.kind, batch.depth)
+        table = batch.table
+        ids_of_items = None if table.item_ids is None else ids.kind(table.item_ids)
+        kind = (ids_of_items, table.given is not None, table.generated, batch.depth)
         if table.user_ids is None:
             table = dataclasses.replace(table, user_ids=np.arange(table.n_lists))
         largest = table.n_items if table.item_ids is None else 0
