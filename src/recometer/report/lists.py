@@ -186,11 +186,13 @@ def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, User
     }
 
 
-def _positions(test: Interactions, users: Array) -> Int64:
-    if test.user_ids is None:
-        found = np.asarray(users, np.int64)
-        return np.where(found < test.n_users, found, -1)
-    return ids.match(np.asarray(users), test.user_ids, "user ids of the report", "user ids of test")
+def _positions(data: Interactions, users: Array, name: str = "test") -> Int64:
+    """Return the positions of users in test or train, or -1 for unknown users."""
+    if data.user_ids is None:
+        positions = np.asarray(users, np.int64)
+        return np.where(positions < data.n_users, positions, -1)
+    what = "user ids of the report", f"user ids of {name}"
+    return ids.match(np.asarray(users), data.user_ids, *what)
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
@@ -448,22 +450,12 @@ def _history(known: ListSource, user: Any, items: _Items) -> dict[str, Any]:
     train = known.train
     if train is None:
         return {"history": (), "n_history": 0}
-    rows = _rows_of(train, user)
+    (position,) = _positions(train, user, "train").tolist()
+    rows = np.arange(*train.indptr[position : position + 2]) if position >= 0 else np.arange(0)
     if train.times is not None:
         rows = rows[np.argsort(-train.times[rows], kind="stable")]
     shown = [named(train.item_ids, item) for item in train.items[rows[:MOST_HISTORY]].tolist()]
     return {"history": tuple(map(items.number, shown)), "n_history": len(rows)}
-
-
-def _rows_of(train: Interactions, user: Any) -> Int64:
-    if train.user_ids is None:
-        position = int(user[0])
-    else:
-        found = ids.match(user, train.user_ids, "user ids of the report", "user ids of train")
-        position = int(found[0])
-    if not 0 <= position < train.n_users:
-        return np.zeros(0, np.int64)
-    return np.arange(train.indptr[position], train.indptr[position + 1])
 
 
 class _Items:
