@@ -51,14 +51,12 @@ def evaluated(
     metrics: Iterable[str],
     *,
     threads: int | None = 1,
-    **given: Any,
+    **options: Any,
 ) -> Evaluation:
     """Evaluate a source under the convention of a library, including the library's defects.
 
     Like the library, a drop-in never warns, and never checks whether ids look like positions.
     """
-    given.setdefault("defects", True)
-    given.setdefault("shifted_ids", "kept")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         return evaluate(
@@ -68,7 +66,9 @@ def evaluated(
             protocol=convention,
             threads=threads,
             progress=False,
-            **given,
+            defects=True,
+            shifted_ids="kept",
+            **options,
         )
 
 
