@@ -32,7 +32,6 @@ ALLOWED = {
     # Spark's driver and tasks exchange messages, which Spark itself pickles, too.
     ("spark/block.py", "pickle"),
     # These files parse the names of files and folders, but do not open URLs.
-    ("integrations/sentence_transformers.py", "urllib.parse"),
     ("data/files.py", "urllib.parse"),
     ("comparing/gates.py", "xml.etree"),  # this file only writes XML
 }
