@@ -726,7 +726,8 @@ class ListWork:
 class Repeats:
     """The repeated items in some lists."""
 
-    table: ListTable  # the lists, with every repeat replaced by a new item
+    table: ListTable  # the lists, with items as positions, and a new item for every repeat
+    item_ids: Array | None  # of the items before the new ones
     user: Int64  # the list of each repeat
     item: Int64  # the repeated item
     own: Int64  # the item that replaces it
@@ -752,15 +753,11 @@ class Repeats:
         number = np.arange(len(rows)) - np.searchsorted(user[rows], user[rows])
         items = table.items.copy()
         items[rows] = table.n_items + number
-        more = int(number.max()) + 1
-        changed = dataclasses.replace(
-            table,
-            items=items,
-            n_items=table.n_items + more,
-            item_ids=None if table.item_ids is None else _with_later(table.item_ids, more),
-        )
-        found = table.items[rows].astype(np.int64)
-        return cls(changed, user[rows], found, table.n_items + number, table.n_items)
+        n_items = table.n_items + int(number.max()) + 1
+        changed = dataclasses.replace(table, items=items, n_items=n_items, item_ids=None)
+        repeated = table.items[rows].astype(np.int64)
+        own = table.n_items + number
+        return cls(changed, table.item_ids, user[rows], repeated, own, table.n_items)
 
     def added_to(self, request: Request) -> Request:
         """Add the repeats of their items to test, train and candidates, which are not drawn.
@@ -778,22 +775,32 @@ class Repeats:
             candidates = self._added(candidates, "candidates")
         elif isinstance(candidates, Items):
             later = np.arange(self.first_own, self.table.n_items)
-            own = later if self.table.item_ids is None else self.table.item_ids[later]
-            candidates = dataclasses.replace(candidates, ids=np.concatenate([candidates.ids, own]))
+            positions = np.concatenate([self._positions(candidates.ids), later])
+            candidates = dataclasses.replace(candidates, ids=positions)
+        catalogue, exclude = request.catalogue, request.exclude
+        if isinstance(catalogue, np.ndarray):
+            catalogue = self._positions(catalogue)
+        if exclude is not None:
+            exclude = dataclasses.replace(exclude, ids=self._positions(exclude.ids))
         return dataclasses.replace(
             request,
+            catalogue=catalogue,
+            exclude=exclude,
             test=self._added(request.test, "test"),
             train=None if train is None else self._added(train, "train"),
             candidates=candidates,
             some_users=True,
         )
 
+    def _positions(self, items: Array) -> Array:
+        """Return the positions of items, which are ids if the lists have ids."""
+        return items if self.item_ids is None else ids.match(items, self.item_ids, "item ids")
+
     def _added(self, data: Interactions, what: str) -> Interactions:
         table = self.table
         items: Int64 = data.items.astype(np.int64)
-        if both_have_ids("item", "Lists", table.item_ids, what, data.item_ids):
-            assert data.item_ids is not None
-            items = ids.match(data.item_ids, table.item_ids, "item ids")[items]
+        if data.item_ids is not None:
+            items = self._positions(data.item_ids)[items]
         lists = np.arange(data.n_users)
         if both_have_ids("user", "Lists", table.user_ids, what, data.user_ids):
             assert data.user_ids is not None
@@ -822,7 +829,7 @@ class Repeats:
             times=None,
             copies=None,
             largest=None,
-            item_ids=table.item_ids,
+            item_ids=None,
         )
 
     def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
@@ -853,23 +860,8 @@ class Repeats:
             repeated=repeated,
             n_relevant=ranks.n_relevant - again,
             counts=counts,
+            item_ids=self.item_ids,
         )
-
-
-def _with_later(item_ids: Array, more: int) -> Array:
-    """Append new ids that sort after all others."""
-    last = item_ids[-1]
-    if item_ids.dtype != object:
-        later = last + np.arange(1, more + 1, dtype=item_ids.dtype)
-        return np.concatenate([item_ids, later])
-    if not isinstance(last, str):
-        raise InputError(
-            "duplicates= needs item ids that are numbers or texts if lists repeat items, found "
-            f"{type(last).__name__}."
-        )
-    width = len(str(more))
-    texts = np.array([f"{last}~{n:0{width}}" for n in range(more)], object)
-    return np.concatenate([item_ids, texts])
 
 
 def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
