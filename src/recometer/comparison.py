@@ -444,7 +444,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
     """Refuse paired tests, random orders, seeds and folds, which all need the same users."""
     if test != "welch":
         raise InputError(
-            f"{argument_text('test', test)} is for the same users with every model; groups of "
+            f"{argument_text('test', test)} is for models with the same users; groups of "
             "different users are compared by Welch's t test. Hint: leave it out."
         )
     if chance:
@@ -506,9 +506,9 @@ def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array |
     if clusters is not None and seeds is not None:
         alone = python_or_command("cluster=False", "evaluate users instead of sessions")
         raise InputError(
-            f"{seeds} has several seeds: the variance between seeds is separated from that between "
-            "users, not from that between clusters of users, or of sessions. Hint: one seed of "
-            f"each model; or {alone}, which takes all as independent."
+            f"{seeds} has several seeds: the variance between seeds can be separated from the "
+            "variance between users, but not between clusters of users or sessions. Hint: use one "
+            f"seed of each model; or {alone}, which treats all of them as independent."
         )
     return clusters
 

@@ -48,7 +48,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: compare(VALUES, VALUES, bounds=(math.nan, 1)), "are not a range"),
     (
         lambda: compare(VALUES, VALUES, clusters=np.ma.array([0, 0, 1], mask=[0, 1, 0])),
-        "every row needs its cluster",
+        "every row needs a cluster",
     ),
 ]
 

@@ -431,7 +431,7 @@ FOLDS = (
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
 SAVED = (
-    "The lists or rows were not saved, so how the two values go together is not known: the "
+    "The lists or rows were not saved, so the correlation of the two values is not known: the "
     "interval is the widest that their own intervals allow."
 )
 

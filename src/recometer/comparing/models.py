@@ -100,13 +100,13 @@ def by_chance(models: Sequence[Model]) -> Model:
     name, run = models[0].name, models[0].first
     if any(model.name == "chance" for model in models):
         raise InputError(
-            f"{argument_text('chance', True)} adds a model 'chance', but there is one. Hint: "
-            "rename it."
+            f"{argument_text('chance', True)} adds a model 'chance', but another model is called "
+            "that. Hint: rename it."
         )
     if not run.chance:
         raise InputError(
-            f"{argument_text('chance', True)} needs an evaluation that knows chance, which "
-            f"{name} does not. Hint: "
+            f"{argument_text('chance', True)} needs the values of a random order, which {name} "
+            "does not contain. Hint: "
             f"{python_or_command('evaluate(..., chance=True)', 'recometer evaluate --chance')}."
         )
     # A random order is undefined for the same users as the model.
@@ -135,14 +135,14 @@ def _model(name: str, given: Any) -> Model:
     return Model(name, runs)
 
 
-def _evaluation(name: str, given: Any) -> EvaluationRecord:
-    if isinstance(given, EvaluationRecord):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return EvaluationRecord.read(given)
+def _evaluation(name: str, result: Any) -> EvaluationRecord:
+    if isinstance(result, EvaluationRecord):
+        return result
+    if isinstance(result, str | os.PathLike):
+        return EvaluationRecord.read(result)
     raise InputTypeError(
-        f"{name!r} is of type {type(given).__name__}, and no evaluation, path of one, or list of "
-        f"them. {_hint()}"
+        f"{name!r} is of type {type(result).__name__}, expected an evaluation, the path of an "
+        f"evaluation, or a list of evaluations. {_hint()}"
     )
 
 
@@ -318,8 +318,8 @@ def check_alike(
         n_each = sum(model.first.n_users for model in models)
         apart = f" {on_unpaired()}" if "test" in refused and users.n == n_each else ""
         raise InputError(
-            f"{reason}{more} Hint: evaluate both the same way; or, if that is meant, "
-            f"{argument_text('allow', names)} compares them nevertheless.{apart}"
+            f"{reason}{more} Hint: evaluate both the same way; or, if the difference is intended, "
+            f"{argument_text('allow', names)} compares them anyway.{apart}"
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
     unused = [

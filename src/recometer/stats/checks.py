@@ -50,6 +50,6 @@ def check_bounds(bounds: Bounds) -> Bounds:
     if math.isfinite(low) and math.isfinite(high) and not math.isfinite(2 * (high - low)):
         raise InputError(
             f"bounds={brief(bounds)} differ by more than a number can hold (1.8e308). Hint: "
-            "divide values and bounds by one number; None stands for bounds that are not known."
+            "divide values and bounds by the same number; None stands for unknown bounds."
         )
     return low, high

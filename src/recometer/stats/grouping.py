@@ -134,7 +134,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
             )
         raise InputError(
             f"{name}[{at}] is {numbers[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
-            "finite. Hint: divide all values by one number."
+            "finite. Hint: divide all values by the same number."
         )
     return numbers
 
@@ -143,8 +143,8 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
     """Check that each of n rows has a cluster, and return the clusters as an array."""
     if np.ma.is_masked(clusters):
         raise InputError(
-            "clusters are a masked array that hides some: every row needs its cluster. Hint: leave "
-            "these rows out, or give each a cluster of its own."
+            "clusters is an array with masked entries, but every row needs a cluster. Hint: leave "
+            "these rows out, or give each of them a cluster of its own."
         )
     labels = np.asarray(clusters)
     if labels.shape != (n,):
@@ -166,7 +166,7 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
         names, which = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InputTypeError(
-            f"clusters hold what cannot be sorted: {error}. Hint: numbers or texts, for each row."
+            f"clusters cannot be sorted: {error}. Hint: a number or a string for each row."
         ) from None
     return ragged.sums_of(which, x, len(names))
 
