@@ -69,14 +69,13 @@ class Prefetch(Generic[A, R]):
     def take(self, ticker: Ticker) -> tuple[A, R]:
         """Return the next argument and its result, and request the result after it.
 
-        Raises IndexError if no argument is left, the function's own exception if the function
-        failed, and Cancelled if the work was interrupted or another task failed meanwhile.
+        Raises the function's own exception if the function failed, and Cancelled if the work was
+        interrupted or another task failed meanwhile. An argument must be left.
         """
         from concurrent.futures import wait
 
         with self._lock:
-            if self._next is None:
-                raise IndexError("All results are taken.")
+            assert self._next is not None
             argument, future = self._next
             self._next = self._ask()
         ticker.advance()

@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
     users: str
     length: str
-    one: bool  # whether recommend(...) takes one user at a time
+    one_user: bool  # whether recommend(...) takes one user at a time
 
 
 def recommends(model: object) -> bool:
@@ -49,7 +49,10 @@ def recommends(model: object) -> bool:
 
 def _signature(model: Any) -> str:
     """Return the class of a model and the signature of its recommend(...), without types."""
-    plain = (one.replace(annotation=inspect.Parameter.empty) for one in _parameters(model) or ())
+    plain = (
+        parameter.replace(annotation=inspect.Parameter.empty)
+        for parameter in _parameters(model) or ()
+    )
     shown = "..." if _parameters(model) is None else ", ".join(map(str, plain))
     return f"{type(model).__name__}.recommend({shown})"
 
@@ -66,16 +69,16 @@ def _call_of(model: Any) -> Call | None:
     parameters = _parameters(model) or []
     if {parameter.name for parameter in parameters} >= IMPLICIT:
         return None
-    plain = {one.name: one.name.lower().replace("_", "") for one in parameters}
+    plain = {parameter.name: parameter.name.lower().replace("_", "") for parameter in parameters}
     users = [name for name, word in plain.items() if word in MANY | ONE]
     lengths = [name for name, word in plain.items() if word in LENGTHS]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     others = [
-        one.name
-        for one in parameters
-        if one.default is inspect.Parameter.empty
-        and one.kind not in kinds
-        and one.name not in (*users[:1], *lengths[:1])
+        parameter.name
+        for parameter in parameters
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind not in kinds
+        and parameter.name not in (*users[:1], *lengths[:1])
     ]
     if len(users) == len(lengths) == 1 and not others:
         return Call(users[0], lengths[0], plain[users[0]] in ONE)
@@ -108,19 +111,19 @@ def _lists_of(
     the model returns positions. For implicit, `user_items` are the users' past interactions, and
     `seen` says whether they may be recommended again.
     """
-    found: Any
+    returned: Any
     call = _call_of(model)
     try:
         if call is None:
-            found = _of_implicit(model, n, user_items, seen)
-        elif call.one:
-            found = [
+            returned = _of_implicit(model, n, user_items, seen)
+        elif call.one_user:
+            returned = [
                 _one_list(model.recommend(**{call.users: user, call.length: n}))
                 for user in users.tolist()
             ]
         else:
             several = users.tolist() if users.dtype == object else users
-            found = model.recommend(**{call.users: several, call.length: n})
+            returned = model.recommend(**{call.users: several, call.length: n})
     except (InputError, InputTypeError):
         raise
     except Exception as error:
@@ -128,25 +131,25 @@ def _lists_of(
             f"{_signature(model)} raised {type(error).__name__}: {error}. Hint: call it as you do "
             "yourself, and pass what it returns to rm.Lists."
         ) from error
-    if isinstance(found, Mapping) or is_frame(found):
-        return Lists(found)
+    if isinstance(returned, Mapping) or is_frame(returned):
+        return Lists(returned)
     user_ids = users if by_ids else None
     if call is None:
-        return Lists(found, user_ids=user_ids, item_ids=item_ids)
-    found = found if call.one else _items(found)
-    if not isinstance(found, np.ndarray | Sequence) or isinstance(found, str):
+        return Lists(returned, user_ids=user_ids, item_ids=item_ids)
+    returned = returned if call.one_user else _items(returned)
+    if not isinstance(returned, np.ndarray | Sequence) or isinstance(returned, str):
         raise InputTypeError(
-            f"{_signature(model)} returned {type(found).__name__}. Hint: expected a list of items "
-            "per user: an array [n_users, k], a list of lists, a dict, or a data frame."
+            f"{_signature(model)} returned {type(returned).__name__}. Hint: expected a list of "
+            "items per user: an array [n_users, k], a list of lists, a dict, or a data frame."
         )
-    if len(found) != len(users):
+    if len(returned) != len(users):
         raise InputError(
-            f"{_signature(model)} returned {len(found):,} lists for {len(users):,} users. Hint: a "
-            "list for each, in the order of the users."
+            f"{_signature(model)} returned {len(returned):,} lists for {len(users):,} users. Hint: "
+            "a list for each, in the order of the users."
         )
-    rows = [_one_list(row) for row in found]
+    rows = [_one_list(row) for row in returned]
     if by_ids and item_ids is None:
-        padded = isinstance(found, np.ndarray) and found.dtype.kind == "i"
+        padded = isinstance(returned, np.ndarray) and returned.dtype.kind == "i"
         if padded:
             rows = [[item for item in row if item != -1] for row in rows]
         return Lists(dict(zip(users.tolist(), rows, strict=True)))
@@ -178,26 +181,26 @@ def _of_implicit(model: Any, n: int, user_items: Any, seen: bool) -> Array:
     return np.where(np.asarray(scores) > LEFT_OUT, np.asarray(items), -1).astype(np.int64)
 
 
-def _one_list(found: Any) -> list[Any]:
+def _one_list(returned: Any) -> list[Any]:
     """Return the items of one user, without scores."""
-    items = _items(found)
+    items = _items(returned)
     items = items.tolist() if hasattr(items, "tolist") else list(items)
     if items and all(isinstance(entry, tuple) and len(entry) == 2 for entry in items):
         return [item for item, _ in items]  # each item has a score
     return items
 
 
-def _items(found: Any) -> Any:
+def _items(returned: Any) -> Any:
     """Return the items of a pair (items, scores); return anything else unchanged."""
-    if isinstance(found, tuple) and len(found) == 2:
-        items, scores = (in_numpy(one, WHAT) for one in found)
+    if isinstance(returned, tuple) and len(returned) == 2:
+        items, scores = (in_numpy(array, WHAT) for array in returned)
         try:
             scored = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
         except ValueError:  # rows have unequal lengths, so this is a pair of items and scores
             scored = True
         if scored:
             return items
-    return in_numpy(found, WHAT)
+    return in_numpy(returned, WHAT)
 
 
 METHOD = "score_users"

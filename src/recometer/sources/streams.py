@@ -386,7 +386,8 @@ class StreamedLists(_OfTestUsers):
     @property
     def nbytes(self) -> int:
         """The memory of the lists, in bytes."""
-        arrays = [one for one in vars(self._joined()).values() if isinstance(one, np.ndarray)]
+        columns = vars(self._joined()).values()
+        arrays = [column for column in columns if isinstance(column, np.ndarray)]
         return sum(array.nbytes for array in arrays) + self.came.nbytes
 
 
@@ -576,7 +577,9 @@ class Parts(Generic[T]):
             len(self._parts) >= PARTS_AT_ONCE
         ):
             last = self._parts[-PARTS_AT_ONCE:]
-            self._parts[-PARTS_AT_ONCE:] = [(last[0][0] + 1, self._join([one for _, one in last]))]
+            self._parts[-PARTS_AT_ONCE:] = [
+                (last[0][0] + 1, self._join([part for _, part in last]))
+            ]
 
     def whole(self) -> T:
         """Return all parts as one; there must be at least one."""
