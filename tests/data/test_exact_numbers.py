@@ -190,4 +190,4 @@ def test_indistinguishable_scores_in_text_or_decimals_are_refused(low, tmp_path)
     with pytest.raises(rm.InputError, match="item biases"):
         rm.Factors(None, None, item_bias=scores)
     run.write_text(f"1 Q0 1 0 {low} x\n1 Q0 2 0 inf x\n1 Q0 3 0 0.5 x\n")
-    assert rm.Lists(run).n_entries == 3
+    assert len(rm.Lists(run).table.items) == 3

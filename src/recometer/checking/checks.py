@@ -549,7 +549,7 @@ def _invalid_places(answers: Answers, kind: str) -> Finding:
     invalid = cast("pl.DataFrame", lists.invalid)
     texts = invalid.filter(invalid["kind"] == kind)["text"]
     examples = tuple(texts.unique(maintain_order=True).head(EXAMPLES))
-    return counted(len(texts), lists.n_entries, examples, what, "warning", meaning, clear)
+    return counted(len(texts), len(lists.table.items), examples, what, "warning", meaning, clear)
 
 
 def _answers_without_list(answers: Answers) -> Finding:
@@ -559,7 +559,7 @@ def _answers_without_list(answers: Answers) -> Finding:
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in found["kind"].value_counts(sort=True).rows())
     return counted(
         len(found),
-        lists.n_lists,
+        lists.table.n_lists,
         tuple(found["user"].head(EXAMPLES)),
         "answers that are empty, or broken JSON",
         "warning",

@@ -306,16 +306,6 @@ class Lists(Source):
         cut.depth = depth if self.depth is None else min(depth, self.depth)
         return cut
 
-    @property
-    def n_lists(self) -> int:
-        """Number of lists, including empty lists."""
-        return self.table.n_lists
-
-    @property
-    def n_entries(self) -> int:
-        """Number of entries of all lists, including padding."""
-        return len(self.table.items)
-
     def describe(self) -> str:
         """Return one line that describes the lists."""
         lengths = np.diff(self.table.indptr)
