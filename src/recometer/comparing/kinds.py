@@ -154,12 +154,7 @@ class Paired(OnMetric):
             everyone = self.among(~np.logical_or.reduce(unknown))
         jobs: list[Callable[[], Any]] = [self.pair(*pair).row for pair in pairs]
         jobs += [functools.partial(everyone.mean, name) for name in self.models]
-        results = run_tasks(
-            lambda job, _: job(),
-            jobs,
-            threads=options.threads,
-            label="Comparing",
-        )
+        results = run_tasks(lambda job, _: job(), jobs, threads=options.threads, label="Comparing")
         rows, (means, intervals) = results[: len(pairs)], zip(*results[len(pairs) :], strict=True)
         n = [everyone.columns[name].n for name in ranked]
         # A pair is not tested again if it was compared on the same users.
@@ -464,11 +459,7 @@ class Whole(OnMetric):
         others = [
             pair for pair in itertools.combinations(ranked, 2) if not {pair, pair[::-1]} & {*pairs}
         ]
-        every = run_tasks(
-            lambda pair, _: self.row(*pair),
-            [*pairs, *others],
-            label="Comparing",
-        )
+        every = run_tasks(lambda pair, _: self.row(*pair), [*pairs, *others], label="Comparing")
         p_values, means = {}, dict.fromkeys(self.models, np.nan)
         for row in every:
             p_values[frozenset((row.model, row.other))] = row.p_value
@@ -498,8 +489,7 @@ class Whole(OnMetric):
             return self._of_folds(pair, folds)
         if (model, other) not in self.known:
             self.known[model, other] = self._values(pair, runs)
-        values = self.known[model, other][self.metric]
-        return self._of_values(pair, values)
+        return self._of_values(pair, self.known[model, other][self.metric])
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
         """Return the values and their standard errors, from the data that the runs still have."""

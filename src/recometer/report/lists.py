@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +32,7 @@ from recometer.report.inputs import Inputs
 from recometer.report.model import Entry, InspectedUser, Inspector, UserLists
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
+from recometer.stats.checks import check_whole
 
 LOWEST = -1e300  # a number below all scores
 
@@ -322,8 +322,7 @@ def inspector(
         If a chosen user does not exist.
     """
     for name, value in (("n_users", n), ("depth", depth)):
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-            raise InputError(f"{name}={value!r} must be a whole number, at least 1.")
+        check_whole(name, value, 1)
     who = "item" if flag("item_to_item", item_to_item) else "user"
     kinds, change = _choose(given, pair, chosen, n, seed)
     models = tuple(name for name in order if name in known)
