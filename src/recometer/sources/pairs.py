@@ -407,17 +407,24 @@ class Pairs(Source):
         """
         table, own = self.rows, self.facts.truth
         self._check(request, own is not None)
-        # Rows that repeat a pair keep their own labels, which `with_truth` reads.
+        # Rows that repeat a pair keep their own labels, which `_rank` reads.
         own = None if own is None else matching.settled_repeats(own, "largest")
-        index = SourceIndex("Pairs", table.n_users, table.n_items, table.user_ids, table.item_ids)
-        aligned = align(index, dataclasses.replace(request, test=own or request.test))
+        aligned = align(table.index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(table.indptr, aligned.rows)
-        entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
+        user, item = ragged.users_of(indptr), table.item[rows]
+        in_test = ragged.numbered(aligned.judged_indptr, aligned.item, table.n_items)
+        judged = ragged.among(ragged.pairs(user, item, table.n_items), in_test[aligned.item >= 0])
+        # Training items are numbered among the items that may be recommended to any user.
+        number = item if aligned.numbers is None else aligned.numbers[item]
+        in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
+        excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
+        excluded &= number >= 0
+        candidate = (aligned.locate(user, item) >= 0) & ~excluded
+        n_lowest = 0
         if request.protocol.infinite_scores != "ranked" and not every_row:
-            lowest = entries.candidate & np.isneginf(table.score[rows])
-            entries = entries._replace(
-                candidate=entries.candidate & ~lowest, n_without=int(np.count_nonzero(lowest))
-            )
+            lowest = candidate & np.isneginf(table.score[rows])
+            candidate, n_lowest = candidate & ~lowest, int(np.count_nonzero(lowest))
+        entries = Entries(user, item, judged, excluded, candidate, n_lowest)
         score = rounded(table.score[rows[entries.candidate]], request.protocol)
         places = places_of(entries.user[entries.candidate], score, aligned.n_users, request)
         return aligned, rows, entries, places
@@ -460,7 +467,7 @@ class Pairs(Source):
         missed = relevant & ~found & (item >= 0) & (aligned.rows[whose] >= 0)
         counts = aligned.counts | {
             "train_test_overlap": overlap,
-            "rows_not_candidates": entries.n_without,
+            "rows_not_candidates": entries.n_lowest,
             "relevant_not_candidates": int(np.count_nonzero(missed)),
             "rows_without_truth": table.n_without_truth,
         }
@@ -522,20 +529,7 @@ class Entries(NamedTuple):
     judged: Bool  # whether the pair is in test but not in train
     excluded: Bool  # whether the pair is in train
     candidate: Bool
-    n_without: int = 0  # number of rows that are not candidates because of their score
-
-    @classmethod
-    def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> Entries:
-        """Determine the kind of each row."""
-        known = aligned.item >= 0
-        in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
-        # Training items are numbered among the items that may be recommended to any user.
-        number = item if aligned.numbers is None else aligned.numbers[item]
-        in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
-        excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
-        excluded &= number >= 0
-        judged = ragged.among(ragged.pairs(user, item, n_items), in_test)
-        return cls(user, item, judged, excluded, (aligned.locate(user, item) >= 0) & ~excluded)
+    n_lowest: int  # number of rows that are not candidates because of their score
 
 
 class Places(NamedTuple):
@@ -625,6 +619,11 @@ class PairRows:
     n_users: int
     n_items: int
     n_without_truth: int  # number of rows that were left out, because they have no label
+
+    @cached_property
+    def index(self) -> SourceIndex:
+        """The users and items of the pairs."""
+        return SourceIndex("Pairs", self.n_users, self.n_items, self.user_ids, self.item_ids)
 
     @cached_property
     def indptr(self) -> Int64:
