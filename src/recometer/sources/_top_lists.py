@@ -87,11 +87,9 @@ def lists(
     lists = best(request, k, first)
     if not drawn:
         return lists
-    test = request.test
-    keys = ids.user_keys(test.user_ids, test.n_users)
     others = best(request, k, drawn[0])
     ranks = source.rank(dataclasses.replace(request, depth=k))
-    return dataclasses.replace(lists, items=put_judged(others.items, ranks, request.seed, keys))
+    return dataclasses.replace(lists, items=put_judged(others.items, ranks, request))
 
 
 def rules(request: Request) -> list[Rule]:
@@ -122,22 +120,20 @@ def cut_at_random(
     If the cut splits a group of equal scores, the items with lower ids stay. Their judged items get
     randomly drawn places; the other items fill the free places, ordered by id.
     """
-    test = request.test
-    kept = best(request, max(k, depth), Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
+    kept = best(request, max(k, depth), rules(request)[0])
     ranks = source.rank(dataclasses.replace(request, depth=None))
-    keys = ids.user_keys(test.user_ids, test.n_users)
-    items = put_judged(without_judged(kept, ranks), ranks, request.seed, keys)
+    items = put_judged(without_judged(kept, ranks), ranks, request)
     return dataclasses.replace(kept, items=items[:, : min(k, depth)])
 
 
-def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
+def put_judged(others: Int64, ranks: Ranks, request: Request) -> Int64:
     """Put judged items at the places drawn for them, and other items between them.
 
-    `others` are items that are not judged, int64 [n_users, k], best first, padded with -1. For
-    the other parameters, see `draws.drawn_places`.
+    `others` are items that are not judged, int64 [n_users, k], best first, padded with -1.
     """
-    user, k = ragged.users_of(ranks.indptr), others.shape[1]
-    place = drawn_places(ranks, user, seed, user_keys)
+    user, k, test = ragged.users_of(ranks.indptr), others.shape[1], request.test
+    keys = ids.user_keys(test.user_ids, test.n_users)
+    place = drawn_places(ranks, user, request.seed, keys)
     undefined = (ranks.flags & np.uint32(UNDEFINED)) != 0
     rows = (ranks.above >= 0) & (place < k) & ~undefined[user]
     items = np.full(others.shape, -1)
