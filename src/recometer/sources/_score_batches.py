@@ -121,6 +121,9 @@ class Batches(NamedTuple):
         batches = [known[some] for some in slices(len(known), most_users)]
         # A call to the user's function may take any time, so it never counts as brief.
         brief = not self.ahead and len(batches) == 1
+        if brief and not self.request.progress:
+            use(known, self.ask(known))  # `run_tasks` would do the same
+            return
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(users: Int64, ticker: Ticker) -> None:
