@@ -62,9 +62,8 @@ class Groups:
         The same as in `Ranks`; -1 (unknown) occurs only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
-    listed_ideal, signed_ideal : callable
-        Functions that return the same two arrays: `listed_ideal` for ranked items only, and
-        `signed_ideal` including gains that are not positive.
+    judged_gain : float64 [n_judged]
+        The gain of each judged item, ranked or not, in the order of `ranks`.
     ranks : Ranks
         The ranks from which the groups were made.
     cache : dict
@@ -82,8 +81,7 @@ class Groups:
     depth: Int64
     ideal_indptr: Int64
     ideal_gain: Float64
-    listed_ideal: Callable[[], tuple[Int64, Float64]]
-    signed_ideal: Callable[[], tuple[Int64, Float64]]
+    judged_gain: Float64
     ranks: Ranks
     cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict)
 
@@ -138,6 +136,18 @@ class Groups:
         result: Found = self.cache[key]
         return result
 
+    def listed_ideal(self) -> tuple[Int64, Float64]:
+        """Return `ideal_indptr` and `ideal_gain` of only the ranked items."""
+        return _best_first(self.ranks, np.where(self.ranks.above >= 0, self.judged_gain, 0))
+
+    def signed_ideal(self) -> tuple[Int64, Float64]:
+        """Return `ideal_indptr` and `ideal_gain` with gains that are not positive, too."""
+        ranks = self.ranks
+        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
+        user, gain = ranks.user[judged], self.judged_gain[judged]
+        counts = np.bincount(user, minlength=ranks.n_users)
+        return indptr_of(counts), gain[np.lexsort((-gain, user))]
+
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
         """Sum the values of the given groups by user, in rank order: float64 [n_users]."""
         return sum_by_user(self.user[rows], values, self.n_users)
@@ -184,9 +194,6 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
             remaining = np.flatnonzero(fewer)
             inside = _chosen(inside, remaining)
             start, size, user = start[remaining], size[remaining], user[remaining]
-        if groups.single:  # in this case, cut-offs split no groups
-            within[cutoff], parted[cutoff] = (inside, user, empty), (empty, empty)
-            continue
         room = cutoff - start
         at = np.flatnonzero(size > room)
         within[cutoff] = inside, user, at
@@ -265,7 +272,6 @@ def resolve(
     """
     indptr = ranks.indptr
     has, every_worth = worth_of(ranks, by, relevant_from)
-    ideal = _Ideal(ranks, every_worth)
     has_and_ranked = has & (ranks.above >= 0)
     # Usually, all judged items have the property and are ranked, so nothing is copied.
     rows: Int64 | slice = slice(None)
@@ -293,7 +299,7 @@ def resolve(
         ideal_indptr = indptr_of(ranks.n_relevant)
         ideal_gain = _equal_to(_FEW_ONES, int(ideal_indptr[-1]))
     else:
-        ideal_indptr, ideal_gain = ideal.positive()
+        ideal_indptr, ideal_gain = _best_first(ranks, every_worth)
     return Groups(
         indptr=indptr,
         start=start,
@@ -306,40 +312,9 @@ def resolve(
         depth=ranks.depth,
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
-        listed_ideal=ideal.listed,
-        signed_ideal=ideal.signed,
+        judged_gain=every_worth,
         ranks=ranks,
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Ideal:
-    """The worths of the judged items, best first; an item that a list repeats counts only once."""
-
-    ranks: Ranks
-    worth: Float64
-
-    def positive(self) -> tuple[Int64, Float64]:
-        """Return row pointers and the worths above 0, best first."""
-        ranks = self.ranks
-        once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
-        return _best_first(once, ranks.user, ranks.n_users)
-
-    def listed(self) -> tuple[Int64, Float64]:
-        """Return row pointers and worths, best first, of ranked items only."""
-        ranks, ranked = self.ranks, self.ranks.above >= 0
-        if ranks.repeated is not None:
-            ranked &= ~ranks.repeated
-        return _best_first(np.where(ranked, self.worth, 0), ranks.user, ranks.n_users)
-
-    def signed(self) -> tuple[Int64, Float64]:
-        """Return row pointers and worths, best first, including worths below 0."""
-        ranks = self.ranks
-        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
-        user = ranks.user[judged]
-        order = np.lexsort((-self.worth[judged], user))
-        counts = np.bincount(user, minlength=ranks.n_users)
-        return indptr_of(counts), self.worth[judged][order]
 
 
 def _places(
@@ -460,11 +435,13 @@ def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
     return sums
 
 
-def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float64]:
-    """Return each user's positive gains in descending order, as row pointers and values."""
+def _best_first(ranks: Ranks, gain: Float64) -> tuple[Int64, Float64]:
+    """Return the indptr and the positive gains of each user, best first, without repeated items."""
     positive = gain > 0
-    best, user = gain[positive], user[positive]
-    indptr = indptr_of(np.bincount(user, minlength=n_users))
+    if ranks.repeated is not None:
+        positive &= ~ranks.repeated
+    best, user = gain[positive], ranks.user[positive]
+    indptr = indptr_of(np.bincount(user, minlength=ranks.n_users))
     if len(best) <= SHORT_SORT:
         best = best[np.lexsort((-best, user))]
     elif best.min() < best.max():

@@ -51,7 +51,7 @@ class RankedUsers(Measured):
         self.user_keys = user_keys
         # Avoid reference cycles, so that the memory of a block is freed immediately.
         self._settled: dict[Settling, Ranks] = {}
-        self._applied: dict[_Ruling, _Rules] = {}
+        self._applied: dict[int, _Rules] = {}  # by the identity of their `protocol`
         self._groups: dict[_Grouping, Groups] = {}
 
     def blocks(self) -> list[slice]:
@@ -135,10 +135,10 @@ class RankedUsers(Measured):
         return self._settled[how]
 
     def _ruled(self, reading: _Reading) -> _Rules:
-        found = self._applied.get(reading.ruling)
+        found = self._applied.get(id(reading.rules))
         if found is None:
             ranks = self._settled_by(reading.groups.settling)
-            found = self._applied[reading.ruling] = _Rules(ranks, reading.ruling.rules)
+            found = self._applied[id(reading.rules)] = _Rules(ranks, reading.rules)
         return found
 
     @cached_property
@@ -192,24 +192,17 @@ class _Facts(NamedTuple):
     reads: Property
 
 
-class _Ruling:
-    """A wrapper of rules that is compared by identity; see `_ruling`."""
-
-    def __init__(self, rules: Protocol) -> None:
-        self.rules = rules
-
-
 @functools.lru_cache(maxsize=64)
-def _ruling(rules: Protocol) -> _Ruling:
-    """Return the same object for equal rules, so that caches can use the identity."""
-    return _Ruling(rules)
+def _interned(rules: Protocol) -> Protocol:
+    """Return the same object for equal rules, so that caches can use its identity."""
+    return rules
 
 
 class _Reading(NamedTuple):
     """The part of reading ranks for metrics that does not depend on the users."""
 
     groups: _Grouping
-    ruling: _Ruling
+    rules: Protocol
     facts: tuple[_Facts, ...]  # one per metric
     without_values: _Reading | None  # for test data without values, whose gains equal relevance
 
@@ -238,7 +231,7 @@ class _Reading(NamedTuple):
         )
         how = Settling(rules.score_above, rules.duplicates, rules.repeated_test)
         grouping = _Grouping(rules.ties, reads, rules.relevant_from, within, how)
-        return cls(grouping, _ruling(rules), facts, without_values)
+        return cls(grouping, _interned(rules), facts, without_values)
 
 
 class _Rules:

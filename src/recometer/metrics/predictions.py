@@ -61,22 +61,16 @@ class Predictions:
         if chosen.all():
             return self
         rows = chosen[self.user]
-        return Predictions(self.user[rows], *self._columns(rows), self.n_users, self._kinds(rows))
+        return self._rows(rows, self.user[rows], self.n_users)
 
     def taken(self, users: Int64) -> Predictions:
         """Return the rows of `users`, renumbered from 0 in their order, without a threshold."""
         indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
-        user = ragged.users_of(indptr)
-        return Predictions(user, *self._columns(rows), len(users), self._kinds(rows))
+        return self._rows(rows, ragged.users_of(indptr), len(users))
 
-    def _columns(self, rows: Array) -> tuple[Float64, Float64]:
-        return self.predicted[rows], self.actual[rows]
-
-    def _kinds(self, rows: Array) -> Bool | None:
-        if self.relevant is None:
-            return None
-        relevant: Bool = self.relevant[rows]
-        return relevant
+    def _rows(self, rows: Array, user: Int64, n_users: int) -> Predictions:
+        relevant = None if self.relevant is None else self.relevant[rows]
+        return Predictions(user, self.predicted[rows], self.actual[rows], n_users, relevant)
 
     @cached_property
     def n_rows(self) -> Int64:
@@ -116,11 +110,6 @@ class Predictions:
         likely = np.clip(np.where(self.kinds, self.predicted, 1 - self.predicted), least, 1 - least)
         return self.total(-np.log(likely))
 
-    @cached_property
-    def n_relevant_rows(self) -> Int64:
-        """Number of relevant rows of each user, with or without a threshold."""
-        return np.bincount(self.user[self.kinds], minlength=self.n_users)
-
     @property
     def kinds(self) -> Bool:
         """Whether each row is relevant."""
@@ -137,12 +126,6 @@ class Predictions:
     def pairs(self) -> tuple[Int64, Int64]:
         """Number of pairs that differ in `a`, and number of these that `p` orders correctly."""
         return _ordered_pairs(self)
-
-    @cached_property
-    def having_pairs(self) -> tuple[Bool, Bool]:
-        """Masks of the users with correctly ordered pairs, and with other pairs; see `pairs`."""
-        pairs, concordant = self.pairs
-        return concordant > 0, pairs > concordant
 
     def across(self, weights: Float64) -> tuple[float, float]:
         """Count the pairs of a relevant and a non-relevant row across all users; see `ordered`.
@@ -195,7 +178,8 @@ class Predictions:
         if requirement == "pairs":
             return self.pairs[0] > 0
         if requirement == "kinds":
-            has_both: Bool = (self.n_relevant_rows > 0) & (self.n_relevant_rows < self.n_rows)
+            n_relevant = np.bincount(self.user[self.kinds], minlength=self.n_users)
+            has_both: Bool = (n_relevant > 0) & (n_relevant < self.n_rows)
             return has_both
         if requirement == "probabilities":
             outside = ~((self.predicted >= 0) & (self.predicted <= 1))

@@ -55,9 +55,8 @@ def fcp_over_rows(predictions: Predictions, weights: Float64, *, averaged: bool 
     pairs, concordant = predictions.pairs
     right, wrong = concordant, pairs - concordant
     if averaged:
-        counts_and_masks = zip((right, wrong), predictions.having_pairs, strict=True)
         means = [
-            _share(dot(weights, counts), dot(weights, has)) for counts, has in counts_and_masks
+            _share(dot(weights, counts), dot(weights, counts > 0)) for counts in (right, wrong)
         ]
         first, second = np.nan_to_num(means).tolist()
         return _share(first, first + second)

@@ -10,7 +10,6 @@ import numpy as np
 from recometer.arrays import Float64, Int64, begins, largest
 from recometer.metrics.listed.data import (
     ListData,
-    Side,
     lengths,
     list_metric,
     listing,
@@ -21,10 +20,12 @@ from recometer.metrics.listed.data import (
     powers,
     relevant_places,
     sums_within,
+    table_of,
 )
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
-from recometer.ragged import among, pairs
+from recometer.ragged import among, pairs, take, users_of
+from recometer.ranks import number_runs
 from recometer.ties import sum_by_user
 
 if TYPE_CHECKING:
@@ -197,8 +198,9 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     row, category = _categories_of(categories, items[relevant])
     key = pairs(user[row], category, n_categories)
     order = np.argsort(key, kind="stable")  # keeps each user's places in ascending order
+    first = np.flatnonzero(begins(key[order]))
     before = np.empty(len(key), np.int64)
-    before[order] = _number_in_run(key[order])
+    _, before[order] = number_runs(np.diff(first, append=len(key)))
     power = powers(1 - alpha, items.shape[1])[before]
     gain = sum_by_user(user[row] * items.shape[1] + place[row], power, items.size)
     sums = sums_within(gain.reshape(items.shape) * log_discount(items.shape[1]), cutoffs)
@@ -249,7 +251,7 @@ def miscalibration(
     Steck 2018, Calibrated recommendations (RecSys).
     """
     train = needed(data.train)
-    history = _shares(data, _table(data, train, np.ones(len(train.items))))
+    history = _shares(data, table_of(data, train, np.ones(len(train.items))))
     values = np.empty((data.n_users, len(cutoffs)))
     for column, cutoff in enumerate(cutoffs.tolist()):
         listed = _list_shares(data, cutoff)
@@ -332,14 +334,7 @@ def _relevant(data: ListData) -> scipy.sparse.csr_array:
     """Return a sparse matrix [n_users, n_items] with 1 for each relevant item."""
     test, relevant = needed(data.test), needed(data.relevant)
     side = test.rows(relevant)
-    return _table(data, side, np.ones(len(side.items)))
-
-
-def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array:
-    import scipy.sparse
-
-    shape = (data.n_users, data.lists.n_items)
-    return scipy.sparse.csr_array((worth, side.items, side.indptr), shape=shape)
+    return table_of(data, side, np.ones(len(side.items)))
 
 
 def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float64:
@@ -354,17 +349,8 @@ def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float
 
 def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
     """Return an item's index in `items` and a category, for each category of each item."""
-    width = np.diff(categories.indptr)[items]
-    row = np.repeat(np.arange(len(items)), width)
-    begin = np.repeat(categories.indptr[items], width)
-    first = np.repeat(np.cumsum(width) - width, width)
-    return row, categories.indices[begin + np.arange(len(row)) - first].astype(np.int64)
-
-
-def _number_in_run(values: Int64) -> Int64:
-    """Count, for each value, the equal values directly before it."""
-    new = np.flatnonzero(begins(values))
-    return np.arange(len(values)) - np.repeat(new, np.diff(new, append=len(values)))
+    indptr, at = take(categories.indptr, items)
+    return users_of(indptr), categories.indices[at].astype(np.int64)
 
 
 def _rows(table: scipy.sparse.csr_array) -> Int64:

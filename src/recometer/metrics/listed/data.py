@@ -23,6 +23,7 @@ from recometer.ragged import (
     Table,
     among,
     column_sums,
+    indptr_of,
     pairs,
     per_row_of,
     sums_of,
@@ -215,14 +216,9 @@ def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
     """
 
     def build() -> Any:
-        import scipy.sparse
-
         items = data.first(cutoff)
-        listed = items >= 0
         worth = np.ones(items.shape[1]) if discount is None else discount[: items.shape[1]]
-        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(listed, axis=1))])
-        table = (np.broadcast_to(worth, items.shape)[listed], items[listed], indptr)
-        return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items)).T
+        return _listed(data, items, np.broadcast_to(worth, items.shape)[items >= 0]).T
 
     kind = None if discount is None else discount.tobytes()
     return data.keep_of_users(("places", cutoff, kind), build)
@@ -277,12 +273,19 @@ def _places_with(data: ListData, user: Int64, item: Int64) -> Bool:
 
 def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
     """Return the `worth` of the items within each list's cut-off: sparse [n_users, n_items]."""
+    items = data.first(cutoff)
+    return _listed(data, items, worth[items[items >= 0]])
+
+
+def _listed(data: ListData, items: Int64, worth: Float64) -> scipy.sparse.csr_array:
+    listed = items >= 0
+    indptr = indptr_of(np.count_nonzero(listed, axis=1))
+    return table_of(data, Side(indptr, items[listed], worth), worth)
+
+
+def table_of(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array:
+    """Return the `worth` of each row of `side` as a sparse array: [n_users, n_items]."""
     import scipy.sparse
 
-    items = data.first(cutoff)
-    listed = items >= 0
-    indptr = np.zeros(data.n_users + 1, np.int64)
-    np.cumsum(np.count_nonzero(listed, axis=1), out=indptr[1:])
-    listed_items = items[listed]
     shape = (data.n_users, data.lists.n_items)
-    return scipy.sparse.csr_array((worth[listed_items], listed_items, indptr), shape=shape)
+    return scipy.sparse.csr_array((worth, side.items, side.indptr), shape=shape)

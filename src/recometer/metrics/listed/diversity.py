@@ -15,9 +15,11 @@ from recometer.metrics.listed.data import (
     listing,
     needed,
     sums_within,
+    table_of,
 )
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
+from recometer.ragged import users_of
 from recometer.ties import sum_by_user
 
 if TYPE_CHECKING:
@@ -161,15 +163,11 @@ def history_similarity(data: ListData) -> Float64:
 
     The result is float64 [n_users, width]; 0 beyond a list's end and without training items.
     """
-    import scipy.sparse
-
     features, scale = _directions(data)
     train, items = needed(data.train), data.lists.items
     n_history = np.diff(train.indptr)
     worth = scale[train.items] / np.repeat(n_history, n_history)
-    shape = (data.n_users, data.lists.n_items)
-    table = scipy.sparse.csr_array((worth, train.items, train.indptr), shape=shape)
-    history: Any = table @ features
+    history: Any = table_of(data, train, worth) @ features
     similarities = np.zeros(items.shape)
     for place in range(items.shape[1]):
         users = np.flatnonzero(items[:, place] >= 0)
@@ -307,7 +305,7 @@ def _squares(table: Any) -> Float64:
     if isinstance(table, np.ndarray):
         squares: Float64 = np.einsum("ij,ij->i", table, table)
         return squares
-    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    row = users_of(table.indptr)
     return sum_by_user(row, np.asarray(table.data, np.float64) ** 2, table.shape[0])
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from recometer.arrays import Bool, Float64, Int64, all_of, steps
 from recometer.metrics.sums import shared
 from recometer.ragged import indptr_of
+from recometer.ranks import number_runs
 from recometer.ties import Groups, sum_by_user
 
 
@@ -31,8 +32,7 @@ def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
 
 def members(indptr: Int64) -> tuple[Int64, Int64]:
     """Return the user of each row of a ragged table, and the row's place among the user's rows."""
-    user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return user, np.arange(len(user)) - indptr[user]
+    return number_runs(steps(indptr))
 
 
 @shared

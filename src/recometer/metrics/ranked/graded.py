@@ -23,6 +23,7 @@ from recometer.metrics.sums import (
     table_size,
     totals,
 )
+from recometer.ranks import number_runs
 from recometer.ties import LONG, Groups, sum_by_user
 
 GAIN = Parameter(
@@ -290,8 +291,7 @@ def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Flo
     """Add up the expected terms of each group's items over the group's first places."""
     first = np.cumsum(groups.relevant) - groups.relevant
     count = groups.relevant[rows] * places
-    row = np.repeat(np.arange(len(places)), count)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    row, number = number_runs(count)
     member = first[rows][row] + number // places[row]
     rank = groups.start[rows][row] + number % places[row] + 1
     terms = _graded_terms(rank, groups.member_gain[member]) / groups.size[rows][row]

@@ -12,6 +12,7 @@ from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.precisions import at_the_end, hits_squared, last_places
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, harmonic, hits_within, ratio, step_by_step
+from recometer.ranks import number_runs
 from recometer.ties import Groups, sum_by_user
 
 
@@ -187,8 +188,5 @@ def _sums_before(groups: Groups, row: Int64) -> Float64:
     # For each row, add up only the earlier groups of its user.
     begin = groups.indptr[groups.user[row]]
     count = row - begin
-    which = np.repeat(np.arange(len(row)), count)
-    shift = np.zeros(len(row) + 1, np.int64)
-    np.cumsum(count, out=shift[1:])
-    at = np.arange(len(which)) - shift[which] + begin[which]
-    return sum_by_user(which, terms[at], len(row))
+    which, number = number_runs(count)
+    return sum_by_user(which, terms[begin[which] + number], len(row))

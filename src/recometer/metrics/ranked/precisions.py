@@ -19,6 +19,8 @@ from recometer.metrics.sums import (
     step_by_step,
     totals,
 )
+from recometer.ragged import indptr_of
+from recometer.ranks import number_runs
 from recometer.ties import WHOLE, Groups, sum_by_user
 
 
@@ -96,12 +98,9 @@ def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
     at = whole[tied]
+    size = groups.size[at]
     terms[tied] = precisions(
-        groups.start[at],
-        groups.size[at],
-        groups.hits_before[at],
-        groups.size[at],
-        groups.relevant[at],
+        groups.start[at], size, groups.hits_before[at], size, groups.relevant[at]
     )
     certain = groups.total(whole, terms)
     which, n_hits, chance = expand(groups.size[parted], groups.relevant[parted], places)
@@ -161,10 +160,9 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     least = np.maximum(relevant + places - size, 0)
     most = np.minimum(relevant, places)
     count = most - least + 1
-    group = np.repeat(np.arange(len(size)), count)
-    offset = np.zeros(len(size) + 1, np.int64)
-    np.cumsum(count, out=offset[1:])
-    n_hits = np.arange(len(group)) - offset[group] + least[group]
+    offset = indptr_of(count)
+    group, number = number_runs(count)
+    n_hits = least[group] + number
 
     # Start from the most likely number and go outwards, so that nothing overflows and only
     # negligible probabilities underflow.

@@ -24,7 +24,8 @@ from recometer.metrics.sums import (
     sums_between,
     totals,
 )
-from recometer.ragged import take
+from recometer.ragged import indptr_of, take
+from recometer.ranks import number_runs
 from recometer.ties import Groups, two_to, two_to_less_one
 
 NEGLIGIBLE = 2.0**-60  # terms smaller than this share of the value are ignored
@@ -146,7 +147,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     rows, begin, _ = groups.first(largest(cutoffs))
     chosen = np.arange(len(groups.size))[rows]
     relevant = groups.relevant[chosen]
-    indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
+    indptr, members = take(indptr_of(groups.relevant), chosen)
     with np.errstate(invalid="ignore"):  # NaN and infinite gains make the value undefined
         gain = np.clip(groups.member_gain[members], 0, max_gain)
         # Compute (2^gain - 1) / 2^max_gain without overflow.
@@ -211,10 +212,8 @@ def _place_by_place(
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
     # There is a row for each group and each possible number m of judged items at earlier places.
-    offset = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(most + 1, out=offset[1:])
-    row = np.repeat(np.arange(len(order)), most + 1)
-    come = np.arange(len(row)) - offset[row]
+    offset = indptr_of(most + 1)
+    row, come = number_runs(most + 1)
     r, n = relevant[row], size[row]
     product = _means_of_products(relevant, most, row, come, content, first[order])
     drop = product - np.append(product[1:], 0.0)
