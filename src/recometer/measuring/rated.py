@@ -16,7 +16,6 @@ from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings, UserFlag, raised
-from recometer.remembered import cached_property
 
 WITHOUT = {
     "rows": Reason.NO_RATINGS,
@@ -41,7 +40,7 @@ class RatedUsers(Measured):
     def __init__(self, ratings: Ratings, seed: int = 0, user_keys: UInt64 | None = None) -> None:
         self.ratings, self.n_users = ratings, ratings.n_users
         self.ranked = RankedUsers(ratings.ranks, seed, user_keys)
-        self._rows: dict[bool, _Rows] = {}
+        self._rows: dict[bool, Predictions] = {}
 
     def blocks(self) -> list[slice]:
         """Cut the users into blocks, as for rankings."""
@@ -62,7 +61,7 @@ class RatedUsers(Measured):
         rules, definition = variant.rules, variant.metrics[number].definition
         ranks, rows = self.ratings.ranks, self._rows_by(rules)
         result = np.zeros(self.n_users, np.uint8)
-        mark(result, rows.every.n_rows == 0, Reason.NO_RATINGS)
+        mark(result, rows.n_rows == 0, Reason.NO_RATINGS)
         if not rules.cold_start:
             mark(result, ~raised(ranks.flags, UserFlag.TRAINED), Reason.COLD_START)
         if definition.reads == "gain":
@@ -72,7 +71,7 @@ class RatedUsers(Measured):
             mark(result, too_large, Reason.GAIN_NOT_FINITE)
         why.mark_scores(result, ranks.flags, None)
         if definition.needs != "relevant" or rules.no_relevant != "computed":
-            has = rows.read_by(definition).has(definition.needs)
+            has = _read_by(definition, rows).has(definition.needs)
             mark(result, ~has, WITHOUT[definition.needs])
         return result, any_of(result)
 
@@ -88,7 +87,7 @@ class RatedUsers(Measured):
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics: float64 [n_users, n_metrics]."""
         definition = variant.metrics[0].definition
-        predictions = self._rows_by(variant.rules).read_by(definition)
+        predictions = _read_by(definition, self._rows_by(variant.rules))
         if definition.reads == "relevance":
             predictions = dataclasses.replace(predictions, ranked=self.ranked.groups(variant))
         return variant.values(predictions)
@@ -97,10 +96,10 @@ class RatedUsers(Measured):
         """Return the rows of all users together, with the reasons for undefined values."""
         return RatedTogether(self._rows_by(Protocol()).finite, reasons)
 
-    def _rows_by(self, rules: Protocol) -> _Rows:
+    def _rows_by(self, rules: Protocol) -> Predictions:
         nan_first = rules.nan_scores == "first"
         if nan_first not in self._rows:
-            self._rows[nan_first] = _Rows(Predictions.of(self.ratings, nan_first=nan_first))
+            self._rows[nan_first] = Predictions.of(self.ratings, nan_first=nan_first)
         return self._rows[nan_first]
 
 
@@ -144,30 +143,5 @@ class RatedTogether:
         return found
 
 
-class _Rows:
-    """All rows, and the rows of users whose ratings and predictions are all finite."""
-
-    def __init__(self, every: Predictions) -> None:
-        self.every = every
-
-    def read_by(self, definition: MetricDefinition) -> Predictions:
-        """Return the rows that a metric reads."""
-        return self.finite if definition.reads == "gain" else self.every
-
-    @cached_property
-    def finite(self) -> Predictions:
-        """The rows of users whose ratings and predictions are all finite."""
-        return self.every.of_users(~np.any(self.not_finite, axis=0))
-
-    @cached_property
-    def not_finite(self) -> tuple[Bool, Bool, Bool]:
-        """Masks of users with NaN or infinite predictions, or sums of squares that overflow."""
-        rows = self.every
-        nan, infinite = np.isnan(rows.predicted), np.isinf(rows.predicted)
-        with np.errstate(over="ignore"):
-            size = rows.total(4 * (np.where(nan, 0, rows.predicted) ** 2 + rows.actual**2))
-        return (
-            rows.total(nan.astype(np.float64)) > 0,
-            rows.total(infinite.astype(np.float64)) > 0,
-            ~np.isfinite(size),
-        )
+def _read_by(definition: MetricDefinition, rows: Predictions) -> Predictions:
+    return rows.finite if definition.reads == "gain" else rows

@@ -360,7 +360,7 @@ class Convention:
 
 
 def conventions() -> list[Convention]:
-    """Return all conventions, keyed by name.
+    """Return all conventions, in the order of their names.
 
     Printing a convention shows how it differs from recometer, and
     ``evaluate(..., protocol=name)`` computes metrics by its definitions.

@@ -73,6 +73,23 @@ class Predictions:
         return Predictions(user, self.predicted[rows], self.actual[rows], n_users, relevant)
 
     @cached_property
+    def finite(self) -> Predictions:
+        """The rows of users whose ratings and predictions are all finite."""
+        return self.of_users(~np.any(self.not_finite, axis=0))
+
+    @cached_property
+    def not_finite(self) -> tuple[Bool, Bool, Bool]:
+        """Masks of users with NaN or infinite predictions, or sums of squares that overflow."""
+        nan, infinite = np.isnan(self.predicted), np.isinf(self.predicted)
+        with np.errstate(over="ignore"):
+            size = self.total(4 * (np.where(nan, 0, self.predicted) ** 2 + self.actual**2))
+        return (
+            self.total(nan.astype(np.float64)) > 0,
+            self.total(infinite.astype(np.float64)) > 0,
+            ~np.isfinite(size),
+        )
+
+    @cached_property
     def n_rows(self) -> Int64:
         """Number of rows of each user."""
         return np.bincount(self.user, minlength=self.n_users)

@@ -21,7 +21,7 @@ from recometer.arrays import Array, Float64, Int64, begins
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.predictions import Predictions, ordered
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import ratio
+from recometer.metrics.sums import ratio, repeated
 
 
 def mse_over_rows(predictions: Predictions, weights: Float64) -> float:
@@ -136,7 +136,7 @@ def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     ----------
     Herlocker, Konstan, Terveen & Riedl 2004.
     """
-    return _repeat(ratio(predictions.absolute_error, predictions.n_rows), cutoffs)
+    return repeated(ratio(predictions.absolute_error, predictions.n_rows), cutoffs)
 
 
 @error_metric(
@@ -154,7 +154,7 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     ----------
     Herlocker, Konstan, Terveen & Riedl 2004.
     """
-    return _repeat(ratio(predictions.squared_error, predictions.n_rows), cutoffs)
+    return repeated(ratio(predictions.squared_error, predictions.n_rows), cutoffs)
 
 
 @error_metric(
@@ -175,7 +175,7 @@ def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
     ----------
     Kvålseth 1985, Cautionary note about R².
     """
-    return _repeat(1 - ratio(predictions.squared_error, predictions.squared_deviation), cutoffs)
+    return repeated(1 - ratio(predictions.squared_error, predictions.squared_deviation), cutoffs)
 
 
 @error_metric(
@@ -196,7 +196,7 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     Pedregosa et al. 2011, Scikit-learn: machine learning in Python.
     """
     _, unexplained = predictions.unexplained
-    return _repeat(1 - ratio(unexplained, predictions.squared_deviation), cutoffs)
+    return repeated(1 - ratio(unexplained, predictions.squared_deviation), cutoffs)
 
 
 @error_metric(
@@ -224,7 +224,7 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
     Koren & Sill 2013, Collaborative filtering on ordinal user feedback.
     """
     pairs, concordant = predictions.pairs
-    return _repeat(ratio(concordant.astype(np.float64), pairs), cutoffs)
+    return repeated(ratio(concordant.astype(np.float64), pairs), cutoffs)
 
 
 @error_metric(
@@ -248,7 +248,7 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     ----------
     Good 1952, Rational decisions.
     """
-    return _repeat(ratio(predictions.surprisal, predictions.n_rows), cutoffs)
+    return repeated(ratio(predictions.surprisal, predictions.n_rows), cutoffs)
 
 
 @error_metric(
@@ -273,7 +273,7 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     new = begins(user) | begins(predicted)
     relevant = predictions.kinds.astype(np.float64)
     concordant, pairs = ordered(user, new, relevant, 1 - relevant, predictions.n_users)
-    return _repeat(ratio(concordant, pairs), cutoffs)
+    return repeated(ratio(concordant, pairs), cutoffs)
 
 
 @rating_metric(
@@ -313,7 +313,3 @@ def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
     """
     assert predictions.n_relevant is not None
     return ratio(predictions.hits(cutoffs), predictions.n_relevant[:, np.newaxis])
-
-
-def _repeat(values: Float64, cutoffs: Int64) -> Float64:
-    return np.repeat(values[:, np.newaxis], len(cutoffs), axis=1)

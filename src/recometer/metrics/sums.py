@@ -129,6 +129,11 @@ def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
     return values
 
 
+def repeated(values: Float64, cutoffs: Int64) -> Float64:
+    """Repeat each user's value, which depends on no cut-off: float64 [n_users, n_cutoffs]."""
+    return np.repeat(values[:, np.newaxis], len(cutoffs), axis=1)
+
+
 def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, the terms of the groups within each cut-off: [n_users, n_cutoffs].
 

@@ -14,6 +14,7 @@ from recometer.metrics.listed.data import (
     list_metric,
     listing,
     needed,
+    of_listed,
     sums_within,
     table_of,
 )
@@ -210,10 +211,7 @@ def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     ones = np.ones(data.lists.n_items)
     width = np.diff(has.indptr).astype(np.float64)
     n = lengths(data.lists, cutoffs).astype(np.float64)
-    sizes = np.empty(n.shape)
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        listed = listing(data, cutoff, width)
-        sizes[:, column] = listed @ np.ones(data.lists.n_items)
+    sizes = sums_within(of_listed(width, data.lists.items), cutoffs)
     both = _sums_of_products(data, cutoffs, scipy.sparse.csr_array(has), ones)
     return (n - 1) * sizes - both - _sums_of_products(data, cutoffs, values, ones)
 
@@ -233,8 +231,8 @@ def _sums_of_products(
     for column, cutoff in enumerate(cutoffs.tolist()):
         # The sparse product adds a list's vectors in a fixed order.
         total = listing(data, cutoff, scale) @ features
-        sums[:, column] = _squares(total) - listing(data, cutoff, own) @ np.ones(len(own))
-    return sums / 2
+        sums[:, column] = _squares(total)
+    return (sums - sums_within(of_listed(own, data.lists.items), cutoffs)) / 2
 
 
 def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:

@@ -15,7 +15,7 @@ from recometer.metrics.ranked import binary
 from recometer.metrics.ranked.facts import relevant_candidates, whole_sum
 from recometer.metrics.ranked.precisions import expand, hits_squared
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import columns, hits_within, ratio
+from recometer.metrics.sums import columns, hits_within, ratio, repeated
 from recometer.ties import Groups, sum_by_user
 
 
@@ -118,7 +118,7 @@ def roc_auc(
     wrong = before - hits * (hits - 1)
     right = 2 * hits * others - wrong
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
-    return np.repeat(value[:, np.newaxis], len(cutoffs), axis=1)
+    return repeated(value, cutoffs)
 
 
 @metric(
@@ -164,7 +164,7 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     if rule == "trapezoid":
         precision = (precision + np.where(start > 0, before / np.maximum(start, 1), 1.0)) / 2
     area = groups.total(slice(None), np.multiply(groups.relevant, precision))
-    return np.repeat(ratio(area, groups.n_relevant)[:, np.newaxis], len(cutoffs), axis=1)
+    return repeated(ratio(area, groups.n_relevant), cutoffs)
 
 
 @metric(

@@ -46,7 +46,7 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     """
     if stop == "last":
         return columns(_until_the_last, groups, cutoffs)
-    return _sums_until(groups, cutoffs) / cutoffs
+    return columns(_sums_until, groups, cutoffs) / cutoffs
 
 
 @metric(
@@ -109,19 +109,11 @@ def _last_hits(groups: Groups) -> Float64:
     return groups.total(rows, chance * hits)
 
 
-def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the sums of the precisions at 1 .. k: [n_users, n_cutoffs]."""
-    reach = groups.reach(cutoffs)
-    all_starts, all_sizes = groups.start[reach.rows], groups.size[reach.rows]
-    rates = groups.relevant[reach.rows] / all_sizes
-    sums = np.empty((len(cutoffs), groups.n_users))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        inside, user, _, _ = reach.cutoffs[column]
-        start = all_starts[inside]
-        places = np.minimum(all_sizes[inside], cutoff - start)
-        terms = rates[inside] * _precisions(start, places, np.full(len(start), cutoff))
-        sums[column] = sum_by_user(user, terms, groups.n_users)
-    return sums.T
+def _sums_until(groups: Groups, cutoff: int) -> Float64:
+    """Add up the precisions at 1 .. `cutoff`."""
+    rows, places = groups.within(cutoff)
+    start, rate = groups.start[rows], groups.relevant[rows] / groups.size[rows]
+    return groups.total(rows, rate * _precisions(start, places, np.full(len(start), cutoff)))
 
 
 def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:

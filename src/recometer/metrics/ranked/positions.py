@@ -12,7 +12,7 @@ from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import all_gains, judged_others, whole_sum
 from recometer.metrics.ranked.precisions import reciprocal_sum
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import harmonic, ratio
+from recometer.metrics.sums import harmonic, ratio, repeated
 from recometer.ties import Groups
 
 
@@ -62,7 +62,7 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     # Compute twice the sum, so that it is an integer.
     ranks = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size + 1))
     ranks = ranks + missing * (2 * groups.n_candidates + missing + 1)
-    return _repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
+    return repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
 
 
 @metric(
@@ -99,10 +99,10 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
             missing = every - groups.total(slice(None), weight)
             # If all relevant items were ranked, `missing` is only a rounding error.
             missing = np.where(missing > 1e-9 * every, missing, 0.0)
-            return _repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
+            return repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
     behind = whole_sum(groups, groups.relevant * twice) / 2
     unranked = groups.n_relevant - whole_sum(groups, groups.relevant)
-    return _repeated(ratio(ratio(behind, last) + unranked, groups.n_relevant), cutoffs)
+    return repeated(ratio(ratio(behind, last) + unranked, groups.n_relevant), cutoffs)
 
 
 @metric(
@@ -152,8 +152,4 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
     divisor = np.minimum(most, every[groups.user])
     share = ratio(wrong.astype(np.float64), divisor * (others + 1))
     value = groups.total(slice(None), relevant * (1 - share))
-    return _repeated(ratio(value, groups.n_relevant), cutoffs)
-
-
-def _repeated(values: Float64, cutoffs: Int64) -> Float64:
-    return np.repeat(values[:, np.newaxis], len(cutoffs), axis=1)
+    return repeated(ratio(value, groups.n_relevant), cutoffs)
