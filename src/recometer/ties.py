@@ -7,9 +7,10 @@ group. Every other rule gives each judged item its own place: a group of one.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -26,7 +27,7 @@ Property = Literal[
     "relevant_gain", "judgement", "judgement_from_zero", "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
-Found = TypeVar("Found")
+Shared = TypeVar("Shared", bound=Callable[..., Any])
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
 """The number of rows per part of a long sum, and the most rows that are added without parts."""
 
@@ -34,6 +35,22 @@ FEW = 2**12  # below this many numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
+
+
+def shared(function: Shared) -> Shared:
+    """Cache the results of ``function(groups, ...)``, which several metrics may need."""
+
+    @functools.wraps(function)
+    def remembered(groups: Groups, *options: Any) -> Any:
+        key: tuple[Any, ...] = (function,)
+        for option in options:
+            key += (option.tobytes() if isinstance(option, np.ndarray) else option,)
+        result = groups.cache.get(key)
+        if result is None:
+            result = groups.cache[key] = function(groups, *options)
+        return result
+
+    return cast(Shared, remembered)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -122,19 +139,50 @@ class Groups:
         """Find the groups that a cut-off splits, in the order of users."""
         return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
 
+    @shared
     def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
         """Find the groups that begin within a cut-off: their rows, their indptr and `start`."""
-        return self._shared(("first", cutoff), lambda: _first(self, cutoff))
+        within = self.start < cutoff
+        if all_of(within):
+            # The arrays of a user-defined source may be strided views of a table.
+            indptr, start = (np.ascontiguousarray(array) for array in (self.indptr, self.start))
+            return slice(None), indptr, start
+        rows = within.nonzero()[0]  # usually few, so the rest is cheap
+        counts = np.bincount(self.user[rows], minlength=self.n_users)
+        return rows, indptr_of(counts), self.start[rows]
 
+    @shared
     def reach(self, cutoffs: Int64) -> Reach:
         """Find the groups within several cut-offs: int64 [n_cutoffs]."""
-        return self._shared(("reach", cutoffs.tobytes()), lambda: _reach(self, cutoffs))
-
-    def _shared(self, key: Hashable, compute: Callable[[], Found]) -> Found:
-        if key not in self.cache:
-            self.cache[key] = compute()
-        result: Found = self.cache[key]
-        return result
+        start, size, user = self.start, self.size, self.user
+        rows: Int64 | slice = slice(None)  # the next step usually leaves only a few rows
+        deepest = start < cutoffs.max()
+        if not all_of(deepest):
+            rows = np.flatnonzero(deepest)
+            start, size, user = start[rows], size[rows], user[rows]
+        inside: Int64 | slice = slice(None)
+        empty, requested = np.empty(0, np.int64), cutoffs.tolist()
+        within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
+        parted: dict[int, tuple[Int64, Int64]] = {}
+        for cutoff in sorted(set(requested), reverse=True):
+            # Search only the groups within the previous, larger cut-off.
+            fewer = start < cutoff
+            if not all_of(fewer):
+                remaining = np.flatnonzero(fewer)
+                inside = _chosen(inside, remaining)
+                start, size, user = start[remaining], size[remaining], user[remaining]
+            room = cutoff - start
+            at = np.flatnonzero(size > room)
+            within[cutoff] = inside, user, at
+            parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
+        ends = np.cumsum([len(parted[cutoff][0]) for cutoff in requested]).tolist()
+        spans = zip(requested, [0, *ends], ends, strict=False)
+        return Reach(
+            rows,
+            np.concatenate([empty, *(parted[cutoff][0] for cutoff in requested)]),
+            np.concatenate([empty, *(parted[cutoff][1] for cutoff in requested)]),
+            [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in spans],
+        )
 
     def listed_ideal(self) -> tuple[Int64, Float64]:
         """Return `ideal_indptr` and `ideal_gain` of only the ranked items."""
@@ -163,49 +211,6 @@ class Reach:
     # For each cut-off: the positions in `rows` of the groups within it, the users of these groups,
     # the groups that it splits, and the slice of `parted` that contains the split groups.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
-
-
-def _first(groups: Groups, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
-    within = groups.start < cutoff
-    if all_of(within):
-        # The arrays of a user-defined source may be strided views of a table.
-        indptr, start = (np.ascontiguousarray(array) for array in (groups.indptr, groups.start))
-        return slice(None), indptr, start
-    rows = within.nonzero()[0]  # usually few, so the rest is cheap
-    counts = np.bincount(groups.user[rows], minlength=groups.n_users)
-    return rows, indptr_of(counts), groups.start[rows]
-
-
-def _reach(groups: Groups, cutoffs: Int64) -> Reach:
-    start, size, user = groups.start, groups.size, groups.user
-    rows: Int64 | slice = slice(None)  # the next step usually leaves only a few rows
-    deepest = start < cutoffs.max()
-    if not all_of(deepest):
-        rows = np.flatnonzero(deepest)
-        start, size, user = start[rows], size[rows], user[rows]
-    inside: Int64 | slice = slice(None)
-    empty, requested = np.empty(0, np.int64), cutoffs.tolist()
-    within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
-    parted: dict[int, tuple[Int64, Int64]] = {}
-    for cutoff in sorted(set(requested), reverse=True):
-        # Search only the groups within the previous, larger cut-off.
-        fewer = start < cutoff
-        if not all_of(fewer):
-            remaining = np.flatnonzero(fewer)
-            inside = _chosen(inside, remaining)
-            start, size, user = start[remaining], size[remaining], user[remaining]
-        room = cutoff - start
-        at = np.flatnonzero(size > room)
-        within[cutoff] = inside, user, at
-        parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
-    ends = np.cumsum([len(parted[cutoff][0]) for cutoff in requested]).tolist()
-    spans = zip(requested, [0, *ends], ends, strict=False)
-    return Reach(
-        rows,
-        np.concatenate([empty, *(parted[cutoff][0] for cutoff in requested)]),
-        np.concatenate([empty, *(parted[cutoff][1] for cutoff in requested)]),
-        [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in spans],
-    )
 
 
 def _chosen(rows: Int64 | slice, which: Int64) -> Int64:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Int64
 from recometer.errors import InputError, python_or_command, rule_text
 from recometer.protocol import Protocol, RepeatedTest, TieRule
 from recometer.ranks import Ranks, UserFlag
@@ -87,9 +86,25 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
     """Give each copy of a repeated test pair its own row; all of these are found, or none is."""
-    if rule not in COUNT_EACH or ranks.copies is None:
+    copies = ranks.copies
+    if rule not in COUNT_EACH or copies is None:
         return ranks
-    return _with_copies(ranks, ranks.copies, together=rule == "joined")
+    again = np.repeat(np.arange(len(copies)), copies - 1)
+    row = np.concatenate([np.arange(len(copies)), again])
+    above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
+    if rule == "counted":
+        above[len(copies) :] = -1
+    order = np.lexsort((before, above, above < 0, ranks.user[row]))
+    found = dataclasses.replace(
+        ranks.rows(row[order]),
+        above=above[order],
+        tied=tied[order],
+        before=before[order],
+        copies=None,
+    )
+    counted = found.relevant if found.repeated is None else found.relevant & ~found.repeated
+    n_relevant = np.bincount(found.user[counted], minlength=ranks.n_users)
+    return dataclasses.replace(found, n_relevant=n_relevant)
 
 
 def check_places(ranks: Ranks, ties: TieRule) -> None:
@@ -106,23 +121,3 @@ def check_places(ranks: Ranks, ties: TieRule) -> None:
             f"have, too, and {rule_text('ties', ties)} gives such items no place of their own. "
             f"Hint: {rule_text('ties', 'item')} does."
         )
-
-
-def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
-    """Repeat each row as often as it has copies, and count relevant rows again."""
-    again = np.repeat(np.arange(len(copies)), copies - 1)
-    row = np.concatenate([np.arange(len(copies)), again])
-    above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
-    if not together:
-        above[len(copies) :] = -1
-    order = np.lexsort((before, above, above < 0, ranks.user[row]))
-    found = dataclasses.replace(
-        ranks.rows(row[order]),
-        above=above[order],
-        tied=tied[order],
-        before=before[order],
-        copies=None,
-    )
-    counted = found.relevant if found.repeated is None else found.relevant & ~found.repeated
-    n_relevant = np.bincount(found.user[counted], minlength=ranks.n_users)
-    return dataclasses.replace(found, n_relevant=n_relevant)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64, all_of, largest, slices
-from recometer.ties import Groups, sum_by_user
+from recometer.ties import Groups, shared, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
 SMALLEST = 2**12  # the smallest table of logarithms goes up to the logarithm of this number
@@ -55,11 +54,7 @@ def _octave(start: int) -> tuple[Float64, Float64]:
     high, low = np.empty(len(numbers)), np.empty(len(numbers))
     for here in slices(len(numbers), BLOCK):
         high[here], low[here] = _steps(numbers[here])
-    sums = np.concatenate([[0.0], np.cumsum(high)])
-    before, after = sums[:-1], sums[1:]
-    added = after - before
-    lost = (before - (after - added)) + (high - added)  # the rounding error (Knuth's two-sum)
-    return sums, np.concatenate([[0.0], np.cumsum(lost + low)])
+    return running_sums(high, low)
 
 
 def _steps(numbers: Int64) -> tuple[Float64, Float64]:
@@ -98,27 +93,10 @@ def _rounded(whole: Float64 | np.float64, high: Float64, low: Float64) -> Float6
 PerUser = Callable[[Groups, int], Float64]
 PerGroup = Callable[[Int64 | slice, Int64], Float64]
 AddHits = Callable[[Int64, Int64, Int64, Float64], None]
-Shared = TypeVar("Shared", bound=Callable[..., Any])
 
 # Harmonic numbers up to this one come from a table. For larger ones, two terms of their expansion
 # leave a relative error below 1e-20.
 HARMONIC_TABLE = 2**16
-
-
-def shared(function: Shared) -> Shared:
-    """Cache the results of ``function(groups, ...)``, which several metrics may need."""
-
-    @functools.wraps(function)
-    def remembered(groups: Groups, *options: Any) -> Any:
-        key: tuple[Any, ...] = (function,)
-        for option in options:
-            key += (option.tobytes() if isinstance(option, np.ndarray) else option,)
-        result = groups.cache.get(key)
-        if result is None:
-            result = groups.cache[key] = function(groups, *options)
-        return result
-
-    return cast(Shared, remembered)
 
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
@@ -311,13 +289,13 @@ def _harmonic_table() -> tuple[Float64, Float64]:
     return running_sums(1 / (np.arange(HARMONIC_TABLE) + 1))
 
 
-def running_sums(terms: Float64) -> tuple[Float64, Float64]:
-    """Return running sums that start with 0, and their rounding errors."""
+def running_sums(terms: Float64, low: Float64 | float = 0.0) -> tuple[Float64, Float64]:
+    """Return running sums that start with 0, and their rounding errors plus the sums of `low`."""
     high = np.concatenate([[0.0], np.cumsum(terms)])
     before, after = high[:-1], high[1:]
     added = after - before
     lost = (before - (after - added)) + (terms - added)  # the rounding error (Knuth's two-sum)
-    return high, np.concatenate([[0.0], np.cumsum(lost)])
+    return high, np.concatenate([[0.0], np.cumsum(lost + low)])
 
 
 def sums_between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:

@@ -139,20 +139,13 @@ class ListData(Record):
         """Return the first k items of each list: int64 [n_users, min(k, length)]."""
         return self.lists.items[:, :cutoff]
 
-    def keep(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """Return a result that does not depend on the users; compute it only once."""
-        return _keep(self.kept, name, compute)
-
-    def keep_of_users(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
-        """Return a result that depends on the users; compute it only once."""
-        return _keep(self.kept_of_users, name, compute)
-
-
-def _keep(cache: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]) -> Kept:
-    if name not in cache:
-        cache[name] = compute()
-    result: Kept = cache[name]
-    return result
+    def keep(self, name: Hashable, compute: Callable[[], Kept], *, of_users: bool = False) -> Kept:
+        """Return a result; compute it only once. `of_users` says that it depends on the users."""
+        cache = self.kept_of_users if of_users else self.kept
+        if name not in cache:
+            cache[name] = compute()
+        result: Kept = cache[name]
+        return result
 
 
 def sums_within(values: Array, cutoffs: Int64) -> Float64:
@@ -221,7 +214,7 @@ def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
         return _listed(data, items, np.broadcast_to(worth, items.shape)[items >= 0]).T
 
     kind = None if discount is None else discount.tobytes()
-    return data.keep_of_users(("places", cutoff, kind), build)
+    return data.keep(("places", cutoff, kind), build, of_users=True)
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:

@@ -16,9 +16,9 @@ from recometer.arrays import Float64, Int64, largest
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import all_gains
 from recometer.metrics.registry import metric
-from recometer.metrics.sums import discounts, means_of_members, ratio, shared, totals
+from recometer.metrics.sums import discounts, means_of_members, ratio, totals
 from recometer.ranks import Ranks
-from recometer.ties import Groups
+from recometer.ties import Groups, shared
 
 SOURCE = "Yang et al. 2018; propensities: Saito et al. 2020"
 PARAMETERS = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, all_of, steps
-from recometer.metrics.sums import shared
 from recometer.ragged import indptr_of
 from recometer.ranks import number_runs
-from recometer.ties import Groups, sum_by_user
+from recometer.ties import Groups, shared, sum_by_user
 
 
 def all_gains(groups: Groups) -> Float64:

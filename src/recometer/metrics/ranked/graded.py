@@ -19,12 +19,11 @@ from recometer.metrics.sums import (
     log1p_of,
     log2_of,
     ratio,
-    shared,
     table_size,
     totals,
 )
 from recometer.ranks import number_runs
-from recometer.ties import LONG, Groups, sum_by_user
+from recometer.ties import LONG, Groups, shared, sum_by_user
 
 GAIN = Parameter(
     "The amount that an item adds.",

@@ -15,13 +15,12 @@ from recometer.metrics.sums import (
     hit_totals,
     hits_within,
     ratio,
-    shared,
     step_by_step,
     totals,
 )
 from recometer.ragged import indptr_of
 from recometer.ranks import number_runs
-from recometer.ties import WHOLE, Groups, sum_by_user
+from recometer.ties import WHOLE, Groups, shared, sum_by_user
 
 
 @shared
