@@ -114,7 +114,8 @@ class ListedUsers(Measured):
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the value for all users together. Users without a ranking do not count."""
         weights = self._weights(rules, weights)
-        return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
+        cutoffs = np.array([needed(metric.cutoff) for metric in metrics], np.int64)
+        return metrics[0].compute_over_users(self.data, cutoffs, weights)
 
     def add_up(self, metric: Metric, rules: Protocol, weights: Int64 | None = None) -> Summed:
         """Return the sums over users, for a metric with one value for all users.
@@ -205,7 +206,3 @@ def _any_category(data: ListData, side: Side, counted: Bool | bool = True) -> Bo
 def _any(table: Bool) -> Bool:
     found: Bool = np.any(table, axis=1)
     return found
-
-
-def _cutoffs(metrics: Sequence[Metric]) -> Int64:
-    return np.array([needed(metric.cutoff) for metric in metrics], np.int64)

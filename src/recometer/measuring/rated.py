@@ -36,6 +36,8 @@ class RatedUsers(Measured):
     """
 
     record = "ratings"
+    variant = RankedUsers.variant
+    bounded = RankedUsers.bounded
 
     def __init__(self, ratings: Ratings, seed: int = 0, user_keys: UInt64 | None = None) -> None:
         self.ratings, self.n_users = ratings, ratings.n_users
@@ -50,11 +52,6 @@ class RatedUsers(Measured):
         """Return a block of users as views, without copying."""
         ranked = self.ranked.users(block)
         return RatedUsers(self.ratings.users(block), ranked.seed, ranked.user_keys)
-
-    @classmethod
-    def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Prepare a metric at several cut-offs: everything that does not depend on the users."""
-        return RankedUsers.variant(metrics, rules)
 
     def reasons(self, variant: Variant, number: int) -> tuple[UInt8, bool]:
         """Return each user's first `Reason` (or 0), and whether any user has a reason."""
@@ -78,11 +75,6 @@ class RatedUsers(Measured):
     def outside(self, variant: Variant) -> Bool | None:
         """Return a mask of users who do not count in a mean."""
         return self.ranked.outside(variant)
-
-    @classmethod
-    def bounded(cls, rules: Protocol) -> bool:
-        """Return whether all values are within the metric's bounds, except for rounding."""
-        return RankedUsers.bounded(rules)
 
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics: float64 [n_users, n_metrics]."""

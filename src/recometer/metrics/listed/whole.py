@@ -47,16 +47,14 @@ def at_each(
 
 def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
     """Return the sums over the users from which `value_of` computes a metric."""
-    return _parts(metric).sums(data, metric.cutoff, weights, **_parameters(metric))
+    parts = needed(metric.definition.adds_up)
+    return parts.sums(data, metric.cutoff, weights, **_parameters(metric))
 
 
 def value_of(metric: Metric, facts: ItemFacts, summed: Summed) -> float:
     """Compute the value of a metric for all users from their sums."""
-    return _parts(metric).value(facts, summed, metric.cutoff, **_parameters(metric))
-
-
-def _parts(metric: Metric) -> AddsUp:
-    return needed(metric.definition.adds_up)
+    parts = needed(metric.definition.adds_up)
+    return parts.value(facts, summed, metric.cutoff, **_parameters(metric))
 
 
 def _parameters(metric: Metric) -> dict[str, Any]:
