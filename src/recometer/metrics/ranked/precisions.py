@@ -6,6 +6,8 @@ symbols.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from recometer import _kernel
@@ -43,16 +45,17 @@ def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
 @shared
 def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
-        terms: Float64 = (before + 1) / (start + 1)
-        tied = np.flatnonzero(size > 1)
-        relevant = groups.relevant[rows][tied]
-        terms[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
-        return terms
-
+    value = functools.partial(_precision_terms, groups)
     return hit_totals(_kernel.add_precisions, value, groups, cutoffs)
+
+
+def _precision_terms(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
+    start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
+    terms: Float64 = (before + 1) / (start + 1)
+    tied = np.flatnonzero(size > 1)
+    relevant = groups.relevant[rows][tied]
+    terms[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
+    return terms
 
 
 @shared
@@ -92,16 +95,8 @@ def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
     """Return the mean precision of hits, averaged over the numbers of hits in the split groups."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # Compute the terms of the groups that are not split.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
-    terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
-    tied = np.flatnonzero(groups.size[whole] > 1)
-    at = whole[tied]
-    size = groups.size[at]
-    terms[tied] = precisions(
-        groups.start[at], size, groups.hits_before[at], size, groups.relevant[at]
-    )
-    certain = groups.total(whole, terms)
+    certain = groups.total(whole, _precision_terms(groups, whole, groups.size[whole]))
     which, n_hits, chance = expand(groups.size[parted], groups.relevant[parted], places)
     with_hit = n_hits > 0
     inner = np.zeros(len(which))
