@@ -1,4 +1,4 @@
-// Fast, non-cryptographic hash functions for 64-bit numbers, and for data in pieces.
+// Fast, non-cryptographic hash functions for 64-bit numbers and for data that comes in pieces.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once

@@ -1,4 +1,4 @@
-"""Tests of `exposure`, which returns the shares of item groups in lists and in relevant items."""
+"""Tests of `exposure`, which returns each item group's share of the lists and of relevant items."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ inline void require(bool holds, const char* message) {
     if (!holds) throw std::invalid_argument(message);
 }
 
-// A caller may change an array after it has been checked, so each call checks all values that it
-// uses as positions again.
+// A caller may change an array after it has been checked, so each call rechecks all values that it
+// uses as positions.
 
 /// Check that the offsets of the users' rows do not decrease, and are at most `n_rows`.
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {

@@ -117,8 +117,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
             `Catalogue` whose categories are the groups. None means that an item has no group. An
             item may have several groups, as in a column with ``"Comedy|Drama"``.
         column, item
-            The columns of groups and of items in a table. By default, the only column other than
-            that of the items, and the column of items with a common name.
+            If `groups` is a table: the names of its group column and of its item column. By
+            default, the item column has a common name, and the group column is the only other one.
 
         Returns
         -------

@@ -244,7 +244,7 @@ def test_saved_evaluations_give_the_same_comparison(
     assert saved_comparison.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
     unpaired, paired = saved_comparison.row("coverage@5", "als"), here.row("coverage@5", "als")
     assert unpaired.difference == paired.difference
-    # Without lists, the interval is combined from those of the two models, and is therefore wider.
+    # Without lists, the interval is derived from the models' separate intervals, and is wider.
     assert unpaired.interval.width >= paired.interval.width
     assert "The lists or rows were not saved" in str(saved_comparison).replace("\n  ", " ")
 

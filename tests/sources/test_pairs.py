@@ -16,7 +16,7 @@ from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
-# Surprise returns predictions as a class with these fields.
+# Surprise returns predictions as objects with these fields.
 Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")
 PREDICTED = "rated_precision@1..4 rated_recall@1..4 rmse mae mse r2 explained_variance fcp"
 

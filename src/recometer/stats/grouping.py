@@ -47,9 +47,9 @@ class Grouped:
     sum_of_squares
         The sum of the squared residuals x - estimate · y, computed from single users, not groups.
     exact
-        Whether all users of a group have the same value except for rounding. Otherwise, a group is
-        a narrow cell with the mean value of its users, and all cells together lose at most a
-        millionth of the variance.
+        Whether all users of a group have the same value except for rounding. Otherwise, each
+        group covers a narrow range of values and stores the mean of its users; in total, this
+        loses at most a millionth of the variance.
     """
 
     values: Float64

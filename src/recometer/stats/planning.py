@@ -24,7 +24,7 @@ NORMAL_975 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 
 @dataclasses.dataclass(frozen=True)
 class Power:
-    """The differences that a test set can show.
+    """The differences that a test set is large enough to detect.
 
     Attributes
     ----------
