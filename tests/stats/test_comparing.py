@@ -313,6 +313,19 @@ def test_relative_difference_is_the_ratio_of_means_minus_1() -> None:
     np.testing.assert_allclose(tuple(result.relative_interval), tuple(resampled), atol=0.04 * width)
 
 
+@pytest.mark.parametrize("n", [30, 200])
+def test_t_statistic_at_the_ends_of_the_relative_interval_is_the_critical_value(n: int) -> None:
+    first, second = models(n, gain=0.1)
+    result = compare(first, second, test="t")
+    assert result.relative_interval.method == "t"
+    statistics = []
+    for end in result.relative_interval:
+        residuals = first - (1 + end) * second
+        statistics.append(residuals.mean() / (residuals.std(ddof=1) / math.sqrt(n)))
+    critical = scipy.stats.t.ppf(0.975, n - 1)
+    np.testing.assert_allclose(statistics, [critical, -critical], rtol=1e-9)
+
+
 def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
     """Without the only user whose divisor is not 0, the ratio of a resample is unlimited."""
     second = np.zeros(20)
