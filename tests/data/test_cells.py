@@ -112,7 +112,7 @@ def test_ids_that_look_like_lists_are_kept_without_a_separator() -> None:
     lists = rm.Lists(frame("46;93", "5;7"), separator=False)
     test = rm.Interactions.of(frame("46;93", "7;5"), separator=False)
     assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [1, 0]
-    assert rm.Lists({1: ["46;93"]}, separator=False).n_lists == 1
+    assert rm.Lists({1: ["46;93"]}, separator=False).table.n_lists == 1
 
 
 def test_separator_is_refused_for_data_without_cells() -> None:
