@@ -538,7 +538,7 @@ def _compare_all(
     for metric in metrics:
         of: Any = whole.get(metric)
         if of is None:
-            of = resolve(metric, models, users, options)
+            of = resolve(metric, models, users, options, code=len(pairs) > 1)
         has = {model.name for model in models if model.has(metric)}
         own, board = of.compare([pair for pair in pairs if has.issuperset(pair)])
         rows += own

@@ -22,7 +22,9 @@ from recometer.stats import (
     randomisation,
 )
 from recometer.stats.comparing import FEW_DIFFER, consistent
+from recometer.stats.grouping import Column
 from recometer.stats.saddlepoint import multiples_of_unit, of_multiples, quantile_of
+from recometer.stats.tests import TESTS
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -426,6 +428,38 @@ def test_p_is_exact_if_few_of_many_users_differ() -> None:
     result = compare(first, np.zeros(50_000))
     assert (result.test.n, result.test.n_differ) == (50_000, 20)
     assert result.test.p_value == result.test.smallest_p == 2.0**-19
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("n_levels", [2, 7, 60])
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_coded_columns_give_the_same_results(test: str, n_levels: int, missing: float) -> None:
+    generator = np.random.default_rng(n_levels)
+    first, second = generator.integers(0, n_levels, (2, 12_000)) / (n_levels - 1)
+    second = np.where(generator.random(12_000) < 0.9, first, second)
+    first[generator.random(12_000) < missing] = np.nan
+    coded = [Column.of(column).coded() for column in (first, second)]
+    assert all(column.levels is not None for column in coded)
+    result, expected = compare(*coded, test=test), compare(first, second, test=test)
+    assert (result.n, result.n_only_model) == (expected.n, expected.n_only_model)
+    for actual_field, expected_field in (
+        (result.test.p_value, expected.test.p_value),
+        (tuple(result.interval), tuple(expected.interval)),
+        (tuple(result.relative_interval), tuple(expected.relative_interval)),
+        (result.deviation, np.nanstd(first - second, ddof=1)),
+    ):
+        assert actual_field == pytest.approx(expected_field, rel=1e-9)
+
+
+@pytest.mark.parametrize("levels", [[0.0, 1e-9, 1.0], [0.3], [-0.5, 0.0, 0.25], [0.0, 0.5, 7.0]])
+def test_codes_restore_the_values_of_a_column(levels: list[float]) -> None:
+    values = np.random.default_rng(0).choice(levels, 12_000)
+    column = Column.of(values).coded()
+    assert column.levels is not None
+    assert column.codes is not None
+    assert np.array_equal(column.levels[column.codes], values)
+    for late_value in (-9.0, 0.1234, 9.0):  # these values have no code yet
+        assert Column.of(np.append(values, late_value)).coded().codes is None
 
 
 def test_users_with_a_value_from_one_model_only_are_counted() -> None:

@@ -35,7 +35,7 @@ from recometer.stats.means import in_units, on_side_of, relative_over_runs
 from recometer.stats.runs import over_runs_of, over_values, run_moments
 from recometer.stats.tests import TESTS, Test
 from recometer.stats.two_groups import equivalence_of_groups, power_of_groups
-from recometer.tasks import run_tasks
+from recometer.tasks import Ticker, run_tasks
 
 Bounds = tuple[float, float]
 Board = tuple[Sequence[float], Sequence[float], Sequence[Interval], Sequence[int]]
@@ -380,15 +380,21 @@ class FoldPair(UserPair):
         return dataclasses.replace(row, runs=runs)
 
 
-def resolve(metric: str, models: Sequence[Model], users: Users, options: Options) -> Paired:
-    """Return the models on a metric with a value for each user."""
+def resolve(
+    metric: str, models: Sequence[Model], users: Users, options: Options, *, code: bool = False
+) -> Paired:
+    """Return the models on a metric with a value for each user.
+
+    `code` encodes the columns by their levels, which saves time if a column is compared several
+    times.
+    """
+
+    def read(model: Model, ticker: Ticker) -> Column:
+        column = Column.of(users.values(model, metric))
+        return column.coded() if code and options.paired else column
+
     by_name = {model.name: model for model in models}
-    columns = run_tasks(
-        lambda model, _: Column.of(users.values(model, metric)),
-        models,
-        threads=options.threads,
-        progress=False,
-    )
+    columns = run_tasks(read, models, threads=options.threads, progress=False)
     weights = {}
     for model in [] if options.paired else models:
         (column,) = users.spread(model, [model.first.counted_weights(metric)], np.nan)

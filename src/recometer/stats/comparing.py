@@ -15,7 +15,15 @@ from recometer.errors import InputError, UnknownNameError, argument_text, did_yo
 from recometer.remembered import cached_property
 from recometer.stats.checks import Bounds, check_bounds, check_whole
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import Column, Grouped, by_cluster, column, group_checked, labels_of
+from recometer.stats.grouping import (
+    Column,
+    Grouped,
+    by_cluster,
+    column,
+    crossed,
+    group_checked,
+    labels_of,
+)
 from recometer.stats.means import (
     NEGATIVE,
     NOBODY,
@@ -188,22 +196,29 @@ class Pairs:
         return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
 
     @cached_property
+    def levels(self) -> tuple[Float64, Float64, Float64] | None:
+        """Return the distinct pairs of values with their counts.
+
+        The result is None if there are clusters, or if a column has no levels.
+        """
+        pairs = None if self.clusters is not None else crossed(self.one, self.two)
+        if pairs is None:
+            return None
+        known = ~np.isnan(pairs[0] + pairs[1])
+        return pairs[0][known], pairs[1][known], pairs[2][known]
+
+    @cached_property
     def labels(self) -> npt.NDArray[np.generic]:
         """Return the clusters of the users with a value from both models."""
         assert self.clusters is not None
         return self.clusters[self.both]
 
     @cached_property
-    def rows(self) -> tuple[Float64, Float64]:
-        """Return both models' values for the users with both."""
-        return self.one.values[self.both], self.two.values[self.both]
-
-    @cached_property
     def sums(self) -> tuple[Float64, Float64]:
-        """Return `rows`, or their sums over clusters if there are any."""
+        """Return both models' values for the users with both, or the sums of each cluster."""
+        x, y = self.one.values[self.both], self.two.values[self.both]
         if self.clusters is None:
-            return self.rows
-        x, y = self.rows
+            return x, y
         return by_cluster(x, self.labels), by_cluster(y, self.labels)
 
     @cached_property
@@ -219,7 +234,10 @@ class Pairs:
     @cached_property
     def differences(self) -> Grouped:
         """Return the differences of single rows, grouped by equal values."""
-        return group_checked(self.rows[0] - self.rows[1])
+        if self.levels is not None:
+            x, y, times = self.levels
+            return group_checked(x - y, None, times)
+        return group_checked(self.one.values[self.both] - self.two.values[self.both])
 
     @cached_property
     def values(self) -> Float64:
@@ -247,8 +265,14 @@ class Pairs:
     @cached_property
     def means(self) -> tuple[float, float]:
         """Return the means of both models over the users with both values."""
-        x, y = self.rows
-        return (float(x.mean()), float(y.mean())) if len(x) else (np.nan, np.nan)
+        n = self.differences.n
+        if not n:
+            return np.nan, np.nan
+        if self.levels is not None:
+            x, y, times = self.levels
+            return float(x @ times) / n, float(y @ times) / n
+        x, y = self.one.values[self.both], self.two.values[self.both]
+        return float(x.mean()), float(y.mean())
 
     @cached_property
     def ratios(self) -> Grouped | None:
@@ -256,6 +280,9 @@ class Pairs:
 
         The result is None if the mean of the second model is not above 0.
         """
+        if self.levels is not None:
+            x, y, times = self.levels
+            return group_checked(x, y, times) if y @ times > 0 else None
         x, y = self.sums
         return group_checked(x, y) if y.sum() > 0 else None
 

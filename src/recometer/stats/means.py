@@ -14,7 +14,15 @@ from recometer.arrays import Float64
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.checks import Bounds, check_bounds
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import LARGEST, Column, Grouped, by_cluster, column, group
+from recometer.stats.grouping import (
+    LARGEST,
+    Column,
+    Grouped,
+    by_cluster,
+    column,
+    group,
+    group_checked,
+)
 from recometer.stats.runs import RunMoments, over_runs_of
 from recometer.stats.saddlepoint import (
     increasing_root,
@@ -135,7 +143,11 @@ def in_units(
     if isinstance(values, Grouped):
         return values
     if weights is None and clusters is None:
-        return group(values.values if isinstance(values, Column) else values)
+        if not isinstance(values, Column) or values.levels is None or not values.complete:
+            return group(values.values if isinstance(values, Column) else values)
+        assert values.codes is not None
+        times = np.bincount(values.codes, minlength=len(values.levels)).astype(np.float64)
+        return group_checked(values.levels, None, times)
     x = values.values if isinstance(values, Column) else column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
     if len(x) != len(y):

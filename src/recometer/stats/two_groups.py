@@ -21,7 +21,7 @@ from recometer.stats.comparing import (
     one_sided,
 )
 from recometer.stats.ends import Interval, check_confidence
-from recometer.stats.grouping import Column, Grouped
+from recometer.stats.grouping import Column, Grouped, group_checked
 from recometer.stats.means import NEGATIVE, NOT_ABOVE_0, in_units, relative_by_t
 from recometer.stats.planning import Power, power
 from recometer.stats.runs import t_of_parts
@@ -187,11 +187,13 @@ def power_of_groups(
     for a single sample of these values. If the groups have only a few users, the power is lower.
     """
     n, away = first.n + second.n, first.estimate - second.estimate
-    values = []
-    for group, sign in ((first, 1.0), (second, -1.0)):
-        each = away + sign * n * group.residuals / float(np.sum(group.counts * group.sizes))
-        values.append(np.repeat(each, group.counts.astype(np.int64)))
-    return power(np.concatenate(values), difference, wanted=wanted, alpha=alpha, unit=0.0)
+    values = [
+        away + sign * n * group.residuals / float(np.sum(group.counts * group.sizes))
+        for group, sign in ((first, 1.0), (second, -1.0))
+    ]
+    counts = np.concatenate([first.counts, second.counts])
+    influences = group_checked(np.concatenate(values), None, counts)
+    return power(influences, difference, wanted=wanted, alpha=alpha, unit=0.0)
 
 
 def _n_differing(values: Grouped) -> float:
