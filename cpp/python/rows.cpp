@@ -6,12 +6,12 @@
 #include "../arrow.hpp"
 #include "../hashing.hpp"
 #include "../lists.hpp"
+#include "../popularity.hpp"
 #include "../splits.hpp"
 #include "../strings.hpp"
 #include "../sums.hpp"
 #include "../tables.hpp"
 #include "arrays.hpp"
-#include "popularity.hpp"
 
 namespace recometer {
 namespace {
@@ -225,30 +225,17 @@ void bind_sums(nb::module_& m) {
 void bind_popularity(nb::module_& m) {
     m.def(
         "count_items",
-        [](Column indptr, In1<std::int32_t> items, std::optional<Column> users,
-           Out1<std::int64_t> counts, Out1<std::int64_t> sums, Out1<std::int8_t> band,
-           Out2<std::int64_t> ranges) {
+        [](In1<std::int64_t> indptr, In1<std::int32_t> items,
+           std::optional<In1<std::int64_t>> users, Out1<std::int64_t> counts,
+           Out1<std::int64_t> sums) {
             const Ragged rows = table(indptr, items);
             const TableUsers places = table_users(sums.shape(0), users, indptr);
-            const Popularity output = popularity(counts, sums, band, ranges);
+            const Popularity output{counts.shape(0), counts.data(), sums.data()};
             nb::gil_scoped_release release;
             count_items(rows, items.shape(0), places, output);
         },
         nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("counts"),
-        exact("sums"), exact("band"), exact("ranges"));
-    m.def(
-        "count_in_bands",
-        [](Column indptr, Column item, In1<bool> counted, Column above, Column tied,
-           std::size_t n_items, Column banded, In1<std::int8_t> band, std::int64_t cutoff,
-           Out2<std::int32_t> counts, Out2<float> within) {
-            const BandedRows rows = banded_rows(indptr, item, counted, above, tied, n_items, banded,
-                                                band, counts, within);
-            nb::gil_scoped_release release;
-            count_in_bands(rows, cutoff, counts.data(), within.data());
-        },
-        nb::kw_only(), exact("indptr"), exact("item"), exact("counted"), exact("above"),
-        exact("tied"), nb::arg("n_items"), exact("banded"), exact("band"), nb::arg("cutoff"),
-        exact("counts"), exact("within"));
+        exact("sums"));
 }
 
 template <class Value>

@@ -26,9 +26,7 @@ from recometer._kernel import (
 from recometer.arrays import (
     Array,
     Bool,
-    Float32,
     Float64,
-    Int8,
     Int32,
     Int64,
     UInt8,
@@ -438,26 +436,12 @@ def count_items(
     users: Int64 | None,
     counts: Int64,
     sums: Int64,
-    band: Int8,
-    ranges: Int64,
 ) -> None:
-    """Count the rows of each item, and assign bands; see `cpp/popularity.hpp`."""
+    """Count the rows of each item, and add them up for each user; see `cpp/popularity.hpp`."""
     counts[:] = np.bincount(items, minlength=len(counts))
     for user in range(len(sums)):
         row = user if users is None else users[user]
         sums[user] = 0 if row < 0 else counts[items[indptr[row] : indptr[row + 1]]].sum()
-    last, total = len(ranges) - 1, counts.sum()
-    for number in set(counts.tolist()):
-        share = (last + 1) * counts[counts > number].sum() // max(total, 1)
-        band[counts == number] = last if number == 0 else min(share, last)
-    for part, numbers in enumerate(ranges):
-        counts_of_band = counts[band == part]
-        numbers[:] = (
-            counts_of_band.min(initial=np.iinfo(np.int64).max),
-            counts_of_band.max(initial=0),
-        )
-        if part == last or not len(counts_of_band):
-            numbers[0] = 0
 
 
 def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
@@ -704,32 +688,6 @@ def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> N
     """Count each user's rows at places below the user's limit; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         counts[user] = (place[begin:end] < limits[user]).sum()
-
-
-def count_in_bands(
-    *,
-    indptr: Int64,
-    item: Int64,
-    counted: Bool,
-    above: Int64,
-    tied: Int64,
-    n_items: int,
-    banded: Int64,
-    band: Int8,
-    cutoff: int,
-    counts: Int32,
-    within: Float32,
-) -> None:
-    """Count each user's items in every popularity band; see `cpp/popularity.hpp`."""
-    of_item = np.full(n_items, counts.shape[1] - 1)
-    of_item[banded] = band
-    bands = of_item[item]
-    share = np.where(above < 0, 0, np.clip((cutoff - above) / (tied + 1), 0, 1))
-    for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
-        for number in range(counts.shape[1]):
-            rows = counted[begin:end] & (bands[begin:end] == number)
-            counts[user, number] = rows.sum()
-            within[user, number] = functools.reduce(operator.add, share[begin:end][rows], 0.0)
 
 
 def _sum(terms: list[float]) -> float:

@@ -7,7 +7,7 @@ def indptr_of(lengths):
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def counting(rng, lengths, n_items=9, n_bands=5, *, same_users=False):
+def counting(rng, lengths, n_items=9, *, same_users=False):
     """Return a table of items, some of which are popular, and output arrays for the counts."""
     chance = rng.dirichlet(np.full(n_items, 0.3))
     n_users = len(lengths) if same_users else (12 if lengths else 0)
@@ -17,6 +17,4 @@ def counting(rng, lengths, n_items=9, n_bands=5, *, same_users=False):
         "users": None if same_users else rng.integers(-1, len(lengths), n_users),
         "counts": np.full(n_items, -9),
         "sums": np.full(n_users, -9),
-        "band": np.full(n_items, -9, np.int8),
-        "ranges": np.full((n_bands, 2), -9),
     }

@@ -61,9 +61,7 @@ def test_background_without_steps_has_ended():
 
 def test_wait_raises_the_error_of_a_step():
     table, background = counting_arrays(), _kernel.Background()
-    background.count_items(
-        **table | {"counts": np.zeros(3, np.int64), "band": np.zeros(3, np.int8)}
-    )
+    background.count_items(**table | {"counts": np.zeros(3, np.int64)})
     background.start(1)
     with pytest.raises(ValueError, match="no such item"):
         background.wait(SOON)

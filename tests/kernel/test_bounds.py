@@ -158,8 +158,6 @@ CALLS = {
         users=None,
         counts=zeros(N_ITEMS),
         sums=zeros(N_USERS),
-        band=zeros(N_ITEMS, np.int8),
-        ranges=np.zeros((2, 2), np.int64),
     ),
     "best_first": lambda indptr, _: _kernel.best_first(indptr, zeros(), None, zeros()),
     "count_within": lambda indptr, _: _kernel.count_within(

@@ -204,7 +204,7 @@ ROWS = {
     ),
     "count_items": (
         {"indptr": zeros_of(1), "items": NO_ROWS, "users": None},
-        {"counts": 0, "sums": 0, "band": (0, np.int8), "ranges": ((5, 2), int)},
+        {"counts": 0, "sums": 0},
     ),
     "add_within": (
         {
@@ -231,17 +231,6 @@ ROWS = {
     "count_within": (
         {"indptr": zeros_of(1), "place": zeros_of(0), "limits": zeros_of(0)},
         {"counts": 0},
-    ),
-    "count_in_bands": (
-        {
-            "indptr": zeros_of(1),
-            "item": zeros_of(0),
-            "counted": zeros_of(0, bool),
-            "above": zeros_of(0),
-        }
-        | {"tied": zeros_of(0), "n_items": 0, "banded": zeros_of(0), "band": zeros_of(0, np.int8)}
-        | {"cutoff": 1},
-        {"counts": ((0, 5), np.int32), "within": ((0, 5), np.float32)},
     ),
     "rows_ascend": (
         {"indptr": zeros_of(1), "items": NO_ROWS, "n_items": 0, "first": 0, "last": 0},

@@ -420,22 +420,6 @@ def count_items(
     users: NDArray[numpy.int64] | None,
     counts: NDArray[numpy.int64],
     sums: NDArray[numpy.int64],
-    band: NDArray[numpy.int8],
-    ranges: NDArray[numpy.int64],
-) -> None: ...
-def count_in_bands(
-    *,
-    indptr: NDArray[numpy.int64],
-    item: NDArray[numpy.int64],
-    counted: NDArray[numpy.bool_],
-    above: NDArray[numpy.int64],
-    tied: NDArray[numpy.int64],
-    n_items: int,
-    banded: NDArray[numpy.int64],
-    band: NDArray[numpy.int8],
-    cutoff: int,
-    counts: NDArray[numpy.int32],
-    within: NDArray[numpy.float32],
 ) -> None: ...
 def hold_first(
     *,
@@ -509,27 +493,8 @@ class Background:
         users: NDArray[numpy.int64] | None,
         counts: NDArray[numpy.int64],
         sums: NDArray[numpy.int64],
-        band: NDArray[numpy.int8],
-        ranges: NDArray[numpy.int64],
     ) -> None:
         """Add a call to the function of the same name as a step."""
-
-    def count_in_bands(
-        self,
-        *,
-        indptr: NDArray[numpy.int64],
-        item: NDArray[numpy.int64],
-        counted: NDArray[numpy.bool_],
-        above: NDArray[numpy.int64],
-        tied: NDArray[numpy.int64],
-        n_items: int,
-        banded: NDArray[numpy.int64],
-        band: NDArray[numpy.int8],
-        cutoff: int,
-        counts: NDArray[numpy.int32],
-        within: NDArray[numpy.float32],
-    ) -> None:
-        """Add a call to the function of the same name, after earlier steps."""
 
     def start(self, threads: int) -> None:
         """Start the steps."""

@@ -47,8 +47,6 @@ class Counts(NamedTuple):
             users=users,
             counts=np.empty(train.n_items, np.int64),
             sums=counts.total,
-            band=np.empty(train.n_items, np.int8),  # bands of popularity, which nothing reads
-            ranges=np.empty((1, 2), np.int64),
         )
         return counts
 
