@@ -63,6 +63,15 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             f"{file} is an archive of arrays. Hint: call it {file.with_suffix('.npz').name}, or "
             "write a single array with numpy.save."
         )
+    if array.dtype.kind == "U" and array.nbytes:
+        # NumPy does not check the characters of a damaged file, and fails on its first use.
+        codes = array.ravel(order="K").view(array.dtype.byteorder + "u4")
+        if codes.max() > sys.maxunicode:
+            raise FileError(
+                f"{file} cannot be read as a NumPy array of strings: it has the character "
+                f"{codes.max():,}, but Unicode ends at {sys.maxunicode:,}. Hint: "
+                "numpy.save(path, array) writes the file again."
+            )
     return array
 
 
