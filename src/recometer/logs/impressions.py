@@ -10,18 +10,30 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Float64
+from recometer.arrays import Bool, Float64
 from recometer.data.catalogue import NamedColumns
 from recometer.data.columns import check_column
-from recometer.data.ids import encode, show
-from recometer.errors import InputError, InputTypeError, UnknownNameError, argument_text, brief
-from recometer.logs.policies import LOGGED, Log, Policy, numbers, probabilities, read_policy
-from recometer.logs.values import LARGEST, PREDICTING, TERMS, PolicyValues, UserSums, known
+from recometer.data.frames import is_array, is_column
+from recometer.data.ids import encode, match, missing, show
+from recometer.data.numbers import all_numbers
+from recometer.errors import (
+    ColumnError,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    argument_text,
+    brief,
+    did_you_mean,
+)
+from recometer.logs.values import LARGEST, LOGGED, TERMS, Policy, PolicyValues, UserSums, known
 from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 
 Slates = Literal["independent", "cascade"]
 Sums = dict[tuple[str, str], Float64]  # see `UserSums.sums`
+SUM_OF_PROBABILITIES = 1e-3  # sums may differ this much from 1, because columns may be rounded
+TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
+CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 
 
 class Impressions:
@@ -102,15 +114,16 @@ class Impressions:
         columns = {"user": user, "item": item, "reward": reward, "propensity": propensity}
         for option, name in columns.items():
             check_column(option, name, table.names)
+        self._table, self._item = table, item
         self._users, self.user_ids = encode(table.ids(user), f"user ids (column {user!r})")
         self.n, self.n_users = len(self._users), len(self.user_ids)
         if not self.n:
             raise InputError("The log has no rows. Hint: there must be a row for each impression.")
-        self.reward = numbers(table, reward, "rewards", self.n)
-        self.propensity = numbers(table, propensity, "propensities", self.n)
-        probabilities(self.propensity, f"propensity of column {propensity!r}", above_0=True)
-        self._log, self._cells = Log(table, item, self.propensity), self._users
-        self._positions = np.zeros(1)  # cells are numbered position by position
+        self.reward = _numbers(table, reward, "rewards", self.n)
+        self.propensity = _numbers(table, propensity, "propensities", self.n)
+        _check(self.propensity, f"propensity of column {propensity!r}", above_0=True)
+        self._cells = self._users  # cells are numbered position by position
+        self._positions = np.zeros(1)
         self._slates_of_users: Float64 | None = None
         if slate is not None and position is not None:
             self._read_slates(slate, position)
@@ -245,14 +258,14 @@ class Impressions:
                 "names the column of slates."
             )
         read = {
-            name: read_policy(self._log, name, policy, cascade=cascade)
+            name: _read_policy(self, name, policy, cascade=cascade)
             for name, policy in policies.items()
         }
         if cascade:
             self._check_cumulative(self.propensity, "propensities")
             for name, policy in read.items():
                 self._check_cumulative(policy.probability, f"target probabilities of {name}")
-        names = estimators_of(estimators, read, clip, has_slates)
+        names = _estimators_of(estimators, read, clip, has_slates)
         clip = None if clip is None else float(clip)
         each = on_all_threads(
             lambda item: self._sums_of_policy(*item, names, clip), [*read.items()]
@@ -289,9 +302,13 @@ class Impressions:
         sums[name, "weight"] = self._of_users(weight)
         if policy.unsupported is not None:
             sums[name, "unsupported"] = self._of_users(policy.unsupported)
-        last = -min(LARGEST, self.n)
-        largest = np.sort(np.partition(weight, last)[last:])[::-1]
-        return sums, float(weight @ weight), tuple(largest.tolist())
+        squares, largest = float(weight @ weight), []
+        # `np.partition` takes seconds for 10 million weights of which most are equal.
+        for _ in range(min(LARGEST, self.n)):
+            row = weight.argmax()
+            largest.append(float(weight[row]))
+            weight[row] = 0.0
+        return sums, squares, tuple(largest)
 
     def _of_users(self, values: Float64) -> Float64:
         """Add up the values of each user at each position: float64 [n_positions, n_users]."""
@@ -303,12 +320,12 @@ class Impressions:
         return sums.reshape(-1, self.n_users)
 
     def _read_slates(self, slate: str, position: str) -> None:
-        check_column("slate", slate, self._log.table.names)
-        codes, ids = encode(self._log.table.ids(slate), f"slates (column {slate!r})")
+        check_column("slate", slate, self._table.names)
+        codes, ids = encode(self._table.ids(slate), f"slates (column {slate!r})")
         slates, distinct = encode(self._users * len(ids) + codes, "slates")
         of_users = np.bincount(distinct // len(ids), minlength=self.n_users)
         self._slates_of_users = of_users.astype(np.float64)
-        values = numbers(self._log.table, position, "positions", self.n)
+        values = _numbers(self._table, position, "positions", self.n)
         self._positions, places = np.unique(values, return_inverse=True)
         self._cells = places * self.n_users + self._users
         self._order = np.argsort(slates * len(self._positions) + places, kind="stable")
@@ -337,7 +354,7 @@ class Impressions:
             )
 
 
-def estimators_of(
+def _estimators_of(
     estimators: str | Sequence[str] | None,
     policies: Mapping[str, Policy],
     clip: float | None,
@@ -347,13 +364,13 @@ def estimators_of(
     refused: dict[str, str] = {}  # the estimators that the data do not permit, with the reason
     without = [name for name, policy in policies.items() if policy.predicted is None]
     if has_slates:
-        refused = dict.fromkeys(PREDICTING, "is not for slates. Hint: snips or ips.")
+        refused = dict.fromkeys(("dr", "direct"), "is not for slates. Hint: snips or ips.")
     elif without:
         reason = (
-            f"needs predicted_reward and policy_value, which {without[0]!r} does not have. Hint: "
-            "pass a frame with both, or a table of candidates with predicted_reward."
+            f"needs {PREDICTED} and {VALUE}, which {without[0]!r} does not have. Hint: pass a "
+            f"frame with both, or a table of candidates with {PREDICTED}."
         )
-        refused = dict.fromkeys(PREDICTING, reason)
+        refused = dict.fromkeys(("dr", "direct"), reason)
     if clip is None:
         refused["clipped_ips"] = (
             f"needs {argument_text('clip')}, the largest weight. Hint: {argument_text('clip', 10)}."
@@ -379,3 +396,158 @@ def estimators_of(
             f"{argument_text('estimators')}, or leave it out."
         )
     return tuple(dict.fromkeys(names))
+
+
+def _read_policy(log: Impressions, name: str, policy: Any, *, cascade: bool) -> Policy:
+    """Read a policy in any form that `Impressions.evaluate` accepts."""
+    if isinstance(policy, str | list) or is_column(policy) or is_array(policy):
+        policy = {TARGET: policy}
+    table = NamedColumns.of(policy)
+    if table is None:
+        raise InputTypeError(
+            f"The policy {name!r} is of type {type(policy).__name__}. Hint: the name of a column, "
+            f"an array of probabilities, or a frame with {TARGET}."
+        )
+    long = "impression" in table.names
+    meaningful = CANDIDATES if long else (TARGET, PREDICTED, VALUE, "impression")
+    for column in table.names:
+        if column not in meaningful:
+            raise ColumnError(
+                f"The policy {name!r} has a column {column!r}, which has no meaning. "
+                f"{did_you_mean(column, meaningful)}"
+            )
+    check_column("column", TARGET, table.names)
+    if long and cascade:
+        raise InputError(
+            f"{name}: candidates have the probability of an item at a position, but a cascade "
+            f"needs that of the item and all items above it. Hint: a frame with {TARGET}, a row "
+            "for each impression."
+        )
+    if long:
+        return _from_candidates(log, name, table)
+    if (PREDICTED in table.names) != (VALUE in table.names):
+        raise ColumnError(
+            f"The policy {name!r} has only one of {PREDICTED} and {VALUE}. Hint: direct and doubly "
+            "robust estimates need both; a table of candidates gives both."
+        )
+    # The values of a dict may name columns of the log.
+    in_log = isinstance(policy, Mapping)
+    columns = {
+        column: _numbers(
+            log._table if in_log else table,
+            policy[column] if in_log else column,
+            f"{column} of {name}",
+            log.n,
+        )
+        for column in table.names
+    }
+    _check(columns[TARGET], f"{TARGET} of {name}")
+    return Policy(columns[TARGET], columns.get(PREDICTED), columns.get(VALUE))
+
+
+def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy:
+    """Make a policy from a table of the probabilities (and predictions) of all candidates."""
+    check_column("column", "item", table.names)
+    n, of = log.n, f"of the candidates of {name}"
+    codes, ids = encode(table.ids("item"), f"items {of}")
+    rows = _numbers(table, "impression", f"impressions {of}", len(codes))
+    wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
+    if wrong.any():
+        raise InputError(
+            f"The candidates of {name} name the impression {_first(wrong, rows)[1]:g}, but the "
+            f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
+        )
+    impression = rows.astype(np.int64)
+    items = log._table.ids(log._item)
+    logged = match(items, ids, f"items of the log ({log._item!r})", f"items {of}")
+    keys = ragged.pairs(impression, codes, len(ids))
+    _, first = np.unique(keys, return_index=True)
+    if len(first) < len(keys):
+        row = np.setdiff1d(np.arange(len(keys)), first)[0]
+        raise InputError(
+            f"The candidates of {name} have the item {show(ids, codes[row])} twice in "
+            f"impression {impression[row]}. Hint: each item must be in one row of an impression."
+        )
+    is_logged = codes == logged[impression]
+
+    def column(what: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
+        """Return a column, and its values for the logged items."""
+        values = _numbers(table, what, f"{what} {of}", len(rows))
+        if sums_to_1:
+            _check(values, f"{what} {of}")
+            sums = ragged.sums_of(impression, values, n)
+            if (off := np.abs(sums - 1) > SUM_OF_PROBABILITIES).any():
+                row, sum_of_row = _first(off, sums)
+                raise InputError(
+                    f"The {what} {of} in impression {row} add up to {sum_of_row:g}, but must add "
+                    "up to 1. Hint: every item with a probability above 0 needs a row, and scores "
+                    "need a softmax."
+                )
+        of_logged = np.zeros(n)
+        of_logged[impression[is_logged]] = values[is_logged]
+        return values, of_logged
+
+    target, probability = column(TARGET)
+    predicted = value = unsupported = None
+    if PREDICTED in table.names:
+        predictions, predicted = column(PREDICTED, sums_to_1=False)
+        value = ragged.sums_of(impression, target * predictions, n)
+    if "logging_probability" in table.names:
+        logging, own = column("logging_probability")
+        off = np.abs(own - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(own, 1e-3)
+        if off.any():
+            row, of_row = _first(off, own)
+            raise InputError(
+                f"The candidates of {name} give the logged item of row {row} the "
+                f"logging_probability {of_row:g}, but its propensity in the log is "
+                f"{log.propensity[row]:g}. Hint: they must be equal."
+            )
+        unsupported = ragged.sums_of(impression, np.where(logging > 0, 0.0, target), n)
+    return Policy(probability, predicted, value, unsupported)
+
+
+def _numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
+    """Return a column of n finite numbers, given as an array or as the name of a column."""
+    if isinstance(column, str):
+        check_column("column", column, table.names)
+        values = table.numbers(column, what)
+        what += f" (column {column!r})"
+    else:
+        values = all_numbers(column, what)
+    if values.shape != (n,):
+        raise InputError(
+            f"The {what} must have a value for each of the {n:,} rows, found the shape "
+            f"{values.shape}."
+        )
+    if not np.isfinite(values).all():
+        row, value = _first(~np.isfinite(values), values)
+        if np.isnan(value):
+            missing(what, row)
+        raise InputError(f"The {what} must be finite, found {value} in row {row}.")
+    return values
+
+
+def _check(probabilities: Float64, what: str, *, above_0: bool = False) -> None:
+    """Raise an error unless all probabilities are from 0 to 1, and above 0 if `above_0`."""
+    wrong = (probabilities <= 0 if above_0 else probabilities < 0) | (probabilities > 1)
+    if not wrong.any():
+        return
+    row, value = _first(wrong, probabilities)
+    hint = "Scores, counts, logarithms and inverse weights are not probabilities."
+    if value == 0:
+        hint = (
+            "An item that was shown had a probability above 0, so that this one was rounded or "
+            "belongs to another item; there is no estimate with it."
+        )
+    elif value > 0 and probabilities.max() <= 100:
+        hint = "Percentages are divided by 100."
+    raise InputError(
+        f"The {what} in row {row} (counted from 0) is {value:g}; it must be "
+        f"{'above 0 and at most 1' if above_0 else 'from 0 to 1'}. Hint: {hint}"
+    )
+
+
+def _first(wrong: Bool, values: Float64) -> tuple[int, float]:
+    """Return the first row that is marked as wrong, and its value."""
+    row = int(np.argmax(wrong))
+    return row, float(values[row])

@@ -9,7 +9,6 @@ import numpy as np
 
 from recometer.comparing.gates import GateReport
 from recometer.comparing.rows import PairRow, rank_models
-from recometer.logs.policies import LOGGED
 from recometer.rendering import Table
 from recometer.report.headline import size_of, verdict_of
 from recometer.report.model import Facts, Headline, ReportModel, Standings
@@ -29,7 +28,7 @@ def content(values: Any, gates: GateReport | None = None) -> ReportModel:
         title="Values and intervals",
         text=f"Point: reward per {values.sums.unit}; line: its {values.confidence:.0%} interval. "
         "Filled points are the best policy and those without a shown difference from it. "
-        f"{LOGGED} is the logging policy.",
+        "logged is the logging policy.",
         labels=("Estimator",),
     )
     weights, table, differences = values.tables()
@@ -68,7 +67,7 @@ def _standings(values: Any, estimator: str, pairs: tuple[PairRow, ...]) -> Stand
         [estimate.value for estimate in estimates],
         [row.p_value for row in pairs if row.metric == estimator],
         [estimate.interval for estimate in estimates],
-        [values.sums.n_users] * len(names),
+        [len(values.sums.user_ids)] * len(names),
         higher_is_better=higher,
         confidence=values.confidence,
     )

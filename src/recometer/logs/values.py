@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from recometer.arrays import Array, Float64
 from recometer.comparing.rows import PairRow, difference_columns, percent, plain_mean
 from recometer.data.ids import as_ids, encode
 from recometer.errors import InputError, UnknownNameError, argument_text, brief, did_you_mean
-from recometer.logs.policies import LOGGED, Policy
 from recometer.rendering import Column, Printed, Table
 from recometer.stats import Interval
 from recometer.stats.checks import check_bounds, check_number
@@ -28,7 +27,18 @@ if TYPE_CHECKING:
     from recometer.comparing.gates import GateReport, Undecided
     from recometer.report.result import Report
 
+LOGGED = "logged"  # the name of the logging policy
 LARGEST = 3  # the number of weights in `Weights.largest`
+
+
+class Policy(NamedTuple):
+    """A policy's numbers for each impression of a log: float64 [n], or None if unknown."""
+
+    probability: Float64  # the probability with which the policy shows the logged item
+    predicted: Float64 | None = None  # the predicted reward of the logged item
+    value: Float64 | None = None  # the expected predicted reward under the policy
+    # The policy's total probability of items that the logging policy never shows.
+    unsupported: Float64 | None = None
 
 
 def _weighted(_: Policy, weight: Float64, reward: Float64, __: object) -> Float64:
@@ -45,7 +55,6 @@ TERMS: dict[str, Callable[[Any, Float64, Float64, Any], Float64]] = {
     "ips": _weighted,
     "direct": lambda policy, *_: policy.value,
 }
-PREDICTING = ("dr", "direct")  # estimators that need predicted rewards
 # A `PairRow` of policies copies only these fields of a `Difference`, because linearised values do
 # not show which users are better off.
 OF_PAIRS = (
@@ -126,11 +135,6 @@ class UserSums:
     unit: str  # "slate" or "impression": estimates are rewards per unit
 
     @property
-    def n_users(self) -> int:
-        """The number of users."""
-        return len(self.user_ids)
-
-    @property
     def policies(self) -> list[str]:
         """The names of the policies."""
         return list(self.largest)
@@ -157,7 +161,7 @@ class UserSums:
         # The unsupported probability may be known for only one block.
         shared = [key for key in self.sums if key in other.sums]
         sums = {key: np.zeros((len(positions), len(ids))) for key in shared}
-        for block, users in zip(blocks, np.split(codes, [self.n_users]), strict=True):
+        for block, users in zip(blocks, np.split(codes, [len(self.user_ids)]), strict=True):
             cells = np.ix_(np.searchsorted(positions, block.positions), users)
             for key, total in sums.items():
                 total[cells] += block.sums[key]
@@ -186,11 +190,12 @@ class UserSums:
         """Return the estimates. The parameters are the same as for `Impressions.evaluate`."""
         check_confidence(confidence)
         check_number("min_effective", min_effective)
-        if self.n_users < 2:
+        n_users = len(self.user_ids)
+        if n_users < 2:
             raise InputError(
-                f"The log has {self.n_users} user, but intervals are over users, whose impressions "
-                "are not independent. Hint: there must be at least two users; if sessions or days "
-                f"are independent, {argument_text('user')} may name their column."
+                f"The log has {n_users} user, but intervals are over users, whose impressions are "
+                "not independent. Hint: there must be at least two users; if sessions or days are "
+                f"independent, {argument_text('user')} may name their column."
             )
         ends = None if reward_range is None else self._clipped_ends(reward_range)
         weights = on_all_threads(lambda name: self._weights(name, confidence), self.policies)
@@ -198,7 +203,7 @@ class UserSums:
             if of.effective_users < min_effective and self.estimators != ("direct",):
                 raise InputError(
                     f"The policy {of.policy!r} has an effective sample of {of.effective_users:.1f} "
-                    f"of {self.n_users:,} users, fewer than "
+                    f"of {n_users:,} users, fewer than "
                     f"{argument_text('min_effective', min_effective)}: a few impressions would "
                     "decide its value. Hint: a policy closer to the logged one, or a longer log."
                 )
@@ -419,8 +424,9 @@ class PolicyValues(Printed):
                 hidden=all(np.isnan(of.unsupported) for of in self.weights.values()),
             ),
         ]
-        units = f"{self.sums.total('units'):,} slates, " if self.sums.unit == "slate" else ""
-        head = [f"{self.sums.total('rows'):,} impressions, {units}{self.sums.n_users:,} users"]
+        sums = self.sums
+        units = f"{sums.total('units'):,} slates, " if sums.unit == "slate" else ""
+        head = [f"{sums.total('rows'):,} impressions, {units}{len(sums.user_ids):,} users"]
         return Table(columns, [*map(_row, self.weights.values())], self.remarks(), head)
 
     def _differences_table(self) -> Table:
@@ -468,7 +474,7 @@ class PolicyValues(Printed):
             "weights": weights.records(),
             "values": table.records(),
             "impressions": self.sums.total("rows"),
-            "users": self.sums.n_users,
+            "users": len(self.sums.user_ids),
             "unit": self.sums.unit,
             "maximise": self.maximise,
             "confidence": self.confidence,
