@@ -73,10 +73,6 @@ class Groups:
         Mean gain per place. If the property is relevance, a relevant item's gain is 1.
     member_gain : float64 [relevant.sum()]
         The gains of the items with the property, group by group.
-    n_relevant, depth : int64 [n_users]
-        The same as in `Ranks`.
-    n_candidates : int64 [n_users]
-        The same as in `Ranks`; -1 (unknown) occurs only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
     judged_gain : float64 [n_judged]
@@ -93,9 +89,6 @@ class Groups:
     relevant: Int64
     gain: Float64
     member_gain: Float64
-    n_relevant: Int64
-    n_candidates: Int64
-    depth: Int64
     ideal_indptr: Int64
     ideal_gain: Float64
     judged_gain: Float64
@@ -106,6 +99,21 @@ class Groups:
     def n_users(self) -> int:
         """Number of users."""
         return len(self.indptr) - 1
+
+    @property
+    def n_relevant(self) -> Int64:
+        """The number of relevant items of each user, as in `Ranks`: int64 [n_users]."""
+        return self.ranks.n_relevant
+
+    @property
+    def n_candidates(self) -> Int64:
+        """As in `Ranks`; -1 (unknown) occurs only for metrics that do not read it."""
+        return self.ranks.n_candidates
+
+    @property
+    def depth(self) -> Int64:
+        """As in `Ranks`."""
+        return self.ranks.depth
 
     @cached_property
     def user(self) -> Int64:
@@ -305,21 +313,8 @@ def resolve(
         ideal_gain = _equal_to(_FEW_ONES, int(ideal_indptr[-1]))
     else:
         ideal_indptr, ideal_gain = _best_first(ranks, every_worth)
-    return Groups(
-        indptr=indptr,
-        start=start,
-        size=size,
-        relevant=count,
-        gain=worth,
-        member_gain=members,
-        n_relevant=ranks.n_relevant,
-        n_candidates=ranks.n_candidates,
-        depth=ranks.depth,
-        ideal_indptr=ideal_indptr,
-        ideal_gain=ideal_gain,
-        judged_gain=every_worth,
-        ranks=ranks,
-    )
+    gains = worth, members, ideal_indptr, ideal_gain, every_worth
+    return Groups(indptr, start, size, count, *gains, ranks)
 
 
 def _places(

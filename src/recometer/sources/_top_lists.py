@@ -171,7 +171,7 @@ def only_unjudged(aligned: Aligned) -> Aligned:
         indptr, offered = aligned.offered
         stays = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
         changes["offered"] = ragged.offsets(stays, indptr), offered[stays]
-    return dataclasses.replace(aligned, **changes)
+    return aligned.anew(**changes)
 
 
 def finished(

@@ -10,9 +10,9 @@ ragged table.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +45,11 @@ from recometer.sources.candidates import Items, SampledCandidates, check_sets
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
 
-@dataclasses.dataclass(frozen=True)
 class Aligned:
-    """Test and train with users and items numbered as in the source."""
+    """Test and train with users and items numbered as in the source.
+
+    Sampled candidates are drawn from the items in `catalogue`; see `align`.
+    """
 
     rows: Int64  # the source's row of each test user, or -1 for unknown users
     n_items: int
@@ -75,17 +77,109 @@ class Aligned:
     # The item position of each position in the whole catalogue, or -1 for items that are no user's
     # candidate; None if all are. Fields such as `n_items`, `item_rows` and `judged` use item
     # positions.
-    numbers: Int32 | None = None
+    numbers: Int32 | None
     # The candidates of each user in CSR layout (indptr, items), ascending, without training items.
     # None means all items.
-    offered: tuple[Int64, Int32] | None = None
-    item_ids: Array | None = None  # ids in the whole catalogue, sorted; None for positions
-    n_offered: int | None = None  # number of items in the sets of candidates, if any
+    offered: tuple[Int64, Int32] | None
+    item_ids: Array | None  # ids in the whole catalogue, sorted; None for positions
+    n_offered: int | None  # number of items in the sets of candidates, if any
 
-    def anew(self) -> Aligned:
-        """Return a shallow copy with its own `flags`, because sources modify these in place."""
-        found = object.__new__(type(self))  # much faster than `dataclasses.replace`
-        vars(found).update(vars(self), flags=self.flags.copy())
+    def __init__(self, index: SourceIndex, request: Request, catalogue: Bool | None) -> None:
+        test = request.test
+        rows = self.rows = index.places_of_users(test)
+        self.item_rows, self.item_ids = index.sorted_items
+        positions = index.items_of(test, "test")
+        self.flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
+        counts: dict[str, int] = {}
+        self.excluded_indptr = np.zeros(test.n_users + 1, np.int64)
+        self.excluded = np.zeros(0, np.int32)
+        rows_of_train = None
+        if request.train is not None:
+            rows_of_train = index.rows_of(test, request.train, "train")
+        self.judged_indptr, judged, self.gain, self.relevant = _judged(request)
+        if rows_of_train is not None:
+            train_indptr, trained, known = rows_of_train
+            self.flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
+            if request.protocol.seen != "kept":
+                counts["train_test_overlap"] = len(test) - len(judged)
+                known_rows = matching.known_rows(train_indptr, trained, known)
+                self.excluded_indptr, self.excluded = known_rows
+                if len(trained) and not len(self.excluded) and not request.some_users:
+                    matching.warn_of_unknown_train(index.what)
+        self.item = judged if positions is None else positions[judged].astype(np.int32)
+        self.judged = self.item
+        if positions is not None:
+            unknown = self.item < 0
+            counts["items_unknown"] = len(np.unique(judged[unknown]))
+            counts["relevant_unranked"] = int(np.count_nonzero(unknown & self.relevant))
+            if not request.some_users:
+                index.check_items(test, judged, unknown)
+        counts["users_unknown"] = int(np.count_nonzero(rows < 0))
+        self.n_items, self.numbers, self.offered, self.n_offered = index.n_items, None, None, None
+        if request.candidates is not None or request.exclude is not None:
+            self._choose(index, request, catalogue, counts)
+        self.ranked, self.ranked_indptr = None, self.judged_indptr
+        self.ranked_items = self.judged
+        if counts["users_unknown"] or (self.judged is not judged and (self.judged < 0).any()):
+            can = (self.judged >= 0) & (rows >= 0).repeat(np.diff(self.judged_indptr))
+            self.ranked = np.flatnonzero(can)
+            self.ranked_indptr = offsets(can, self.judged_indptr)
+            self.ranked_items = self.judged[self.ranked]
+        self.one_gain, self.one_relevance = all_equal(self.gain), all_equal(self.relevant)
+        self.n_relevant = steps(offsets(self.relevant, self.judged_indptr))
+        self.n_excluded = steps(self.excluded_indptr)
+        self.counts = {name: count for name, count in counts.items() if count}
+
+    def _choose(
+        self,
+        index: SourceIndex,
+        request: Request,
+        catalogue: Bool | None,
+        counts: dict[str, int],
+    ) -> None:
+        """Leave only the candidates of the request; `counts` get the numbers of other items."""
+        kept, sets = _candidates(index, request, catalogue, counts)
+        if not kept.all():
+            left = np.flatnonzero(kept)
+            self.n_items = len(left)
+            self.item_rows = left if self.item_rows is None else self.item_rows[left]
+            self.numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
+            self.judged = np.where(self.item >= 0, self.numbers[self.item], np.int32(-1))
+            stays = kept[self.excluded]
+            self.excluded_indptr = offsets(stays, self.excluded_indptr)
+            self.excluded = self.numbers[self.excluded[stays]]
+        rows, n_items, listed = self.rows, self.n_items, None
+        judged_pairs = numbered(self.judged_indptr, self.judged, n_items)
+        excluded_pairs = numbered(self.excluded_indptr, self.excluded, n_items)
+        if sets is not None:
+            indptr, items = sets
+            items = items if self.numbers is None else self.numbers[items]
+            listed = numbered(indptr, items, n_items)[items >= 0]
+            listed = listed[~among(listed, excluded_pairs)]
+            self.n_offered = len(np.unique(items[items >= 0]))
+        elif isinstance(request.candidates, SampledCandidates):
+            own = judged_pairs[self.judged >= 0]
+            drawn = _drawn(request, rows, n_items, np.sort(np.concatenate([own, excluded_pairs])))
+            n_drawn = np.bincount(drawn // n_items, minlength=len(rows))
+            short = (n_drawn < request.candidates.n) & (rows >= 0)
+            counts["candidates_short"] = int(np.count_nonzero(short))
+            listed = np.sort(np.concatenate([drawn, own]))
+        if listed is not None:
+            lengths = np.bincount(listed // n_items, minlength=len(rows))
+            self.offered = indptr_of(lengths), (listed % n_items).astype(np.int32)
+            inside = (self.judged >= 0) & among(judged_pairs, listed)
+            self.judged = np.where(inside, self.judged, np.int32(-1))
+            n_without = int(np.count_nonzero((lengths == 0) & (rows >= 0)))
+            counts["users_without_candidates"] = n_without
+            if not request.some_users:
+                check_sets(n_without, int(np.count_nonzero(rows >= 0)))
+        lost = (self.judged < 0) & (self.item >= 0) & self.relevant
+        counts["relevant_not_candidates"] = int(np.count_nonzero(lost))
+
+    def anew(self, **changes: Any) -> Aligned:
+        """Return a shallow copy with changed fields; sources modify its own `flags` in place."""
+        found = object.__new__(type(self))
+        vars(found).update({**vars(self), "flags": self.flags.copy(), **changes})
         return found
 
     @property
@@ -132,116 +226,11 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         If ids have different types.
     """
     rules = request.protocol.relevant_from, request.protocol.seen
-    sizes = index.n_users, index.n_items, request.test.n_items
-    aligned = request.memory.find(
-        "aligned",
-        (index.what, sizes, rules),
-        functools.partial(_aligned, index, request, catalogue),
-        same=(request.test, request.train, request.candidates, request.exclude),
-        equal=(index.user_ids, index.item_ids, catalogue),
-    )
-    return aligned.anew()
-
-
-def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
-    """Match test and train with the source, without looking up earlier results."""
-    test = request.test
-    rows = index.places_of_users(test)
-    item_rows, sorted_ids = index.sorted_items
-    positions = index.items_of(test, "test")
-    flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-    counts: dict[str, int] = {}
-    excluded_indptr = np.zeros(test.n_users + 1, np.int64)
-    excluded = np.zeros(0, np.int32)
-    rows_of_train = None
-    if request.train is not None:
-        rows_of_train = index.rows_of(test, request.train, "train")
-    judged_indptr, judged, gain, relevant = _judged(request)
-    if rows_of_train is not None:
-        train_indptr, trained, known = rows_of_train
-        flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
-        if request.protocol.seen != "kept":
-            counts["train_test_overlap"] = len(test) - len(judged)
-            excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
-            if len(trained) and not len(excluded) and not request.some_users:
-                matching.warn_of_unknown_train(index.what)
-    item = places = judged if positions is None else positions[judged].astype(np.int32)
-    if positions is not None:
-        unknown = places < 0
-        counts["items_unknown"] = len(np.unique(judged[unknown]))
-        counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
-        if not request.some_users:
-            index.check_items(test, judged, unknown)
-    counts["users_unknown"] = int(np.count_nonzero(rows < 0))
-
-    n_items, numbers, offered, n_offered = index.n_items, None, None, None
-    if request.candidates is not None or request.exclude is not None:
-        kept, sets = _candidates(index, request, catalogue, counts)
-        if not kept.all():
-            left = np.flatnonzero(kept)
-            n_items, item_rows = len(left), left if item_rows is None else item_rows[left]
-            numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
-            places = np.where(places >= 0, numbers[places], np.int32(-1))
-            stays = kept[excluded]
-            excluded_indptr = offsets(stays, excluded_indptr)
-            excluded = numbers[excluded[stays]]
-        judged_pairs = numbered(judged_indptr, places, n_items)
-        excluded_pairs = numbered(excluded_indptr, excluded, n_items)
-        listed = None
-        if sets is not None:
-            indptr, items = sets
-            items = items if numbers is None else numbers[items]
-            listed = numbered(indptr, items, n_items)[items >= 0]
-            listed = listed[~among(listed, excluded_pairs)]
-            n_offered = len(np.unique(items[items >= 0]))
-        elif isinstance(request.candidates, SampledCandidates):
-            own = judged_pairs[places >= 0]
-            drawn = _drawn(request, rows, n_items, np.sort(np.concatenate([own, excluded_pairs])))
-            n_drawn = np.bincount(drawn // n_items, minlength=len(rows))
-            short = (n_drawn < request.candidates.n) & (rows >= 0)
-            counts["candidates_short"] = int(np.count_nonzero(short))
-            listed = np.sort(np.concatenate([drawn, own]))
-        if listed is not None:
-            lengths = np.bincount(listed // n_items, minlength=len(rows))
-            offered = indptr_of(lengths), (listed % n_items).astype(np.int32)
-            inside = (places >= 0) & among(judged_pairs, listed)
-            places = np.where(inside, places, np.int32(-1))
-            n_without = int(np.count_nonzero((lengths == 0) & (rows >= 0)))
-            counts["users_without_candidates"] = n_without
-            if not request.some_users:
-                check_sets(n_without, int(np.count_nonzero(rows >= 0)))
-        lost = (places < 0) & (item >= 0) & relevant
-        counts["relevant_not_candidates"] = int(np.count_nonzero(lost))
-    ranked, ranked_indptr, ranked_items = None, judged_indptr, places
-    if counts["users_unknown"] or (places is not judged and (places < 0).any()):
-        can = (places >= 0) & (rows >= 0).repeat(np.diff(judged_indptr))
-        ranked, ranked_indptr = np.flatnonzero(can), offsets(can, judged_indptr)
-        ranked_items = places[ranked]
-    return Aligned(
-        rows=rows,
-        n_items=n_items,
-        item_rows=item_rows,
-        judged_indptr=judged_indptr,
-        judged=places,
-        ranked=ranked,
-        ranked_indptr=ranked_indptr,
-        ranked_items=ranked_items,
-        gain=gain,
-        relevant=relevant,
-        one_gain=all_equal(gain),
-        one_relevance=all_equal(relevant),
-        n_relevant=steps(offsets(relevant, judged_indptr)),
-        excluded_indptr=excluded_indptr,
-        excluded=excluded,
-        n_excluded=steps(excluded_indptr),
-        flags=flags,
-        counts={name: count for name, count in counts.items() if count},
-        item=item,
-        numbers=numbers,
-        offered=offered,
-        item_ids=sorted_ids,
-        n_offered=n_offered,
-    )
+    key = index.what, index.n_users, index.n_items, request.test.n_items, rules
+    make = functools.partial(Aligned, index, request, catalogue)
+    same = request.test, request.train, request.candidates, request.exclude
+    equal = index.user_ids, index.item_ids, catalogue
+    return request.memory.find("aligned", key, make, same=same, equal=equal).anew()
 
 
 def _judged(request: Request) -> tuple[Int64, Int32, Float64, Bool]:
@@ -506,23 +495,12 @@ def assemble(
     # If all are equal, they need not be copied in another order.
     gain = aligned.gain if aligned.one_gain else aligned.gain[order]
     relevant = aligned.relevant if aligned.one_relevance else aligned.relevant[order]
-    return Ranks(
-        indptr=aligned.judged_indptr,
-        item=aligned.item[order].astype(np.int64),
-        above=above,
-        tied=tied,
-        before=before,
-        gain=gain,
-        relevant=relevant,
-        n_relevant=aligned.n_relevant,
-        n_candidates=n_candidates,
-        n_excluded=aligned.n_excluded,
-        depth=n_candidates if limit is None else np.minimum(n_candidates, limit),
-        flags=flags,
-        counts=aligned.counts,
-        n_rankable=None if limit is None else n_rankable(aligned, aligned.judged >= 0),
-        item_ids=aligned.item_ids,
-    )
+    per_row = aligned.item[order].astype(np.int64), above, tied, before, gain, relevant
+    depth = n_candidates if limit is None else np.minimum(n_candidates, limit)
+    per_user = aligned.n_relevant, n_candidates, aligned.n_excluded, depth, flags
+    rankable = None if limit is None else n_rankable(aligned, aligned.judged >= 0)
+    more: dict[str, Any] = {"n_rankable": rankable, "item_ids": aligned.item_ids}
+    return Ranks(aligned.judged_indptr, *per_row, *per_user, aligned.counts, **more)
 
 
 def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:

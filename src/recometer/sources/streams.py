@@ -178,11 +178,9 @@ class StreamedScores(_OfTestUsers, Source):
         else:
             counts = aligned.counts | {"users_unknown": int(np.count_nonzero(~came))}
             rows, n_offered = np.where(came, aligned.rows, -1), aligned.n_offered
-        flags = aligned.flags.copy()
-        flags[~came] &= ~np.uint32(UserFlag.KNOWN)
-        return dataclasses.replace(
-            aligned, rows=rows, counts=counts, n_offered=n_offered, flags=flags
-        )
+        found = aligned.anew(rows=rows, counts=counts, n_offered=n_offered)
+        found.flags[~came] &= ~np.uint32(UserFlag.KNOWN)
+        return found
 
     @property
     def index_of_items(self) -> tuple[int, Array | None]:
