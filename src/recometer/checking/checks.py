@@ -538,10 +538,8 @@ def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
     """Return the checks for a source, which for generated lists include those in `OF_GENERATED`."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
-    names = list(CHECKS)
-    at = names.index("listed_items_unknown")
-    every = CHECKS | OF_GENERATED
-    return {name: every[name] for name in (*names[:at], *OF_GENERATED, *names[at + 1 :])}
+    others = {name: find for name, find in CHECKS.items() if name != "listed_items_unknown"}
+    return others | OF_GENERATED
 
 
 def _invalid_places(answers: Answers, kind: str) -> Finding:

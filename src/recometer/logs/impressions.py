@@ -270,12 +270,11 @@ class Impressions:
         each = on_all_threads(
             lambda item: self._sums_of_policy(*item, names, clip), [*read.items()]
         )
-        sums, squares, largest = zip(*each, strict=True)
+        sums, largest = zip(*each, strict=True)
         return UserSums(
             user_ids=self.user_ids,
             positions=self._positions,
             sums=functools.reduce(operator.or_, sums, self._sums_of_log()),
-            squares=dict(zip(read, squares, strict=True)),
             largest=dict(zip(read, largest, strict=True)),
             reward_ends=(float(self.reward.min()), float(self.reward.max())),
             estimators=names,
@@ -293,8 +292,8 @@ class Impressions:
 
     def _sums_of_policy(
         self, name: str, policy: Policy, estimators: Sequence[str], clip: float | None
-    ) -> tuple[Sums, float, tuple[float, ...]]:
-        """Return the sums that the estimators need, the sum of w², and the largest weights w."""
+    ) -> tuple[Sums, tuple[float, ...]]:
+        """Return the sums that the estimators need, and the largest weights."""
         weight = policy.probability / self.propensity
         terms = {TERMS[estimator] for estimator in estimators}
         of = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
@@ -302,13 +301,13 @@ class Impressions:
         sums[name, "weight"] = self._of_users(weight)
         if policy.unsupported is not None:
             sums[name, "unsupported"] = self._of_users(policy.unsupported)
-        squares, largest = float(weight @ weight), []
+        largest = []
         # `np.partition` takes seconds for 10 million weights of which most are equal.
         for _ in range(min(LARGEST, self.n)):
             row = weight.argmax()
             largest.append(float(weight[row]))
             weight[row] = 0.0
-        return sums, squares, tuple(largest)
+        return sums, tuple(largest)
 
     def _of_users(self, values: Float64) -> Float64:
         """Add up the values of each user at each position: float64 [n_positions, n_users]."""

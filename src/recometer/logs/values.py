@@ -72,10 +72,9 @@ class Weights:
     Attributes
     ----------
     policy
-    effective_users, effective_impressions
-        The effective numbers of users and of impressions: (Σ W)² / Σ W², where W are the summed
-        weights of users, or the weights of impressions. This number of equal weights would give the
-        same variance (Kish 1965).
+    effective_users
+        The effective number of users: (Σ W)² / Σ W², where W is the sum of a user's weights. This
+        number of users with equal weights would give the same variance (Kish 1965).
     largest : tuple of float
         The largest weights, in descending order.
     mean, interval
@@ -88,7 +87,6 @@ class Weights:
 
     policy: str
     effective_users: float
-    effective_impressions: float
     largest: tuple[float, ...]
     mean: float
     interval: Interval
@@ -127,7 +125,6 @@ class UserSums:
     # "unsupported". The policy "logged" has the sums of "rows", "units" (slates, or rows if there
     # are no slates) and "reward".
     sums: dict[tuple[str, str], Float64]
-    squares: dict[str, float]  # the sum of the squared weights of each policy
     largest: dict[str, tuple[float, ...]]  # the largest weights of each policy, in descending order
     reward_ends: tuple[float, float]  # the lowest and the highest reward in the log
     estimators: tuple[str, ...]
@@ -171,7 +168,6 @@ class UserSums:
             user_ids=ids,
             positions=positions,
             sums=sums,
-            squares={name: of + other.squares[name] for name, of in self.squares.items()},
             largest={
                 name: tuple(sorted((*of, *other.largest[name]), reverse=True)[:LARGEST])
                 for name, of in self.largest.items()
@@ -254,15 +250,11 @@ class UserSums:
 
     def _weights(self, name: str, confidence: float) -> Weights:
         weight, rows = self._of_user(name, "weight"), self._of_user(LOGGED, "rows")
-        total, n = float(weight.sum()), float(rows.sum())
-        of_users, of_rows = (
-            total**2 / squares if squares > 0 else 0.0
-            for squares in (float(weight @ weight), self.squares[name])
-        )
-        unsupported = self.sums.get((name, "unsupported"), np.array(np.nan)).sum() / n
+        total, squares, n = float(weight.sum()), float(weight @ weight), float(rows.sum())
+        effective = total**2 / squares if squares > 0 else 0.0
         interval = student(group(_linear(weight, rows)), confidence)
-        largest = self.largest[name]
-        return Weights(name, of_users, of_rows, largest, total / n, interval, float(unsupported))
+        unsupported = float(self.sums.get((name, "unsupported"), np.array(np.nan)).sum()) / n
+        return Weights(name, effective, self.largest[name], total / n, interval, unsupported)
 
     def _clipped_ends(self, reward_range: tuple[float, float]) -> tuple[float, float]:
         """Return the lowest and the highest possible product of clipped weight and reward."""
@@ -408,7 +400,6 @@ class PolicyValues(Printed):
         columns = [
             Column("policy"),
             Column("effective users", ("effective_users",), "{:,.0f}".format, number=True),
-            Column("impressions", ("effective_impressions",), "{:,.0f}".format, number=True),
             Column(
                 "largest weights",
                 ("largest",),

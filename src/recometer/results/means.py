@@ -117,13 +117,12 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
     InputError if the metric is not a ratio, or its denominators are unknown.
     """
     kind, cutoff = metric.definition.pooled, metric.cutoff
-    if metric.group:
-        raise _of_all_items(metric)
-    if kind is None or (kind == "cutoff" and cutoff is None):
+    if kind is None or metric.group or (kind == "cutoff" and cutoff is None):
         ratios = ", ".join(name for name, each in METRICS.items() if each.pooled is not None)
         raise InputError(
             f"There is no pooled mean of {str(metric)!r}: it is not a ratio whose denominators are "
-            f"kept. Hint: there is one of {ratios}, with a cut-off; or weights='relevant'."
+            f"kept. Hint: there is one of {ratios}, with a cut-off and for all items; or "
+            "weights='relevant'."
         )
     if kind == "candidates":
         return np.maximum(n_candidates, 0).astype(np.float64)
@@ -131,13 +130,6 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
         return np.full(len(n_relevant), cutoff, np.float64)
     most = cutoff if kind == "possible" else None
     return (n_relevant if most is None else np.minimum(n_relevant, most)).astype(np.float64)
-
-
-def _of_all_items(metric: Metric) -> InputError:
-    return InputError(
-        f"There is no pooled mean of {str(metric)!r}: how many relevant items of the group each "
-        "user has is not kept. Hint: weights='users'."
-    )
 
 
 def mean_of_parts(
@@ -150,12 +142,11 @@ def mean_of_parts(
     for users without a hit, and users who do not count. R is `n_relevant`, and `depth` is the
     number of known places.
     """
-    if metric.name != "f":
+    if metric.name != "f" or metric.group:
         raise InputError(
-            f"{rule_text('average', 'parts')} is known only for f, found {str(metric)!r}."
+            f"{rule_text('average', 'parts')} is known only for f of all items, found "
+            f"{str(metric)!r}."
         )
-    if metric.group:
-        raise _of_all_items(metric)
     parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}
     parameters |= dict(metric.parameters)
     places = depth if metric.cutoff is None else np.full(len(depth), metric.cutoff)

@@ -186,14 +186,11 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
-    plain = table.filter(is_plain)
-    plain = plain.with_columns(pl.col("text").str.json_decode(pl.List(pl.String))).explode("text")
-    read = {
-        answer: _titles_in(text) for answer, text in table.filter(is_json & ~is_plain).iter_rows()
-    }
-    unreadable = [answer for answer, titles in read.items() if titles is None]
-    rows = [(answer, title) for answer, titles in read.items() for title in titles or []]
-    others = pl.DataFrame(rows, plain.schema, orient="row")
+    plain, others = table.filter(is_plain), table.filter(is_json & ~is_plain)
+    plain = plain.with_columns(pl.col("text").str.json_decode(pl.List(pl.String)))
+    titles = pl.Series("text", map(_titles_in, others["text"]), pl.List(pl.String))
+    unreadable = others["answer"].filter(titles.is_null()).to_numpy()
+    from_json = pl.concat([plain, others.with_columns(titles)]).explode("text").drop_nulls()
     lines = table.filter(~is_json).with_columns(pl.col("text").str.split("\n")).explode("text")
     lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
     numbered, lines = _marked(lines, NUMBER, FIRST)
@@ -201,13 +198,12 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     lines = lines.filter(~pl.col("text").str.contains(RULE))
     begins = pl.col("answer") != pl.col("answer").shift(fill_value=-1)
     lines = lines.filter(~(begins & pl.col("text").str.ends_with(":")))  # an introduction
-    entries = pl.concat([plain, others, numbered, bulleted, lines])
-    if not entries["answer"].is_sorted():
-        entries = entries.sort("answer", maintain_order=True)
+    entries = pl.concat([from_json, numbered, bulleted, lines])
+    entries = entries.sort("answer", maintain_order=True)
     owner = entries["answer"].to_numpy()
     without = np.bincount(owner, minlength=len(texts)) == 0
     without[unreadable] = False
-    unread = {"unreadable": np.array(unreadable, np.int64), "empty": np.flatnonzero(without)}
+    unread = {"unreadable": unreadable, "empty": np.flatnonzero(without)}
     return owner, entries["text"], unread
 
 

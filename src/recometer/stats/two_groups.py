@@ -89,28 +89,26 @@ def compare_groups(
     )
     n, few = one.n + two.n, min(_n_differing(one), _n_differing(two))
     difference, error, half, p = _welch(one, two, confidence)
-    if error > 0:
-        note = ""
-        interval = Interval(difference - half, difference + half, "welch", confidence, n)
-        interval = consistent(interval, p)
-        if bounds is not None:
-            interval = interval.within((bounds[0] - bounds[1], bounds[1] - bounds[0]))
+    note = ""
+    if not error > 0:
+        p, note = np.nan, TOO_FEW if np.isnan(error) else NO_VARIANCE
+        interval = Interval.unknown(confidence, n, note)
+    else:
         if few < FEW_DIFFER:
             note = (
                 f"In a group, {few:,} {'user differs' if few == 1 else 'users differ'} from "
                 "most: too few to exclude a rare large loss. The interval may be too short: "
                 "it cannot decide a gate."
             )
-            interval = dataclasses.replace(interval, note=note)
-    else:
-        p, note = np.nan, TOO_FEW if np.isnan(error) else NO_VARIANCE
-        interval = Interval.unknown(confidence, n, note)
+        ends = difference - half, difference + half
+        interval = consistent(Interval(*ends, "welch", confidence, n, note), p)
+        if bounds is not None:
+            interval = interval.within((bounds[0] - bounds[1], bounds[1] - bounds[0]))
     lowest = -np.inf if bounds is None else bounds[0]
     if n and not np.isfinite(lowest):
         lowest = min(float(each.values.min(initial=np.inf)) for each in (one, two))
-    if lowest < 0 or not two.estimate > 0:
-        relative, why = np.nan, NEGATIVE if lowest < 0 else NOT_ABOVE_0
-    else:
+    relative, why = np.nan, NEGATIVE if lowest < 0 else NOT_ABOVE_0
+    if lowest >= 0 and two.estimate > 0:
         relative, why = one.estimate / two.estimate - 1, note
     relative_interval = Interval.unknown(confidence, n, why)
     if np.isfinite(relative) and error > 0:
@@ -163,17 +161,18 @@ def equivalence_of_groups(
 ) -> Equivalence:
     """Test the equivalence of two groups by two one-sided Welch tests."""
     check_margin(margin, alpha)
-    result = compare_groups(first, second, confidence=1 - 2 * alpha)
+    result, p, note = compare_groups(first, second, confidence=1 - 2 * alpha), np.nan, ""
     if not result.error > 0:
         note = result.test.note
-        return Equivalence(np.nan, False, margin, result.interval, "welch", note)
-    p = max(
-        one_sided(
-            _welch(first, second, 0.5, shift=sign * margin)[3], sign * result.difference + margin
+    else:
+        p = max(
+            one_sided(
+                _welch(first, second, 0.5, shift=sign * margin)[3],
+                sign * result.difference + margin,
+            )
+            for sign in (1.0, -1.0)
         )
-        for sign in (1.0, -1.0)
-    )
-    return Equivalence(p, p <= alpha, margin, result.interval, "welch")
+    return Equivalence(p, p <= alpha, margin, result.interval, "welch", note)
 
 
 def power_of_groups(
