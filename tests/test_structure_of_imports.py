@@ -49,10 +49,10 @@ ORDER = (
     "compat",
     "integrations",
     "testing",
+    "",
     "cli",
     "__main__",
     "check",
-    "",
 )
 # Pairs of packages that must not import each other.
 APART = (("sources", "metrics"), ("sources", "ties"), ("sources", "split"))

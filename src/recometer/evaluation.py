@@ -11,15 +11,10 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from recometer.data.catalogue import Catalogue
 from recometer.errors import DataWarning, InputError, naming
-from recometer.evaluating.arguments import (
-    DEFAULT_METRICS,
-    are_folds,
-    check_no_train,
-    each_fold,
-)
+from recometer.evaluating.arguments import are_folds, check_no_train, each_fold
 from recometer.evaluating.case import fields_of
 from recometer.evaluating.preparation import Preparation, check_evaluable
-from recometer.metrics.names import Metrics, of_groups
+from recometer.metrics.names import DEFAULT_METRICS, Metrics, of_groups
 from recometer.protocol import Protocol
 from recometer.reporting import Reported
 from recometer.results.evaluation import EvaluationRecord

@@ -548,6 +548,17 @@ def test_streams_with_lists_of_different_lengths_can_be_merged():
         assert_equal(expected, streams[0].compute())
 
 
+@pytest.mark.parametrize("item_ids", [None, ["a", "b", "c"]])
+def test_batches_with_other_item_ids_than_the_stream_are_refused(item_ids):
+    test = {"ann": ["b"], "bob": ["a"]}
+    stream = rm.Evaluator(test, metrics="rr@3").stream(item_ids=item_ids)
+    stream.update(rm.Scores([[1.0, 2, 3]], user_ids=["ann"], item_ids=["a", "b", "c"]))
+    with pytest.raises(InputError, match="item_ids of this batch differ"):
+        stream.update(rm.Scores([[1.0, 2, 3]], user_ids=["bob"], item_ids=["a", "c", "b"]))
+    stream.update(rm.Scores([[1.0, 2, 3]], user_ids=["bob"], item_ids=["a", "b", "c"]))
+    assert stream.compute().values["rr@3"].tolist() == [1 / 2, 1 / 3]
+
+
 @pytest.mark.parametrize("test", [{"ann": ["b"], "bob": ["a"]}, {"ann": ["b"]}])
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 def test_repeated_items_of_users_outside_test_are_counted_once(test):

@@ -13,13 +13,18 @@ DOCUMENTS = [f"d{number}" for number in range(24)]
 
 
 def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
-    """Draw options, qrels and a run with ties; some queries occur only in the qrels or the run."""
+    """Draw options, qrels and a run with ties; some queries occur only in the qrels or the run.
+
+    No query has only negative judgements, because pytrec_eval 0.5 does not return for some of them.
+    """
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     for query in ("q1", "q2", "q3", "q4"):
         documents = [d for d in DOCUMENTS if generator.random() < generator.choice([0.1, 0.5])]
         if generator.random() < 0.9:
             qrels[query] = {d: int(generator.choice([-1, 0, 1, 2, 3])) for d in documents}
+            if documents and max(qrels[query].values()) < 0:
+                qrels[query][documents[0]] = 0
         listed_documents = generator.permutation(DOCUMENTS)[: generator.integers(0, 24)].tolist()
         if generator.random() < 0.9:
             run[query] = {d: float(generator.integers(0, 12)) / 4 for d in listed_documents}

@@ -6,10 +6,11 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+import recometer as rm
 from recometer.cli._messages import Note
 from recometer.cli._models import Model, split_name
 from recometer.data import files
@@ -41,10 +42,9 @@ from recometer.errors import (
     did_you_mean,
     naming,
 )
-from recometer.sources.base import Source
-from recometer.sources.factors import Factors
-from recometer.sources.lists import Lists
-from recometer.sources.pairs import Pairs
+
+if TYPE_CHECKING:
+    from recometer.sources.base import Source
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
@@ -216,7 +216,7 @@ class Inputs:
     def source(self, model: Model, test: Interactions | None, rated: bool) -> Source:
         """Read a model; `rated` says whether the labels of scored pairs are ratings."""
         if model.kind == "factors":
-            return Factors.from_files(
+            return rm.Factors.from_files(
                 *(path and str(self.stdin.path(path)) for path in model.paths),
                 test=test,
                 user=self.columns_alone["user"],
@@ -228,7 +228,7 @@ class Inputs:
             return self._lists(model, file, test)
         return self._pairs(model, file, test, rated)
 
-    def answers(self, model: Model, catalogue: object, depth: int | None) -> Lists:
+    def answers(self, model: Model, catalogue: object, depth: int | None) -> rm.Lists:
         """Read lists that a language model wrote, and cut them off at a depth, if any."""
         with self.stated(model):
             if not isinstance(catalogue, Catalogue):
@@ -238,7 +238,7 @@ class Inputs:
                 )
             file = self.stdin.path(model.paths[0])
             asked = self._present(file, "user")["user"]
-            lists = Lists.from_text(file, catalogue, user=asked, depth=depth)
+            lists = rm.Lists.from_text(file, catalogue, user=asked, depth=depth)
             self._say(model.name, file, lists.columns)
         return lists
 
@@ -275,7 +275,7 @@ class Inputs:
             item_column = self._present(file, "item")["item"]
             return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
 
-    def _lists(self, model: Model, file: Path, test: Interactions | None) -> Lists:
+    def _lists(self, model: Model, file: Path, test: Interactions | None) -> rm.Lists:
         """Read recommended lists, and convert their ids to the types of the ids in test."""
         trec = files.kind_of(file) is not None
         wanted: dict[str, Any] = {}
@@ -285,7 +285,7 @@ class Inputs:
                 if wanted[option]:
                     wanted[other] = False
         separator = None if trec else self.separator
-        lists = Lists(file, **wanted, separator=separator)
+        lists = rm.Lists(file, **wanted, separator=separator)
         if trec:
             self._say(model.name, file, "TREC run")
         else:
@@ -302,9 +302,9 @@ class Inputs:
         if orders["rank"]:
             orders["score"] = False
         frame = frame_like(columns, test)
-        return Lists(frame, user="user", item="item", **orders, separator=separator)
+        return rm.Lists(frame, user="user", item="item", **orders, separator=separator)
 
-    def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> Pairs:
+    def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> rm.Pairs:
         """Read scored pairs and, if there is no test, their labels."""
         if not _is_table(file):
             raise FileError(
@@ -335,7 +335,7 @@ class Inputs:
         truths: dict[str, Any] = {
             option: option if option in columns else False for option in kinds
         }
-        return Pairs(frame, user="user", item="item", score="score", **truths)
+        return rm.Pairs(frame, user="user", item="item", score="score", **truths)
 
     def _present(self, file: Path, *options: str) -> dict[str, Any]:
         """Return the named columns that the file has, and None in place of others.

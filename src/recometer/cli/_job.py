@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+import recometer as rm
 from recometer.cli._groups import Files
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._messages import note_unless, usage_of
@@ -19,17 +20,14 @@ from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOp
 from recometer.data.interactions import Interactions
 from recometer.data.pipes import StandardInput
 from recometer.errors import FileError, InputError, did_you_mean, warn
-from recometer.evaluating.arguments import as_listed, named_protocol, protocol_names
-from recometer.evaluation import Evaluation, evaluate, load
+from recometer.metrics.conventions import as_listed, named_protocol, protocol_names
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.sources.base import Source
-from recometer.sources.candidates import Negatives
-from recometer.sources.lists import Lists
 from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
+    from recometer.sources.base import Source
     from recometer.split import Split
 
 
@@ -92,12 +90,12 @@ class Job:
 
     def evaluate(
         self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
-    ) -> Evaluation:
+    ) -> rm.Evaluation:
         """Evaluate a model; `more` are further arguments of `recometer.evaluate`."""
         options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
         options |= {**self.arguments, **more}
         with self.inputs.stated(model):
-            return evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
+            return rm.evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
     def settled(self, protocol: Protocol, name: str, rules: Mapping[str, Any]) -> Protocol:
         """Return a protocol with one rule `users` for all models, so that means are comparable."""
@@ -125,7 +123,7 @@ class Job:
             source = self.inputs.source(model, self.test, self.rated)
             if self.rules.depth is None:
                 return source
-            if not isinstance(source, Lists):
+            if not isinstance(source, rm.Lists):
                 raise InputError(
                     f"--depth cuts lists, but this model is read as {type(source).__name__}. Hint: "
                     "leave it out; cut-offs are part of the names of metrics, as in ndcg@10."
@@ -245,7 +243,7 @@ def reading(
         }
         if data.negatives is not None:
             negatives = inputs.candidates("negatives", data.negatives, test)
-            arguments["candidates"] = Negatives(negatives)
+            arguments["candidates"] = rm.Negatives(negatives)
         progress = False if options.quiet else None
         job = Job(inputs, of_fold, test, train, arguments, rules, rated, progress)
         if other is not None:
@@ -279,7 +277,7 @@ def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
     if as_listed(name) in protocol_names():
         found = named_protocol(name)
     elif name.endswith(".parquet"):
-        found = load(name).protocol
+        found = rm.load(name).protocol
     else:
         raise typer.BadParameter(
             f"there is no protocol {name!r}. {did_you_mean(name, protocol_names())} Or name a "

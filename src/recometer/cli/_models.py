@@ -6,7 +6,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -16,7 +16,9 @@ from recometer.data.files import EXTENSIONS
 from recometer.data.interactions import Interactions
 from recometer.data.pipes import InputFormat, is_stdin, is_stream, needs_format
 from recometer.errors import FileError
-from recometer.sources.base import Source
+
+if TYPE_CHECKING:
+    from recometer.sources.base import Source
 
 Kind = Literal["run", "answers", "factors", "pairs", "baseline"]
 BASELINES = ("random", "popular", "knn", "svd", "ease")

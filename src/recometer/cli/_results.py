@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+import recometer as rm
 from recometer.cli._messages import usage_of
 from recometer.cli._models import split_name, stem
 from recometer.data.columns import common_names
@@ -15,14 +16,13 @@ from recometer.data.factor_files import like
 from recometer.data.files import column_names, names_in, read_columns
 from recometer.data.storage import is_table
 from recometer.errors import ColumnError, FileError, did_you_mean
-from recometer.evaluation import Evaluation, load
 from recometer.results.saved import PROFILE
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
+def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
     """Load the saved evaluations of each model, keyed by name; several are runs of one model.
 
     A text is ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for each model.
@@ -40,7 +40,7 @@ def loaded_results(texts: Sequence[str]) -> dict[str, list[Evaluation]]:
                     param_hint="RESULT",
                 )
             paths[model] = of_model
-    return {name: [load(path) for path in of_model] for name, of_model in paths.items()}
+    return {name: [rm.load(path) for path in of_model] for name, of_model in paths.items()}
 
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
@@ -67,14 +67,14 @@ def _files(path: str) -> list[str]:
     return found
 
 
-def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.DataFrame | None:
+def groups_of(text: str | None, results: Mapping[str, rm.Evaluation]) -> str | pl.DataFrame | None:
     """Return groups for `Evaluation.by`: a name that it knows, or a frame with a row per user."""
     if text is None or text in PROFILE:
         return text
     return of_users(text, "--by", next(iter(results.values())))
 
 
-def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
+def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
     """Read the column of users and another column of ``[COLUMN=]FILE``.
 
     The ids of users are converted to the type of the ids in `result`.

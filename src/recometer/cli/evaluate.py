@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
+import recometer as rm
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
 from recometer.cli._job import Work, given_rules, protocol_of, reading
@@ -16,15 +17,11 @@ from recometer.cli._results import groups_of
 from recometer.data.paths import check_no_link
 from recometer.data.storage import DAMAGED, check_replaced, is_table
 from recometer.errors import FileError, InputError
-from recometer.evaluating.arguments import DEFAULT_METRICS
-from recometer.evaluation import Evaluation, FoldedEvaluation
-from recometer.leaderboard import Leaderboard
 from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import DEFAULT_METRICS, of_groups
 from recometer.metrics.names import Metrics as AnyMetrics
-from recometer.metrics.names import of_groups
 from recometer.rendering import output
 from recometer.results.flat import FlatName
-from recometer.results.folds import pool
 from recometer.tasks import resolve_threads
 
 Metrics = Annotated[
@@ -89,7 +86,7 @@ def evaluate(
     resolve_threads(run.threads)
     if flat is not None:
         check_replaced([flat], _is_flat, files)
-    of_folds: dict[str, list[Evaluation]] = {}
+    of_folds: dict[str, list[rm.Evaluation]] = {}
     with reading(data, model, rules, run, files, metrics=parsed, baseline=baseline) as work:
         paths = {} if out is None else _prepare(out, work, files)
         for fold, job in enumerate(work.jobs):
@@ -103,11 +100,14 @@ def evaluate(
                 of_folds.setdefault(each.name, []).append(result)
                 if out is not None:
                     result.save(paths[each.name][fold])
+        from recometer.evaluation import FoldedEvaluation
+        from recometer.results.folds import pool
+
         results = {
             name: pool(folds, FoldedEvaluation) if work.n_folds else folds[0]
             for name, folds in of_folds.items()
         }
-        board = Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
+        board = rm.Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
     if out is not None:
         for name, result in results.items() if work.n_folds else ():
             result.save(paths[name][-1])

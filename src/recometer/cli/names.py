@@ -13,9 +13,8 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._messages import say
 from recometer.errors import UnknownNameError, did_you_mean, option_value
-from recometer.evaluating.arguments import as_listed
+from recometer.metrics.conventions import as_listed, find
 from recometer.metrics.conventions import conventions as all_conventions
-from recometer.metrics.conventions import find
 from recometer.metrics.registry import METRICS, SIDE_DATA, MetricDefinition, canonical
 from recometer.protocol import Number, Protocol
 from recometer.rendering import Column, Table, output

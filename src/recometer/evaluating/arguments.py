@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -21,9 +20,8 @@ from recometer.errors import (
     did_you_mean,
     rule_text,
 )
-from recometer.evaluating.unused_rules import usual_protocol
 from recometer.measuring.side_data import Popularity
-from recometer.metrics.conventions import conventions, find
+from recometer.metrics.conventions import named_protocol
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
@@ -31,8 +29,6 @@ from recometer.sources.candidates import Items
 
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
-
-DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 # Parameters of other libraries that `evaluate` does not have.
 THRESHOLDS = (
@@ -105,29 +101,6 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
             "leave test out, or give Pairs relevance=False, rating=False."
         )
     return included
-
-
-def protocol_names() -> list[str]:
-    """Return the names that ``protocol=`` accepts."""
-    return [usual_protocol(Protocol).name, *(each.name for each in conventions())]
-
-
-@functools.lru_cache(maxsize=64)
-def named_protocol(name: str) -> Protocol:
-    """Return recometer's rules, or the rules of a convention; case does not matter."""
-    own = usual_protocol(Protocol)
-    if as_listed(name) == own.name:
-        return own
-    convention = find(as_listed(name))
-    if convention is None:
-        hint = did_you_mean(name, protocol_names())
-        raise UnknownNameError(f"There is no protocol {name!r}. {hint}")
-    return convention.protocol
-
-
-def as_listed(name: str) -> str:
-    """Return the name of a protocol as in `protocol_names`: "trec-eval" becomes "trec_eval"."""
-    return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def protocol_of(

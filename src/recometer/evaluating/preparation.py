@@ -14,7 +14,6 @@ from recometer.data.matching import is_threshold
 from recometer.data.numbers import flag, seed_of
 from recometer.errors import InputError, InputTypeError
 from recometer.evaluating.arguments import (
-    DEFAULT_METRICS,
     Arguments,
     check_baseline,
     check_source,
@@ -30,7 +29,7 @@ from recometer.evaluating.sides import Sides, arrays_of, number_of_zeros, warn_o
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.measuring.side_data import check_side_data
 from recometer.metrics.conventions import parse_under
-from recometer.metrics.names import Metrics, read_once
+from recometer.metrics.names import DEFAULT_METRICS, Metrics, read_once
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.sources.base import Source

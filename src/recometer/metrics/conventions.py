@@ -383,6 +383,29 @@ def find(name: str) -> Convention | None:
     return _table().get(name)
 
 
+def protocol_names() -> list[str]:
+    """Return the names that ``protocol=`` accepts."""
+    return [Protocol().name, *(each.name for each in conventions())]
+
+
+@functools.lru_cache(maxsize=64)
+def named_protocol(name: str) -> Protocol:
+    """Return recometer's rules, or the rules of a convention; case does not matter."""
+    own = Protocol()
+    if as_listed(name) == own.name:
+        return own
+    convention = find(as_listed(name))
+    if convention is None:
+        hint = did_you_mean(name, protocol_names())
+        raise UnknownNameError(f"There is no protocol {name!r}. {hint}")
+    return convention.protocol
+
+
+def as_listed(name: str) -> str:
+    """Return the name of a protocol as in `protocol_names`: "trec-eval" becomes "trec_eval"."""
+    return name.lower().replace("-", "_").replace(" ", "_")
+
+
 def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
     """Parse metric names under the convention of a protocol, if it has one."""
     convention = find(protocol.name)

@@ -15,6 +15,7 @@ from recometer.metrics.parameters import Value
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition, canonical
 from recometer.ties import WHOLE
 
+DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 # Outside the brackets of parameters and groups, names are separated by spaces, and by commas before
 # a letter.
 NAMES = re.compile(r"(?:[^\s(\[,]|,(?!\s*[^\W\d])|\([^)]*\)|\[[^\]]*\]|[(\[])+")

@@ -17,7 +17,7 @@ from recometer.data.numbers import flag, seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.evaluating import arguments as reading
 from recometer.evaluating import checks
-from recometer.evaluating.arguments import DEFAULT_METRICS, Arguments, check_no_train, each_fold
+from recometer.evaluating.arguments import Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.requirements import definitions_of, requirements_of
 from recometer.evaluating.sides import rows_stay, warn_of_zeros, warning_of
@@ -27,7 +27,7 @@ from recometer.measuring import side_data
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import Popularity, needed_by
 from recometer.metrics.conventions import parse_under
-from recometer.metrics.names import Metrics
+from recometer.metrics.names import DEFAULT_METRICS, Metrics
 from recometer.metrics.registry import Metric, parameters_from_test, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
