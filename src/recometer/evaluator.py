@@ -25,7 +25,7 @@ from recometer.errors import DataWarning, InputError, InputTypeError, RecometerE
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import fields_of, request_of
 from recometer.evaluating.preparation import Preparation
-from recometer.evaluating.sides import Sides, arrays_of
+from recometer.evaluating.sides import Sides, arrays_of, inputs_of
 from recometer.evaluation import Evaluation
 from recometer.remembered import cached_property
 from recometer.sources.base import Memory, Source
@@ -728,10 +728,10 @@ def _padding(padding: object, relevance: Array) -> Bool:
 def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
     """Return the metrics and rules of an evaluator, and a digest of each data argument."""
     if sides is None:
-        prints, texts = _prints(arguments, arrays_of(arguments, None)), dict[str, str]()
+        prints, texts = _prints(arguments, None), dict[str, str]()
     else:
         if not sides.fingerprints:
-            sides.fingerprints.update(_prints(arguments, arrays_of(arguments, sides)))
+            sides.fingerprints.update(_prints(arguments, sides))
         prints = sides.fingerprints
         texts = {name: one["description"] for name, one in sides.descriptions.items()}
     return {
@@ -759,9 +759,8 @@ def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
     return ""
 
 
-def _prints(
-    arguments: Arguments, arrays: Mapping[str, Mapping[str, object]]
-) -> dict[str, dict[str, str]]:
+def _prints(arguments: Arguments, sides: Sides | None) -> dict[str, dict[str, str]]:
+    arrays = {name: arrays_of(data) for name, data in inputs_of(arguments, sides).items()}
     with Fingerprinting(arrays, arguments.threads) as found:
         return found.result()
 

@@ -34,6 +34,7 @@ from recometer.data.matching import relevant_rows
 from recometer.errors import InputError, argument_text, python_or_command
 from recometer.evaluating.checks import (
     BlockFacts,
+    Inputs,
     check_defects,
     check_facts,
     check_length,
@@ -41,7 +42,7 @@ from recometer.evaluating.checks import (
     find_unknown,
 )
 from recometer.evaluating.requirements import Requirements
-from recometer.evaluating.sides import Counts, Sides, arrays_of
+from recometer.evaluating.sides import Counts, Sides, arrays_of, inputs_of
 from recometer.measuring.compute import Measured, compute, compute_for_all
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.ranked import RankedUsers
@@ -58,6 +59,7 @@ from recometer.measuring.side_data import (
 from recometer.metrics import ListData, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag, raised
+from recometer.remembered import cached_property
 from recometer.results.evaluation import EvaluationRecord
 from recometer.sources.base import Request, Source
 from recometer.ties import WHOLE
@@ -82,36 +84,41 @@ class Case:
         data = [None if self.brings_truth else self.sides.given, arguments.train]
         check_shifted(self.source, data, self.protocol, arguments.by_hand)
 
+    @cached_property
+    def inputs(self) -> dict[str, Any]:
+        """The source, and the data that were passed, by argument."""
+        return {"source": self.source, **inputs_of(self.sides.arguments, self.sides)}
+
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description and fingerprints of each argument."""
-        found = {"source": {"description": self.source.describe()}}
-        for name, text in (found | self.sides.descriptions).items():
-            found[name] = {"description": text["description"], "fingerprints": fingerprints[name]}
-            found[name] |= text
+        texts = {"source": {"description": self.source.describe()}, **self.sides.descriptions}
+        found = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
         if self.source.facts.threshold:  # it replaces the rule that the description mentions
             found["test"].pop("reading", None)
         return found
 
     def kept(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the arguments for repeating the evaluation, or None if they are too large."""
-        arguments, n_bytes = self.sides.arguments, 0
-        for named in arrays.values():
-            for array in named.values():
-                n_bytes += 0 if array is None else math.prod(array.shape) * array.dtype.itemsize
-        for source in (self.source, arguments.baseline):
-            if source is not None and not source.facts.sized:
-                return None
-        if n_bytes > KEPT_BYTES:
+        arguments = self.sides.arguments
+        known = [one for named in arrays.values() for one in named.values() if one is not None]
+        n_bytes = sum(math.prod(one.shape) * one.dtype.itemsize for one in known)
+        sources = filter(None, (self.source, arguments.baseline))
+        if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
-        return {
-            "source": self.source,
-            # If the source contains test, a repeated evaluation needs no such argument, either.
-            "test": None if self.brings_truth else self.sides.given,
-            "train": arguments.train,
-            "catalogue": arguments.catalogue,
-            "baseline": arguments.baseline,
-            **arguments.as_given,
-        }
+        # If the source contains test, a repeated evaluation needs no such argument, either.
+        own = {"test": None} if self.brings_truth else {}
+        return {**self.inputs, **arguments.as_given, **own}
+
+    def told(self) -> Inputs:
+        """Return the inputs for messages."""
+        source, sides, test = self.source, self.sides, self.sides.test
+        named = range(test.n_users) if test.user_ids is None else test.user_ids
+        values = None if test.values is None else test.value_range
+        unknown = functools.partial(find_unknown, source, test)
+        find = None if sides.arguments.expects_unknown else unknown
+        return Inputs(
+            source, sides.arguments.baseline, sides.candidates, [*named[:3]], values, find
+        )
 
 
 class Users(NamedTuple):
@@ -442,6 +449,9 @@ def _facts(
     known = raised(users.flags, UserFlag.KNOWN)
     judged = known & (users.n_relevant > 0)
     unusable = judged & raised(users.flags, UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE)
+    early = known[:0] if ranks is None else ranks.ends_early
+    places = users.depth[:0] if records.lists is None else records.lists.n_places
+    compared = records.baseline is None or any_of(records.baseline.known)
     n_unknown = records.counts.get("users_unknown", 0)
     if n_unknown and not case.protocol.cold_start:
         n_unknown = int(np.count_nonzero(raised(users.flags, UserFlag.TRAINED) & ~known))
@@ -450,47 +460,33 @@ def _facts(
         # If the first user has a value, which is nearly always the case, skip the search.
         if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
             undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
-    return BlockFacts(
-        n_users=test.n_users,
-        n_rows=len(test),
-        n_relevant=int(users.n_relevant.sum()),
-        n_known=int(np.count_nonzero(known)),
-        n_judged=int(np.count_nonzero(judged)),
-        n_unusable=int(np.count_nonzero(unusable)),
-        n_unknown=n_unknown,
-        n_early=0 if ranks is None else int(np.count_nonzero(ranks.ends_early)),
-        n_any_cutoff=int(ranks is not None and ranks.any_cutoff),
-        n_compared=int(records.baseline is None or any_of(records.baseline.known)),
-        depth=int(users.depth.max(initial=0)),
-        n_candidates=int(users.n_candidates.max(initial=0)),
-        n_listed=0 if records.lists is None else int(records.lists.n_places.max(initial=0)),
-        undefined=undefined,
-    )
+    sizes = test.n_users, len(test), int(users.n_relevant.sum())
+    counted = [int(np.count_nonzero(mask)) for mask in (known, judged, unusable, early)]
+    n_blocks = int(ranks is not None and ranks.any_cutoff), int(compared)
+    most = [int(column.max(initial=0)) for column in (users.depth, users.n_candidates, places)]
+    return BlockFacts._make([*sizes, *counted, n_unknown, *n_blocks, *most, undefined])
 
 
 def fields_of(case: Case, begin: float) -> dict[str, Any]:
     """Evaluate a case, and return the fields of an `Evaluation`; `begin` is the start time."""
-    read, sides, arguments = time.perf_counter(), case.sides, case.sides.arguments
-    known = sides.fingerprints
+    read, sides, threads = time.perf_counter(), case.sides, case.sides.arguments.threads
     case.check_ids()
     records = find_records(case)
     ranked = time.perf_counter()
-    of_source = {"source": case.source.facts.arrays}
-    arrays = of_source | arrays_of(arguments, sides)
-    counts, test, train = list(sides.counts), sides.test, arguments.train
+    arrays = {name: arrays_of(data) for name, data in case.inputs.items()}
+    new = {name: named for name, named in arrays.items() if name not in sides.fingerprints}
+    counts, test, train = list(sides.counts), sides.test, sides.arguments.train
 
     def count(counting: _kernel.Counting) -> None:
         if train is not None and not counts:
             counts.append(Counts.of(test, train, counting))
 
-    with Fingerprinting(of_source if known else arrays, arguments.threads, count) as fingerprinting:
+    with Fingerprinting(new, threads, count) as fingerprinting:
         part = measure(case, records)
         measured = time.perf_counter()
-        found = fingerprinting.result()
+        prints = {**sides.fingerprints, **fingerprinting.result()}
     sides.counts[:] = counts
-    prints = {"source": found.pop("source"), **(known or found)}
-    known |= found
-    check(case, part)
+    sides.fingerprints.update({name: prints[name] for name in new if name != "source"})
     fields = _fields(case, part)
     for activity, total in counts:
         mean = np.divide(total, activity, out=np.full(len(total), np.nan), where=activity > 0)
@@ -515,41 +511,25 @@ def means_of(case: Case) -> dict[str, float]:
     """Return the means that `Evaluation.mean` would return, without hashing any data."""
     case.check_ids()
     part = measure(case, find_records(case))
-    check(case, part)
     made: dict[str, Any] = {"definitions": {}, "timings": {}, "versions": {}, "inputs": {}}
     return EvaluationRecord(**_fields(case, part), **made).mean()
 
 
 def _fields(case: Case, part: Part) -> dict[str, Any]:
-    """Return the fields of an `Evaluation`, except how it was made."""
+    """Check all users together, and return the fields that do not say how a result was made."""
+    sides, protocol = case.sides, case.sides.arguments.protocol
+    check_facts(part.facts, part.counts, case.requirements, protocol, case.told)
     fields = {**vars(part), **part.users._asdict()}
     del fields["users"], fields["facts"]
     return {
         **fields,
-        "user_ids": case.sides.test.user_ids,
-        "metrics": case.sides.metrics,
-        "protocol": case.sides.arguments.protocol,
-        "seed": case.sides.arguments.seed,
-        "negative_gains": case.sides.negative_gains,
-        "binary_gains": case.sides.binary_gains,
+        "user_ids": sides.test.user_ids,
+        "metrics": sides.metrics,
+        "protocol": protocol,
+        "seed": sides.arguments.seed,
+        "negative_gains": sides.negative_gains,
+        "binary_gains": sides.binary_gains,
     }
-
-
-def check(case: Case, part: Part) -> None:
-    """Raise the errors and warnings that depend on all users."""
-    arguments, source, test = case.sides.arguments, case.source, case.sides.test
-    check_facts(
-        part.facts,
-        part.counts,
-        case.requirements,
-        arguments.protocol,
-        source=source,
-        baseline=arguments.baseline,
-        candidates=case.sides.candidates,
-        examples=range(test.n_users)[:3] if test.user_ids is None else test.user_ids[:3].tolist(),
-        value_range=None if test.values is None else test.value_range,
-        find=None if arguments.expects_unknown else lambda kind: find_unknown(source, test, kind),
-    )
 
 
 def versions() -> dict[str, str]:

@@ -31,8 +31,8 @@ class BlockFacts(NamedTuple):
     n_known: int  # number of users with a ranking in the source
     n_judged: int  # number of known users with a relevant item
     n_unusable: int  # number of users in `n_judged` with a NaN or infinite score
-    n_unknown: int  # number of unknown users, except those that a rule leaves out
     n_early: int  # number of users whose lists end early
+    n_unknown: int  # number of unknown users, except those that a rule leaves out
     n_any_cutoff: int  # number of blocks that allow any cut-off, as `Pairs` do
     n_compared: int  # number of blocks without a baseline, or with a user who has a list in it
     depth: int  # length of the longest known ranking of a user
@@ -57,6 +57,17 @@ class BlockFacts(NamedTuple):
 MOST = ("depth", "n_candidates", "n_listed")  # fields that `merge` does not sum, but maximises
 
 
+class Inputs(NamedTuple):
+    """The inputs of an evaluation, for messages."""
+
+    source: Source
+    baseline: Source | None
+    candidates: object
+    examples: Sequence[object]  # ids of a few test users
+    value_range: tuple[float, float] | None  # None if test has no values
+    find: FindUnknown | None  # returns examples of unknown ids; None for no warnings about them
+
+
 def check_not_empty(n_users: int, n_rows: int) -> None:
     """Refuse test data without users or interactions."""
     if not n_users or not n_rows:
@@ -71,37 +82,29 @@ def check_facts(
     counts: Mapping[str, int],
     needs: Requirements,
     protocol: Protocol,
-    *,
-    source: Source,
-    baseline: Source | None,
-    candidates: object,
-    examples: Sequence[object],
-    value_range: tuple[float, float] | None,
-    find: FindUnknown | None,
+    inputs: Callable[[], Inputs],
 ) -> None:
     """Raise the errors and warnings that depend on all users.
 
-    `protocol` has the rules as the user set them. `examples` are ids of a few test users,
-    `value_range` is None if test has no values, and `find` returns examples of unknown ids; it is
-    None to turn off warnings about unknown users and items.
+    `protocol` has the rules as the user set them. `inputs` is called only for messages.
     """
     n_users, n_relevant, n_rows = facts.n_users, facts.n_relevant, facts.n_rows
     if needs.of_lists:
         warn_beyond_lists(facts.n_listed, needs.of_lists)
-    if not facts.n_compared and baseline is not None:
+    if not facts.n_compared and (baseline := inputs().baseline) is not None:
         raise InputError(
             f"The baseline ({baseline.describe()}) has no list for any user of test. Hint: "
             "are its user ids written like those of test?"
         )
     if not facts.n_known:
-        raise _none_known(n_users, examples, source)
+        raise _none_known(n_users, inputs())
     # With undefined_for_all, `warn_of_undefined` names the metrics instead.
     if 2 * facts.n_unusable > facts.n_judged and protocol.nan_scores != "undefined_for_all":
-        _warn_of_unusable(facts.n_unusable, facts.n_judged, source)
+        _warn_of_unusable(facts.n_unusable, facts.n_judged, inputs().source)
     if 2 * counts.get("train_test_overlap", 0) > n_rows:
         _warn_of_overlap(counts["train_test_overlap"], n_rows)
     if 2 * counts.get("relevant_not_candidates", 0) > n_relevant:
-        _warn_of_lost(counts["relevant_not_candidates"], n_relevant, candidates)
+        _warn_of_lost(counts["relevant_not_candidates"], n_relevant, inputs().candidates)
     if facts.n_early and needs.cutoff > facts.depth:
         warn_beyond_lists(facts.depth, needs.of_rankings)
     if "users_below_relevant" in counts:
@@ -114,13 +117,14 @@ def check_facts(
         most = facts.n_candidates
         beyond = [str(m) for m in needs.of_rankings if m.cutoff is not None and m.cutoff > most]
         if beyond:
+            source = inputs().source
             warn(
                 f"{', '.join(beyond)}: the cut-off lies beyond every user's rows: no user of the "
                 f"source ({source.describe()}) has more than {most:,}; the missing places are "
                 "misses."
             )
-    if find is not None and facts.n_unknown > MANY * n_users:
-        unknown = find("user")
+    if facts.n_unknown > MANY * n_users and (find := inputs().find):
+        source, unknown = inputs().source, find("user")
         left_out = protocol.no_list == "undefined" or protocol.users.startswith("known")
         effect = "are left out of the means" if left_out else "count as misses"
         warn(
@@ -129,8 +133,8 @@ def check_facts(
             f"{unknown.hint}"
         )
     unranked = counts.get("relevant_unranked", 0)
-    if find is not None and unranked > MANY * n_relevant:
-        unknown = find("item")
+    if unranked > MANY * n_relevant and (find := inputs().find):
+        source, unknown = inputs().source, find("item")
         effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
         warn(
             f"{unranked:,} of {n_relevant:,} relevant rows of test ({unranked / n_relevant:.0%}) "
@@ -138,11 +142,11 @@ def check_facts(
             f"are {effect}.{unknown.hint}"
         )
     if facts.undefined:
-        warn_of_undefined(facts, value_range, protocol.relevant_from)
+        warn_of_undefined(facts, inputs().value_range, protocol.relevant_from)
 
 
-def _none_known(n_users: int, examples: Sequence[object], source: Source) -> InputError:
-    named = source.facts.arrays.get("user_ids")
+def _none_known(n_users: int, inputs: Inputs) -> InputError:
+    named = inputs.source.facts.arrays.get("user_ids")
     hint = python_or_command(
         "give the source the ids that test has: user_ids=...",
         "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
@@ -154,8 +158,8 @@ def _none_known(n_users: int, examples: Sequence[object], source: Source) -> Inp
         )
         hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
     return InputError(
-        f"The source ({source.describe()}) knows none of the {n_users:,} test users, "
-        f"such as {', '.join(map(repr, examples))}. Hint: {hint}"
+        f"The source ({inputs.source.describe()}) knows none of the {n_users:,} test users, "
+        f"such as {', '.join(map(repr, inputs.examples))}. Hint: {hint}"
     )
 
 

@@ -25,7 +25,7 @@ from recometer.evaluating.arguments import (
 )
 from recometer.evaluating.case import Case, means_of
 from recometer.evaluating.requirements import requirements_of
-from recometer.evaluating.sides import Sides, arrays_of, number_of_zeros, warn_of_zeros
+from recometer.evaluating.sides import Sides, arrays_of, inputs_of, number_of_zeros, warn_of_zeros
 from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
 from recometer.measuring.side_data import check_side_data
 from recometer.metrics.conventions import parse_under
@@ -156,8 +156,8 @@ class Preparation:
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
         """Return a `glimpse` of each array, by argument."""
         return {
-            argument: {name: glimpse(array) for name, array in named.items()}
-            for argument, named in arrays_of(self.arguments, self.sides).items()
+            argument: {name: glimpse(array) for name, array in arrays_of(data).items()}
+            for argument, data in inputs_of(self.arguments, self.sides).items()
         }
 
     def _check_unchanged(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from recometer import ragged
 from recometer._kernel import Counting
 from recometer.arrays import Array, Int64
+from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex, is_threshold, settled_repeats
 from recometer.errors import argument_text, rule_text, warn
@@ -22,7 +23,7 @@ from recometer.measuring.side_data import warn_of_propensity
 from recometer.metrics.registry import Metric, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.remembered import cached_property
-from recometer.sources.base import Memory
+from recometer.sources.base import Memory, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.tasks import any_in_blocks
 
@@ -108,19 +109,11 @@ class Sides:
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument, with a warning if necessary."""
-        arguments, baseline, sets = self.arguments, self.arguments.baseline, self.candidates
-        found = {"test": {"description": repr(self.given)}}
-        others = {"train": arguments.train, "candidates": sets, "exclude": arguments.exclude}
-        for name, data in others.items():
-            if data is not None:
-                found[name] = {"description": repr(data)}
-        if arguments.catalogue is not None:
-            found["catalogue"] = {"description": arguments.catalogue.describe()}
-        if baseline is not None:
-            found["baseline"] = {"description": baseline.describe()}
+        given, sets = inputs_of(self.arguments, self), self.candidates
+        found = {name: _described(data) for name, data in given.items() if data is not None}
         if isinstance(sets, SampledCandidates | Interactions):
             found["candidates"]["warning"] = warning_of(sets)
-        if self.test.value_range[1] > 1 and not is_threshold(arguments.protocol.relevant_from):
+        if self.test.value_range[1] > 1 and not is_threshold(self.arguments.protocol.relevant_from):
             found["test"]["reading"] = self._reading()
         return found
 
@@ -149,17 +142,27 @@ class Sides:
         return dict(filter(operator.itemgetter(1), found.items()))
 
 
-def arrays_of(arguments: Arguments, sides: Sides | None) -> dict[str, Mapping[str, object]]:
-    """Return the arrays to fingerprint, by argument; without sides, test is missing."""
-    arrays: dict[str, Mapping[str, object]] = {}
-    if sides is not None:
-        arrays |= {"test": _arrays(sides.given), "candidates": _arrays(sides.candidates)}
-    arrays |= {"train": _arrays(arguments.train), "exclude": _arrays(arguments.exclude)}
-    if arguments.catalogue is not None:
-        arrays["catalogue"] = arguments.catalogue.arrays()
-    if arguments.baseline is not None:
-        arrays["baseline"] = arguments.baseline.facts.arrays
-    return arrays
+def inputs_of(arguments: Arguments, sides: Sides | None) -> dict[str, Any]:
+    """Return the data that were passed, by argument; without sides, test is missing."""
+    inputs = {} if sides is None else {"test": sides.given, "candidates": sides.candidates}
+    others = ("train", "exclude", "catalogue", "baseline")
+    return inputs | {name: getattr(arguments, name) for name in others}
+
+
+def arrays_of(data: object) -> Mapping[str, object]:
+    """Return the arrays of an argument, for fingerprints."""
+    if isinstance(data, Interactions):
+        return dict(zip(OF_INTERACTIONS, FIELDS(data), strict=True))
+    if isinstance(data, Items):
+        return {"items": data.ids}
+    if isinstance(data, Catalogue):
+        return data.arrays()
+    return data.facts.arrays if isinstance(data, Source) else {}
+
+
+def _described(data: Any) -> dict[str, str]:
+    known = isinstance(data, Catalogue | Source)
+    return {"description": data.describe() if known else repr(data)}
 
 
 def number_of_zeros(data: Interactions) -> int:
@@ -221,11 +224,3 @@ def warning_of(candidates: Candidates | None) -> str:
         "values are too high, and may put systems in another order than the whole catalogue does "
         f"(Krichene & Rendle 2020). Leave {argument_text('candidates')} out to rank all items."
     )
-
-
-def _arrays(data: Candidates | None) -> dict[str, Any]:
-    if isinstance(data, Items):
-        return {"items": data.ids}
-    if not isinstance(data, Interactions):
-        return {}
-    return dict(zip(OF_INTERACTIONS, FIELDS(data), strict=True))

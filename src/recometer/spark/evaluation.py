@@ -345,12 +345,17 @@ class Plan:
             totals["counts"],
             requirements_of(self.arguments.metrics, self.settled),
             self.arguments.protocol,
-            source=self.source.like,
-            baseline=self.outputs["baseline"].like if "baseline" in self.outputs else None,
-            candidates=self.candidates,
-            examples=sorted(totals["users"]["few"])[:3],
-            value_range=(0.0, totals["most"]["value"]) if "not binary" in totals["sums"] else None,
-            find=self._find_unknown,
+            lambda: self._inputs(totals),
+        )
+
+    def _inputs(self, totals: Note) -> checks.Inputs:
+        return checks.Inputs(
+            self.source.like,
+            self.outputs["baseline"].like if "baseline" in self.outputs else None,
+            self.candidates,
+            sorted(totals["users"]["few"])[:3],
+            (0.0, totals["most"]["value"]) if "not binary" in totals["sums"] else None,
+            self._find_unknown,
         )
 
     def n_catalogue(self, most: Mapping[str, int]) -> int | None:
