@@ -309,4 +309,5 @@ def test_command_line_evaluates_groups_of_items(tmp_path, monkeypatch):
     assert rm.load("out/als.parquet").mean() == rows
     failed = CliRunner().invoke(app, [*arguments, "--by-items", "items.csv"])
     assert failed.exit_code == 1
-    assert "--by-items COLUMN=FILE" in failed.stderr
+    assert "Which column holds the groups?" in failed.stderr
+    assert "as in COLUMN=FILE" in failed.stderr

@@ -127,7 +127,7 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
         assert result.stdout == f"{expected}\n", result.output
     assert expected.rows[0].interval != rm.compare(list(results.values())).rows[0].interval
     for cluster, message in (
-        ("people.csv", "which column is meant? Hint: --cluster COLUMN=people.csv"),
+        ("people.csv", "Hint: name it before the file, as in COLUMN=FILE."),
         ("persn=people.csv", "Did you mean 'person'"),
         ("peple.csv", "There is no file"),
     ):

@@ -296,12 +296,10 @@ class TestGroups:
         assert table.stdout.splitlines()[0].startswith("model,metric,group")
         unnamed = run("show", "out", "--by", "ages.csv")
         assert unnamed.exit_code == 1
-        assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
+        assert "users ('user') there are: 'size', 'age'. Hint: name it" in one_line(unnamed.stderr)
         by_the_user_column = run("show", "out", "--by", "user=ages.csv")
         assert by_the_user_column.exit_code == 1
-        assert "no column of groups called 'user'. Hint: Did you mean 'size'?" in one_line(
-            by_the_user_column.stderr
-        )
+        assert "no column 'user'. Hint: Did you mean 'size'?" in one_line(by_the_user_column.stderr)
 
 
 def test_archives_and_sparse_matrices_are_evaluated_as_in_python(

@@ -11,11 +11,11 @@ import typer
 import recometer as rm
 from recometer.cli._messages import usage_of
 from recometer.cli._models import split_name, stem
-from recometer.data.columns import common_names
+from recometer.data.columns import columns_of_groups
 from recometer.data.factor_files import like
 from recometer.data.files import column_names, names_in, read_columns
 from recometer.data.storage import is_table
-from recometer.errors import ColumnError, FileError, did_you_mean
+from recometer.errors import FileError
 from recometer.results.saved import PROFILE
 
 if TYPE_CHECKING:
@@ -85,24 +85,6 @@ def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
         If a column does not exist, or several could be meant.
     """
     column, path = split_name(text, option)
-    file = Path(path)
-    names = column_names(file)
-    users = common_names("user", names)
-    if len(users) != 1:
-        raise ColumnError(
-            f"{option} {path}: {'several columns' if users else 'no column'} could hold the users. "
-            f"Hint: call one user_id. Columns: {', '.join(names)}."
-        )
-    others = [name for name in names if name != users[0]]
-    if column and column not in others:
-        raise ColumnError(
-            f"{option}: {path} has no column of groups called {column!r}. "
-            f"{did_you_mean(column, others)}"
-        )
-    if not column and len(others) != 1:
-        raise ColumnError(
-            f"{option} {path}: which column is meant? Hint: {option} COLUMN={path}. Columns: "
-            f"{', '.join(names)}."
-        )
-    frame = read_columns(file, [users[0], column or others[0]])
-    return frame.with_columns(like(frame[users[0]], result.user_ids))
+    users, groups = columns_of_groups(column_names(path), "user", None, column or None)
+    frame = read_columns(path, [users, groups])
+    return frame.with_columns(like(frame[users], result.user_ids))

@@ -13,16 +13,20 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.cells import integers
-from recometer.data.columns import KINDS, check_column, check_once, choose_columns
+from recometer.data.columns import (
+    KINDS,
+    check_column,
+    check_once,
+    choose_columns,
+    columns_of_groups,
+)
 from recometer.data.matching import both_have_ids
 from recometer.data.numbers import all_numbers, as_array, plain
 from recometer.errors import (
-    ColumnError,
     InputError,
     InputTypeError,
     argument_text,
     brief,
-    python_or_command,
 )
 from recometer.ragged import users_of
 
@@ -362,17 +366,10 @@ class Catalogue:
 def _of_groups(item_groups: object, column: str | None, item: str | None) -> Catalogue:
     """Return a catalogue whose categories are the groups of items."""
     if isinstance(item_groups, str | os.PathLike) or frames.is_frame(item_groups):
-        read = NamedColumns.of(item_groups)
-        assert read is not None
-        chosen = choose_columns(read.names, {"item": item})["item"]
-        others = [name for name in read.names if name != chosen]
-        if column is None and len(others) != 1:
-            way = python_or_command("column= names it", "--by-items COLUMN=FILE names it")
-            raise ColumnError(
-                f"Which column has the groups of the items? Hint: {way}. Columns: "
-                f"{', '.join(read.names)}."
-            )
-        return Catalogue(item_groups, item=chosen, title=False, categories=column or others[0])
+        table = NamedColumns.of(item_groups)
+        assert table is not None
+        chosen, groups = columns_of_groups(table.names, "item", item, column)
+        return Catalogue(table, item=chosen, title=False, categories=groups)
     if column is not None or item is not None:
         raise InputTypeError(
             "column= and item= name columns of a table, but the groups are of type "
@@ -383,10 +380,10 @@ def _of_groups(item_groups: object, column: str | None, item: str | None) -> Cat
         if not len(item_groups):
             raise InputError("item_groups is empty. Hint: the group of each item.")
         by_id = isinstance(item_groups, Mapping)
-        groups = item_groups.values() if isinstance(item_groups, Mapping) else item_groups
-        table: dict[str, Any] = {"item": list(item_groups)} if by_id else {}
-        table["group"] = [[] if group is None else [str(group)] for group in groups]
-        return Catalogue(table, item="item" if by_id else False, title=False, categories="group")
+        labels = item_groups.values() if isinstance(item_groups, Mapping) else item_groups
+        columns: dict[str, Any] = {"item": list(item_groups)} if by_id else {}
+        columns["group"] = [[] if label is None else [str(label)] for label in labels]
+        return Catalogue(columns, item="item" if by_id else False, title=False, categories="group")
     if not isinstance(item_groups, Catalogue):
         raise InputTypeError(
             f"item_groups is of type {type(item_groups).__name__}. Hint: a dict from item to "
@@ -412,7 +409,9 @@ class NamedColumns:
 
     @classmethod
     def of(cls, data: Any) -> NamedColumns | None:
-        """Open a table; return None if the argument is not a table."""
+        """Open a table, unless it is open; return None if the argument is not a table."""
+        if isinstance(data, cls):
+            return data
         if isinstance(data, str | os.PathLike):
             table = files.read_columns(data)
             text = str(data).lower().endswith(tuple(files.SEPARATORS))

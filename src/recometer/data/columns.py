@@ -277,6 +277,24 @@ def check_once(name: str, names: Sequence[str]) -> None:
         raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
 
 
+def columns_of_groups(
+    names: Sequence[str], kind: str, ids: str | None, groups: str | None
+) -> tuple[str, str]:
+    """Return the column of users or items, and that of their groups: by default, the only other."""
+    chosen = choose_columns(names, {kind: ids})[kind]
+    assert chosen is not None
+    others = [name for name in names if name != chosen]
+    if groups is None and len(others) != 1:
+        way = python_or_command("column=...", "name it before the file, as in COLUMN=FILE.")
+        raise ColumnError(
+            f"Which column holds the groups? Apart from the {kind}s ({chosen!r}) there are: "
+            f"{', '.join(map(repr, others)) or 'none'}. Hint: {way}"
+        )
+    groups = others[0] if groups is None else groups
+    check_column("column", groups, others)
+    return chosen, groups
+
+
 def check_column(option: str, name: object, names: Collection[str]) -> None:
     """Raise an error if an option does not name one or two existing columns."""
     if not isinstance(name, str):

@@ -12,10 +12,9 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.data.columns import choose_columns
+from recometer.data.columns import columns_of_groups
 from recometer.data.frames import in_numpy, is_frame, open_frame
 from recometer.errors import (
-    ColumnError,
     InputError,
     InputTypeError,
     argument_text,
@@ -265,7 +264,8 @@ def read_groups(
     users: Any = None
     groups = in_numpy(groups, "groups")
     if is_frame(groups):
-        users, groups = _columns(groups, column, user)
+        names, fetch = open_frame(groups)
+        users, groups = fetch(list(columns_of_groups(names, "user", user, column)))
     elif isinstance(groups, str):
         raise InputError(
             f"{argument_text('groups', groups)} does not exist. Hint: 'activity', 'popularity', or "
@@ -329,25 +329,6 @@ def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
             "too. Hint: result.by_items(groups) takes groups of items. For groups of users, pass "
             "only test users."
         )
-
-
-def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any]:
-    names, fetch = open_frame(frame)
-    found = choose_columns(names, {"user": user})["user"]
-    assert found is not None
-    others = [name for name in names if name != found]
-    if column is None:
-        if len(others) != 1:
-            raise ColumnError(
-                f"Which column holds the groups? Apart from the users ({found!r}) there are: "
-                f"{', '.join(map(repr, others)) or 'none'}. Hint: column=..."
-            )
-        column = others[0]
-    elif column not in names:
-        raise ColumnError(
-            f"There is no column {column!r}. Hint: the columns are {', '.join(map(repr, names))}."
-        )
-    return tuple(fetch([found, column]))
 
 
 def _labels(groups: Any) -> list[Any]:
