@@ -66,23 +66,25 @@ class Record:
             If the shape of a column is wrong; the message names the column.
         """
         kind: Any = type(self)
-        values, n_users = vars(self), self.n_users
-        n_rows = int(self.indptr[-1]) if isinstance(self, Table) else 0
+        sizes = {None: self.n_users, "user": self.n_users}
+        if isinstance(self, Table):
+            sizes["row"] = int(self.indptr[-1])
         for field, per in _shaped(kind):
-            value = values[field.name]
+            value = getattr(self, field.name)
             if value is None or (per is None and not isinstance(value, Record)):
                 continue
-            if per == "row":
-                of_self = "of" not in field.metadata
-                expected = n_rows if of_self else int(self._table_of(field).indptr[-1])
-            else:
-                expected = self.n_items if per == "item" else n_users
+            expected = sizes[per] if per in sizes else self._size_of(field)
             n_entries = value.n_users if isinstance(value, Record) else value.shape[0]
             if n_entries != expected:
                 name = f"{kind.__name__}.{field.name}"
                 raise InternalError(
                     f"{name} must have one entry per {per or 'user'}: {n_entries} of {expected}."
                 )
+
+    def _size_of(self, field: dataclasses.Field[Any]) -> int:
+        """Return the number of items, or of rows of another table, for a column of these."""
+        per_item = field.metadata["per"] == "item"
+        return self.n_items if per_item else int(self._table_of(field).indptr[-1])
 
     def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
         """Return the record of the users in `which`.

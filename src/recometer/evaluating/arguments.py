@@ -183,7 +183,7 @@ def check_baseline(baseline: object) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Arguments:
     """The arguments of `evaluate`, except the source and the test data."""
 

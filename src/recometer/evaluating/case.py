@@ -255,20 +255,11 @@ def request_of(case: Case) -> Request:
     items, catalogue = arguments.catalogue, None
     if items is not None and items.lists_all:
         catalogue = items.n_items if items.item_ids is None else items.item_ids
-    return Request(
-        sides.test,
-        arguments.train,
-        needs.for_source,
-        catalogue,
-        None if needs.leaves_out or arguments.chance else needs.depth,
-        arguments.threads,
-        arguments.progress,
-        sides.candidates,
-        arguments.exclude,
-        arguments.seed,
-        sides.memory,
-        arguments.some_users,
-    )
+    data = sides.test, arguments.train, needs.for_source, catalogue
+    depth = None if needs.leaves_out or arguments.chance else needs.depth
+    pace, chosen = (arguments.threads, arguments.progress), (sides.candidates, arguments.exclude)
+    memory, some_users = sides.memory, arguments.some_users
+    return Request(*data, depth, *pace, *chosen, arguments.seed, memory, some_users)
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:

@@ -80,25 +80,15 @@ class Preparation:
         )
         items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
         check_baseline(baseline)
-        seed, threads = seed_of(seed), resolve_threads(threads)
+        how = seed_of(seed), resolve_threads(threads), progress, flag("chance", chance)
         trained = None if train is None else read_interactions(train, "train", warns=False)
         needs = requirements_of(requested, stated)
         if needs.side_data or needs.side_data_of_lists:
             check_side_data(requested, train=trained, baseline=baseline, catalogue=items)
-        self.arguments = Arguments(
-            metrics=requested,
-            protocol=stated,
-            train=trained,
-            exclude=None if exclude is None else read_items(exclude, "exclude"),
-            catalogue=items,
-            baseline=baseline,
-            seed=seed,
-            threads=threads,
-            progress=progress,
-            chance=flag("chance", chance),
-            by_hand=given_by_hand(stated),
-            as_given={"candidates": candidates, "exclude": exclude},
-        )
+        excluded = None if exclude is None else read_items(exclude, "exclude")
+        data = trained, excluded, items, baseline
+        as_given = {"candidates": candidates, "exclude": exclude}
+        self.arguments = Arguments(requested, stated, *data, *how, as_given, given_by_hand(stated))
         if trained is not None:
             warn_of_zeros(number_of_zeros(trained), stated)
         self.sides: Sides | None = None

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64, UInt8, any_of
+from recometer.arrays import Bool, Float64, Int64, UInt8, any_of, read_only
 from recometer.errors import InternalError
 from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
 from recometer.metrics.registry import Metric, Record, rules_of
@@ -195,14 +195,17 @@ def compute(
     reading: dict[tuple[str, str], list[Metric]] = {}
     for metric in metrics:
         reading.setdefault((metric.definition.record, metric.group), []).append(metric)
+    values: dict[str, Float64] = {}
+    reasons: dict[str, UInt8] = {}
     tasks: list[_Task] = []
-    tables: list[tuple[_Plan, Float64, UInt8]] = []
     for one in every:
         wanted = reading.pop((one.record, one.group), [])
         plan = _planned(tuple(wanted), tuple(map(id, wanted)), protocol, type(one))
         table = np.empty((len(plan.lower), one.n_users))
         codes = np.empty((plan.n_metrics, one.n_users), np.uint8)
-        tables.append((plan, table, codes))
+        found, why = read_only(table), read_only(codes)
+        values |= {name: found[row] for name, row in plan.valued.items()}
+        reasons |= {name: why[row] for name, row in plan.rows.items()}
         if plan.variants:
             tasks += [_Task(one, block, plan, table, codes) for block in one.blocks()]
     for (record, _), lacking in reading.items():
@@ -213,14 +216,7 @@ def compute(
     else:
         for task in tasks:
             _run(task)
-    values: dict[str, Float64] = {}
-    reasons: dict[str, UInt8] = {}
-    for plan, table, codes in tables:
-        # Views of the array are read-only, too.
-        table.flags.writeable = codes.flags.writeable = False
-        values |= {name: table[row] for name, row in plan.valued.items()}
-        reasons |= {name: codes[row] for name, row in plan.rows.items()}
-    if len(tables) == 1:  # already in the requested order
+    if len(every) == 1:  # already in the requested order
         return values, reasons
     names = [str(metric) for metric in metrics]
     return {name: values[name] for name in names if name in values}, {

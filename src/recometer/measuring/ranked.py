@@ -298,13 +298,13 @@ class _Rules:
     @cached_property
     def outside(self) -> Bool | None:
         """The users who do not count in any mean, or None if all count."""
-        ranks = self.ranks
-        return why.outside(
-            self.known,
-            lambda: ranks.n_relevant > 0,
-            lambda: steps(ranks.indptr) > 0,
-            self.protocol,
-        )
+        return why.outside(self.known, self._have_relevant, self._have_rows, self.protocol)
+
+    def _have_relevant(self) -> Bool:
+        return self.ranks.n_relevant > 0
+
+    def _have_rows(self) -> Bool:
+        return steps(self.ranks.indptr) > 0
 
     @cached_property
     def fewest_candidates(self) -> int:
