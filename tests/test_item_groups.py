@@ -264,7 +264,7 @@ def test_invalid_groups_are_refused(tmp_path):
         wide.by_items([str(number) for number in range(5000)])
     with pytest.raises(InputTypeError, match="name columns of a table"):
         result.by_items(GROUP, column="age")
-    with pytest.raises(InputError, match="None of the metrics"):
+    with pytest.raises(InputError, match="cannot be restricted to the group of items"):
         example(metrics="coverage@5").by_items(GROUP)
     result.save(tmp_path / "result.parquet")
     with pytest.raises(InputError, match="does not contain its inputs"):

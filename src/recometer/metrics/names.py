@@ -189,21 +189,14 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
         If no metric can be restricted, a name of a group has square brackets, or there are more
         than `MAX_OF_GROUPS` metrics.
     """
-    restrictable = [
-        metric for metric in metrics if metric.definition.takes_group and not metric.group
-    ]
-    if not restrictable:
-        names = ", ".join(f"{name}@10" for name, metric in METRICS.items() if metric.takes_group)
-        raise InputError(
-            f"None of the metrics ({', '.join(map(str, metrics))}) can be restricted to groups of "
-            f"items. Hint: evaluate one of these, at any cut-off: {names}."
-        )
-    invalid = next((group for group in groups if WITH_GROUP.fullmatch(f"m[{group}]") is None), None)
-    if invalid is not None:
-        raise InputError(
-            f"{invalid!r} cannot be the name of a group of items. Hint: a name without square "
-            "brackets, and without @ at its beginning."
-        )
+    # `Metric` refuses a metric that cannot be restricted.
+    restrictable = [metric for metric in metrics if metric.definition.takes_group] or metrics[:1]
+    for group in groups:
+        if WITH_GROUP.fullmatch(f"m[{group}]") is None:
+            raise InputError(
+                f"{group!r} cannot be the name of a group of items. Hint: a name without square "
+                "brackets, and without @ at its beginning."
+            )
     cutoffs = dict.fromkeys(metric.cutoff for metric in restrictable if metric.cutoff is not None)
     requested = dict.fromkeys([*restrictable, *(Metric("share", cutoff) for cutoff in cutoffs)])
     if len(requested) * len(groups) > MAX_OF_GROUPS:
@@ -211,7 +204,7 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
             f"{len(groups):,} groups of items make {len(requested) * len(groups):,} metrics, more "
             f"than {MAX_OF_GROUPS:,}. Hint: larger groups, for instance ranges of a number."
         )
-    return [_in_group(metric, group) for metric in requested for group in groups]
+    return list(dict.fromkeys(_in_group(metric, of) for metric in requested for of in groups))
 
 
 def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:

@@ -180,10 +180,10 @@ def power_of_groups(
 ) -> Power:
     """Return the power of Welch's test; numbers of users are totals over both groups.
 
-    The ratio of the group sizes stays the same. Let d be the difference between the means. Each
-    user in a group with nᵢ of the n users gets the value d ± n / nᵢ · residual. The mean of these
-    values is d, and their variance is n times the variance of d, so the function returns the power
-    for a single sample of these values. If the groups have only a few users, the power is lower.
+    The ratio of the group sizes stays the same. Let d be the difference between the means. A single
+    sample with the value d ± n / nᵢ · residual for each user, in a group of nᵢ of the n users, has
+    the mean d and n times the variance of d. The function returns the power for this sample, which
+    is too high if a group has only a few users.
     """
     n, away = first.n + second.n, first.estimate - second.estimate
     values = [
