@@ -52,22 +52,20 @@ def read_answers(
     owner, entries, unread = _entries(texts)
     codes, written = ids.encode(entries, "titles")
     keys = normalised(written.tolist())
-    found, shared = _found(keys, titles)
-    _check_lines(owner, entries, found[codes] < 0, len(texts))
-    _warn_of_titles(found, shared, written, titles)
+    positions, shared = _positions_of(keys, titles)
+    unknown = positions < 0
+    _check_lines(owner, entries, unknown[codes], len(texts))
+    _warn_of_titles(unknown, shared, written, titles)
 
-    # Number the items of the catalogue first, then all other titles.
-    others = np.flatnonzero(found < 0)
-    of_others, unknown = ids.encode(keys[others], "titles")
-    numbers = found.copy()
-    numbers[others] = len(item_ids) + of_others
-    every = np.concatenate([item_ids, _ids_of_titles(unknown, item_ids)])
+    listed_ids = item_ids[positions]
+    listed_ids[unknown] = _ids_of_titles(keys.filter(pl.Series(unknown)).to_list(), item_ids)
+    every = np.concatenate([item_ids, listed_ids])
     places, every = ids.encode(every, "item ids of the answers", np.int32)
-    items = places[numbers[codes]]
+    items = places[len(item_ids) :][codes]
     indptr = ragged.indptr_of(np.bincount(owner, minlength=len(texts)))
     table = ListTable(indptr, items, len(every), None, user_ids, every, generated=True)
     first = pl.Series(ragged.pairs(owner, items, len(every))).is_first_distinct().to_numpy()
-    kinds = np.select([~first, shared[codes], found[codes] < 0], [3, 2, 1])
+    kinds = np.select([~first, shared[codes], unknown[codes]], [3, 2, 1])
 
     wrong, users = np.flatnonzero(kinds), pl.Series(ids.as_column(user_ids))
     places_of = {
@@ -260,17 +258,17 @@ def _unicode(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _found(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
-    """Return the item of each title or -1, and whether several items share the title."""
+def _positions_of(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
+    """Return the position of each title's item or -1, and whether several items share the title."""
     import polars as pl
 
     known = pl.DataFrame({"key": normalised(titles), "item": np.arange(len(titles))})
     known = known.filter(pl.col("key") != "")
     known = known.group_by("key").agg(pl.col("item").first(), pl.len().alias("n"))
-    found = pl.DataFrame({"key": keys}).join(known, "key", how="left", maintain_order="left")
-    shared = (found["n"] > 1).fill_null(value=False).to_numpy()
-    items: Int64 = np.where(shared, -1, found["item"].fill_null(-1).to_numpy())
-    return items, shared
+    joined = pl.DataFrame({"key": keys}).join(known, "key", how="left", maintain_order="left")
+    shared = (joined["n"] > 1).fill_null(value=False).to_numpy()
+    positions: Int64 = np.where(shared, -1, joined["item"].fill_null(-1).to_numpy())
+    return positions, shared
 
 
 def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> None:
@@ -287,8 +285,8 @@ def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> Non
         )
 
 
-def _warn_of_titles(found: Int64, shared: Bool, written: Array, titles: Sequence[str]) -> None:
-    if len(found) and (found < 0).all():
+def _warn_of_titles(unknown: Bool, shared: Bool, written: Array, titles: Sequence[str]) -> None:
+    if len(unknown) and unknown.all():
         warn(
             f"The catalogue has no title of the answers, such as {brief(written[0])}: every place "
             f"is unknown. Hint: titles must be equal but for case, blanks and punctuation, "
@@ -304,18 +302,18 @@ def _warn_of_titles(found: Int64, shared: Bool, written: Array, titles: Sequence
         )
 
 
-def _ids_of_titles(titles: Array, item_ids: Array) -> Array:
+def _ids_of_titles(titles: list[str], item_ids: Array) -> Array:
     """Return ids that the catalogue lacks; equal titles have equal ids in every call."""
     if ids.kind(item_ids) == "str":
         prefix = "?"
         while any(item.startswith(prefix) for item in item_ids.tolist()):
             prefix += "?"
-        return np.array([f"{prefix} {title}" for title in titles.tolist()], object)
+        return np.array([f"{prefix} {title}" for title in titles], object)
     lowest = min(0, int(item_ids[0])) if item_ids.dtype == np.int64 else -(2**62)
     if lowest <= -(2**62):
         raise InputError(
             "The item ids of the catalogue must be texts, or whole numbers between -2^62 and 2^63, "
             f"found {ids.kind(item_ids)} ids such as {ids.show(item_ids, 0)}."
         )
-    digests = ids.user_keys(titles, len(titles)) >> np.uint64(2)
+    digests = ids.user_keys(np.array(titles, object), len(titles)) >> np.uint64(2)
     return lowest - 1 - digests.astype(np.int64)
