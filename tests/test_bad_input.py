@@ -11,11 +11,10 @@ import sys
 import warnings
 
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
 from recometer.cli import _app
-from recometer.cli._app import app
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -89,7 +88,7 @@ def test_every_command_prints_the_expected_error(folder):
     before = sorted(folder.rglob("*"))
     failed = {}
     for case, command, code, text in COMMANDS["cases"]:
-        result = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "200"})
+        result = run_command(shlex.split(command), env={"COLUMNS": "200"})
         message = " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
         ours = isinstance(result.exception, SystemExit)
         if result.exit_code != code or not ours or text not in message or IN_PYTHON.search(message):

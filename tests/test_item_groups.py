@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 from examples import examples
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from results import assert_same
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, parse
 
@@ -302,12 +301,12 @@ def test_command_line_evaluates_groups_of_items(tmp_path, monkeypatch):
     pl.DataFrame(groups).write_csv("items.csv")
     arguments = ("evaluate", "--test", "test.csv", "--run", "als.csv", "--metrics", "recall@2")
     with_groups = [*arguments, "--by-items", "age=items.csv", "--format", "csv", "--out", "out"]
-    printed = CliRunner().invoke(app, with_groups).stdout
+    printed = run_command(with_groups).stdout
     rows = {row["metric"]: row["mean"] for row in pl.read_csv(printed.encode()).to_dicts()}
     expected = {"recall@2": 0.75, "recall@2[new]": 0.5, "recall@2[old]": 1.0}
     assert rows == expected | {"share@2[new]": 0.5, "share@2[old]": 0.5}
     assert rm.load("out/als.parquet").mean() == rows
-    failed = CliRunner().invoke(app, [*arguments, "--by-items", "items.csv"])
+    failed = run_command([*arguments, "--by-items", "items.csv"])
     assert failed.exit_code == 1
     assert "Which column holds the groups?" in failed.stderr
     assert "as in COLUMN=FILE" in failed.stderr

@@ -6,7 +6,6 @@ import pytest
 
 import recometer as rm
 import recometer.baselines
-from recometer.protocol import Protocol
 
 TEST = pl.DataFrame({"user_id": [1, 2], "item_id": [20, 30], "rating": [4, 5]})
 SCORED = rm.Lists({1: {10: 0.5, 20: 0.25}, 2: {30: 0.75, 10: 0.5}})
@@ -31,11 +30,11 @@ RULES = {
 @pytest.mark.parametrize("name", RULES)
 def test_rules_accept_numpy_numbers(name) -> None:
     value, kind = RULES[name]
-    expected = Protocol(**{name: value})
+    expected = rm.Protocol(**{name: value})
     plain = rm.evaluate(SCORED, TEST, metrics="rr", catalogue=5, **{name: value})
     for kind_of_numpy in KINDS[kind]:
         for number in (kind_of_numpy(value), np.asarray(kind_of_numpy(value))):
-            protocol = Protocol(**{name: number})
+            protocol = rm.Protocol(**{name: number})
             assert protocol == expected
             assert repr(protocol) == repr(expected)
             result = rm.evaluate(SCORED, TEST, metrics="rr", catalogue=5, **{name: number})

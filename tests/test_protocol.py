@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 import recometer as rm
-from recometer.protocol import STEPS, Number, Protocol, Rule, rule, ruled
+from recometer.protocol import STEPS, Number, Rule, rule, ruled
 
 LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}
 TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song": 3.0}}
@@ -21,7 +21,7 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 
 @ruled
 @dataclasses.dataclass(frozen=True)
-class WiderProtocol(Protocol):
+class WiderProtocol(rm.Protocol):
     """A protocol with an additional rule, which no other code mentions."""
 
     reading: Literal["down", "up"] = rule(
@@ -33,8 +33,8 @@ class WiderProtocol(Protocol):
 
 def other_values(name: str) -> Iterator[Any]:
     """Yield valid values of a rule, except its default."""
-    default = getattr(Protocol(), name)
-    for value in Protocol.declared[name].says:
+    default = getattr(rm.Protocol(), name)
+    for value in rm.Protocol.declared[name].says:
         if isinstance(value, Number):
             value = next(number for number in (0.5, 3) if value.takes(number))
         if value != default:
@@ -43,7 +43,7 @@ def other_values(name: str) -> Iterator[Any]:
 
 CHANGES = [
     (name, value)
-    for name, declared in Protocol.declared.items()
+    for name, declared in rm.Protocol.declared.items()
     if declared.step
     for value in other_values(name)
 ]
@@ -53,9 +53,9 @@ CHANGES = [
 def test_explain_has_a_step_for_every_value_of_a_rule(name: str, value: Any) -> None:
     metric = {"pooled": "recall@2", "parts": "f@2"}.get(value, "ndcg@2")
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric)
-    protocol = Protocol(**{name: value})
+    protocol = rm.Protocol(**{name: value})
     explanation = rm.explain(result, metric, protocol=protocol)
-    assert [step.name for step in explanation.steps] == [Protocol.declared[name].step]
+    assert [step.name for step in explanation.steps] == [rm.Protocol.declared[name].step]
     assert protocol.sentences() == [explanation.steps[0].change]
     assert explanation.right.rules == tuple(protocol.sentences())
 
@@ -73,10 +73,10 @@ def test_rule_without_a_step_or_a_reason_is_refused() -> None:
 
         @ruled
         @dataclasses.dataclass(frozen=True)
-        class ProtocolWithoutStep(Protocol):
+        class ProtocolWithoutStep(rm.Protocol):
             twice: bool = False
 
-    for name, declared in Protocol.declared.items():
+    for name, declared in rm.Protocol.declared.items():
         assert declared.step in STEPS or declared.no_step.endswith("."), name
 
 
@@ -105,13 +105,13 @@ def test_declaration_is_enough_to_add_a_rule() -> None:
 
 
 def test_type_hints_match_the_declared_values() -> None:
-    for name, hint in typing.get_type_hints(Protocol).items():
-        if name == "declared" or not Protocol.declared[name].says:
+    for name, hint in typing.get_type_hints(rm.Protocol).items():
+        if name == "declared" or not rm.Protocol.declared[name].says:
             continue
         kinds = typing.get_args(hint) if typing.get_origin(hint) is not Literal else (hint,)
         values_of_type = [value for kind in kinds for value in typing.get_args(kind)]
         numbers = {int, float} & {hint, *kinds}
-        sentences = Protocol.declared[name].says
+        sentences = rm.Protocol.declared[name].says
         assert values_of_type == [value for value in sentences if isinstance(value, str)], name
         assert bool(numbers) == any(isinstance(value, Number) for value in sentences), name
         assert (type(None) in kinds) == (None in sentences), name
@@ -120,17 +120,19 @@ def test_type_hints_match_the_declared_values() -> None:
 
 def test_every_value_has_a_different_sentence() -> None:
     sentences = [
-        sentence for declared in Protocol.declared.values() for sentence in declared.says.values()
+        sentence
+        for declared in rm.Protocol.declared.values()
+        for sentence in declared.says.values()
     ]
     assert len(set(sentences)) == len(sentences)
     assert all(sentence.endswith(".") and sentence[0].isupper() for sentence in sentences)
-    (sentence,) = Protocol(no_relevant=0.5).sentences()
+    (sentence,) = rm.Protocol(no_relevant=0.5).sentences()
     assert sentence == "A user without a relevant item has the value 0.5."
-    assert Protocol().sentences() == []
+    assert rm.Protocol().sentences() == []
 
 
-@pytest.mark.parametrize("make", [Protocol, Protocol().replace])
-def test_unknown_rule_is_refused(make: Callable[..., Protocol]) -> None:
+@pytest.mark.parametrize("make", [rm.Protocol, rm.Protocol().replace])
+def test_unknown_rule_is_refused(make: Callable[..., rm.Protocol]) -> None:
     with pytest.raises(rm.UnknownNameError, match=r"no rule 'tie'\. Hint: Did you mean 'ties'"):
         make(tie="item")
 
@@ -155,11 +157,11 @@ def test_unknown_rule_is_refused(make: Callable[..., Protocol]) -> None:
 )
 def test_invalid_values_of_rules_are_refused(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(rm.InputError, match=message):
-        Protocol(**rules)
+        rm.Protocol(**rules)
 
 
 def test_undefined_accepts_nan_as_a_float() -> None:
-    assert Protocol(undefined=math.nan) == Protocol()
+    assert rm.Protocol(undefined=math.nan) == rm.Protocol()
 
 
 @pytest.mark.parametrize(
@@ -176,13 +178,13 @@ def test_undefined_accepts_nan_as_a_float() -> None:
     ],
 )
 def test_text_is_parsed_into_values_of_rules(name: str, text: str, value: Any) -> None:
-    read_value = Protocol.declared[name].read(text)
+    read_value = rm.Protocol.declared[name].read(text)
     assert (type(read_value), read_value) == (type(value), value)
 
 
 def test_protocol_prints_its_rules_and_can_be_copied() -> None:
-    assert list(inspect.signature(Protocol).parameters) == list(Protocol.declared)
-    assert all(isinstance(declared, Rule) for declared in Protocol.declared.values())
-    protocol = Protocol("mine", "item", users="known")
+    assert list(inspect.signature(rm.Protocol).parameters) == list(rm.Protocol.declared)
+    assert all(isinstance(declared, Rule) for declared in rm.Protocol.declared.values())
+    protocol = rm.Protocol("mine", "item", users="known")
     assert pickle.loads(pickle.dumps(protocol)) == protocol
     assert (protocol.name, protocol.ties) == ("mine", "item")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.metrics import ListData, Side
 from recometer.ragged import Record, Table
-from recometer.ranks import Ranks, Ratings, TopLists
+from recometer.ranks import Ratings
 from recometer.testing import cases, list_cases
 
-RECORDS = (Ranks, TopLists, Ratings, ListData, Side)
+RECORDS = (rm.Ranks, rm.TopLists, Ratings, ListData, Side)
 
 
 def equal_records(left: Record, right: Record) -> bool:
@@ -39,7 +39,7 @@ def equal_records(left: Record, right: Record) -> bool:
     return True
 
 
-def every_column(ranks: Ranks) -> Ratings:
+def every_column(ranks: rm.Ranks) -> Ratings:
     """Return a record whose optional columns all contain distinct numbers."""
     n_rows, n_users = len(ranks.item), ranks.n_users
     ranks = dataclasses.replace(
@@ -99,7 +99,7 @@ def test_lists_with_side_data_can_be_reordered(case, data) -> None:
 
 
 def test_missing_users_get_empty_entries() -> None:
-    lists = TopLists(np.array([[2, 1], [0, -1]]), 3, np.ones(2, bool), np.array([True, False]))
+    lists = rm.TopLists(np.array([[2, 1], [0, -1]]), 3, np.ones(2, bool), np.array([True, False]))
     reordered = lists.users(np.array([1, -1, 0]))
     assert reordered.items.tolist() == [[0, -1], [-1, -1], [2, 1]]
     assert reordered.known.tolist() == [True, False, True]
@@ -117,7 +117,7 @@ def test_columns_of_wrong_lengths_are_refused() -> None:
     side = Side(np.array([0, 1]), np.array([3]), np.array([1.0]))
     with pytest.raises(rm.InternalError, match=r"Side.gain must have one entry per row: 2 of 1"):
         dataclasses.replace(side, gain=np.ones(2))
-    lists = TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool))
+    lists = rm.TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool))
     with pytest.raises(rm.InternalError, match=r"TopLists.known must have one entry per user"):
         dataclasses.replace(lists, known=np.ones(2, bool))
     with pytest.raises(rm.InternalError, match=r"ListData.item_users must have one entry per item"):

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.report import page
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +44,7 @@ def run_commands(block: str) -> None:
             for word in words
             for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
         ]
-        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+        result = run_command(arguments, env={"COLUMNS": "100"})
         assert result.exit_code == 0, f"{line}\n{result.output}"
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
-from recometer.cli._app import app
 from recometer.report import page
 
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
@@ -82,11 +81,11 @@ def test_command_line_tutorial_prints_its_tables() -> None:
         if program == "python":
             runpy.run_path(arguments[0])
             continue
-        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+        result = run_command(arguments, env={"COLUMNS": "100"})
         assert result.exit_code == 0, result.output
         printed.append(result.stdout)
     assert "activity" in printed[1]
     assert "adjusted p" in printed[2]
     assert Path("report.html").stat().st_size > 0
-    shown_results = CliRunner().invoke(app, ["show", "results", "--per-user", "--format", "csv"])
+    shown_results = run_command(["show", "results", "--per-user", "--format", "csv"])
     assert len({line.split(",")[0] for line in shown_results.stdout.splitlines()[1:]}) == MODELS

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.ranks import Ranks, TopLists
 from recometer.sources.base import Request
 
 N_USERS, N_ITEMS = 40, 60
@@ -108,11 +107,11 @@ def test_model_is_called_twice_to_compare_its_lists() -> None:
 class Contradicting(rm.Factors):
     """A source whose list for one user contradicts the ranks of the items."""
 
-    def top(self, request: Request, k: int) -> TopLists:
+    def top(self, request: Request, k: int) -> rm.TopLists:
         lists = super().top(request, k)
         items = lists.items.copy()
         items[2, :2] = items[2, 1::-1]
-        return TopLists(
+        return rm.TopLists(
             items, lists.n_items, lists.known, lists.cut_in_ties, item_ids=lists.item_ids
         )
 
@@ -120,11 +119,11 @@ class Contradicting(rm.Factors):
 class Shortened(rm.Factors):
     """A source whose list for one user is shorter than k, although there are enough items."""
 
-    def top(self, request: Request, k: int) -> TopLists:
+    def top(self, request: Request, k: int) -> rm.TopLists:
         lists = super().top(request, k)
         items = lists.items.copy()
         items[4, 7:] = -1
-        return TopLists(
+        return rm.TopLists(
             items, lists.n_items, lists.known, lists.cut_in_ties, item_ids=lists.item_ids
         )
 
@@ -388,7 +387,7 @@ def test_changed_ranks_are_detected_even_if_lists_stay_the_same() -> None:
     class Unstable(rm.Factors):
         calls = 0
 
-        def rank(self, request: Request) -> Ranks:
+        def rank(self, request: Request) -> rm.Ranks:
             Unstable.calls += 1
             ranks = super().rank(request)
             if Unstable.calls == 2:

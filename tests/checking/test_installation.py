@@ -8,17 +8,17 @@ from typing import Any
 import kernel_problems
 import pytest
 
+import recometer as rm
 from recometer import _kernel
 from recometer.checking import installation
 from recometer.checking.installation import check_installation
-from recometer.version import __version__
 
 
 def test_this_installation_passes_its_check() -> None:
     report = check_installation()
     assert report.works
     lines = {line.what: line.found for line in report.lines}
-    assert lines["recometer"] == __version__
+    assert lines["recometer"] == rm.__version__
     assert lines["a known result"].startswith("rr 0.75, ndcg@2 0.8154648767857")
     kernels = [name for name in lines if name.startswith("kernel, ")]
     assert kernels == [f"kernel, {name}" for name in _kernel.instruction_sets()]

@@ -9,11 +9,10 @@ import pathlib
 
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
 from recometer.auditing import LEAKAGE
-from recometer.cli._app import app
 
 TRAIN = pl.DataFrame(
     {
@@ -37,9 +36,7 @@ CLEAN = pl.DataFrame(
 
 
 def audit(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(
-        app, ["audit", *map(str, arguments)], input=stdin, env={"COLUMNS": "100"}
-    )
+    return run_command(["audit", *map(str, arguments)], input=stdin, env={"COLUMNS": "100"})
 
 
 def one_line(text: str) -> str:

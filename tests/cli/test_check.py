@@ -7,11 +7,10 @@ import pathlib
 
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
 from recometer.checking import installation
-from recometer.cli._app import app
 
 TRAIN = pl.DataFrame({"user_id": ["ann", "bob"], "item_id": ["a", "b"]})
 TEST = pl.DataFrame({"user_id": ["ann", "bob", "cleo"], "item_id": ["c", "a", "d"]})
@@ -25,7 +24,7 @@ LISTS = pl.DataFrame(
 
 
 def check(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["check", *map(str, arguments)], env={"COLUMNS": "100"})
+    return run_command(["check", *map(str, arguments)], env={"COLUMNS": "100"})
 
 
 @pytest.fixture(autouse=True)

@@ -17,18 +17,18 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 from results import evaluation
 
 import recometer as rm
-from recometer.cli._app import app, command_of
+from recometer.cli._app import command_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 OLD = np.round(np.random.default_rng(1).random(400), 2)
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+    return run_command(arguments, env={"COLUMNS": "300"})
 
 
 def one_line(text: str) -> str:

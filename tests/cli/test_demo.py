@@ -7,18 +7,17 @@ import re
 
 import numpy as np
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
 from recometer import baselines, datasets
-from recometer.cli._app import app
 from recometer.split import Fraction, split
 
 MODELS = ("random", "most popular", "item-kNN", "truncated SVD", "EASE")
 
 
 def demo(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["demo", *map(str, arguments)], env={"COLUMNS": "100"})
+    return run_command(["demo", *map(str, arguments)], env={"COLUMNS": "100"})
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +172,7 @@ def test_demo_leaves_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
 def test_best_means_are_highlighted_on_a_terminal(file) -> None:
     path = file(rows("user,item,rating,time"))
     environment = {"FORCE_COLOR": "1", "COLUMNS": "100"}
-    result = CliRunner().invoke(app, ["demo", "--data", str(path)], env=environment)
+    result = run_command(["demo", "--data", str(path)], env=environment)
     assert result.exit_code == 0
     assert result.stdout.count("\x1b[1;32m") == 3
     assert "\x1b" not in demo("--data", path).stdout

@@ -18,19 +18,18 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
 from recometer.cli import main
-from recometer.cli._app import app
 
 METRICS = "ndcg@5 recall@5,10 roc_auc"
 NAMES = ["ndcg@5", "recall@5", "recall@10", "roc_auc"]
 
 
 def evaluate(*arguments: object, stdin: bytes | None = None, **environment: str) -> Result:
-    return CliRunner().invoke(
-        app, ["evaluate", *map(str, arguments)], input=stdin, env={"COLUMNS": "100"} | environment
+    return run_command(
+        ["evaluate", *map(str, arguments)], input=stdin, env={"COLUMNS": "100"} | environment
     )
 
 

@@ -9,10 +9,9 @@ import pathlib
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.comparing.gates import junit
 
 LOGGING = np.array([0.4, 0.3, 0.2, 0.1])
@@ -31,7 +30,7 @@ POLICIES = ("--policy", "good=good", "--policy", "bad=bad", "--estimators", "sni
 
 
 def logs(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["logs", *arguments], env={"COLUMNS": "100"})
+    return run_command(["logs", *arguments], env={"COLUMNS": "100"})
 
 
 def values() -> rm.logs.PolicyValues:

@@ -10,11 +10,11 @@ import sys
 import warnings
 
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer
 from recometer import DataWarning, InputError
-from recometer.cli import _app, main
+from recometer.cli import main
 
 # Children of a background job ignore Ctrl-C, so this code restores the handler of Ctrl-C.
 INTERRUPTIBLE = (
@@ -35,22 +35,22 @@ def run(*arguments: str, module: str = "recometer") -> subprocess.CompletedProce
 
 
 def test_version_option_prints_the_version() -> None:
-    result = CliRunner().invoke(_app.app, ["--version"])
+    result = run_command(["--version"])
     assert (result.exit_code, result.stdout) == (0, f"recometer {recometer.__version__}\n")
 
 
 def test_help_lists_the_commands() -> None:
-    result = CliRunner().invoke(_app.app, ["--help"])
+    result = run_command(["--help"])
     assert result.exit_code == 0
     assert "demo" in result.stdout
-    assert "--data" in CliRunner().invoke(_app.app, ["demo", "--help"]).stdout
+    assert "--data" in run_command(["demo", "--help"]).stdout
 
 
 @pytest.mark.parametrize(
     "arguments", [[], ["nope"], ["--nope"], ["demo", "--nope"], ["demo", "--seed", "x"]]
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
-    assert CliRunner().invoke(_app.app, arguments).exit_code == 2
+    assert run_command(arguments).exit_code == 2
 
 
 def test_module_prints_errors_to_standard_error() -> None:
@@ -99,7 +99,7 @@ def test_raised_errors_determine_the_exit_code(
         raise raised
 
     monkeypatch.setattr("recometer.cli.demo.resolve_threads", fails)
-    result = CliRunner().invoke(_app.app, ["demo"])
+    result = run_command(["demo"])
     assert (result.exit_code, result.stdout, result.stderr) == (code, "", stderr)
 
 
@@ -108,7 +108,7 @@ def test_unexpected_errors_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
         raise ZeroDivisionError
 
     monkeypatch.setattr("recometer.cli.demo.resolve_threads", fails)
-    assert isinstance(CliRunner().invoke(_app.app, ["demo"]).exception, ZeroDivisionError)
+    assert isinstance(run_command(["demo"]).exception, ZeroDivisionError)
 
 
 def test_warnings_are_printed_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_warnings_are_printed_to_standard_error(monkeypatch: pytest.MonkeyPatch)
         raise InputError("Wrong.")
 
     monkeypatch.setattr("recometer.cli.demo.resolve_threads", warns)
-    result = CliRunner().invoke(_app.app, ["demo"])
+    result = run_command(["demo"])
     assert result.stderr == "Warning: Three rows repeat.\nError: Wrong.\n"
 
 

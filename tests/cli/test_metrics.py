@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
-from recometer.cli._app import app
 from recometer.metrics import METRICS
 
 
 def metrics(*arguments: str, **environment: str) -> Result:
-    return CliRunner().invoke(app, ["metrics", *arguments], env=environment)
+    return run_command(["metrics", *arguments], env=environment)
 
 
 def one_line(text: str) -> str:

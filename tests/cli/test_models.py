@@ -10,16 +10,15 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.cli._models import BASELINES
 from recometer.split import KFold, folds
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "100"})
+    return run_command([*map(str, arguments)], env={"COLUMNS": "100"})
 
 
 def one_line(text: str) -> str:

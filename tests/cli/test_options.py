@@ -9,11 +9,11 @@ import re
 import polars as pl
 import pytest
 import typer
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
 from recometer.cli import _app, _messages
-from recometer.cli._app import app, command_of
+from recometer.cli._app import command_of
 from recometer.rendering import FORMATS
 
 COMMANDS = {
@@ -125,7 +125,7 @@ def test_output_does_not_replace_an_input_file(
         arguments[1] = text
     else:
         arguments += [f"--{name.replace('_', '-')}", text]
-    result = CliRunner().invoke(app, [*arguments, "--out", str(out)])
+    result = run_command([*arguments, "--out", str(out)])
     assert result.exit_code == 1, result.output
     assert "is an input" in result.stderr or "was not written by recometer" in result.stderr
     assert output_file.read_bytes() == before
@@ -142,21 +142,21 @@ def test_every_table_command_supports_all_formats() -> None:
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in PAGE_COMMANDS])
 def test_unknown_format_exits_with_2(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--format", "yaml"], env={"COLUMNS": "300"})
+    result = run_command([command, "--format", "yaml"], env={"COLUMNS": "300"})
     assert result.exit_code == 2
     assert "there is no format 'yaml'" in result.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_every_command_lists_its_exit_codes(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
+    result = run_command([command, "--help"], env={"COLUMNS": "100"})
     text = " ".join(result.stdout.split())
     for code, meaning in _messages.MEANINGS.items():
         assert f"{code:d} {meaning}" in text
 
 
 def test_help_of_evaluate_fits_two_screens() -> None:
-    result = CliRunner().invoke(app, ["evaluate", "--help"], env={"COLUMNS": "80"})
+    result = run_command(["evaluate", "--help"], env={"COLUMNS": "80"})
     lines = result.stdout.splitlines()
     assert len(lines) <= 100
     assert max(map(len, lines)) <= 80

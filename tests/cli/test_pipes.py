@@ -15,10 +15,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
-from recometer.cli._app import app
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="needs /dev/fd")
 METRICS = ("-m", "rr@2", "--format", "csv", "--quiet")
@@ -42,7 +41,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def evaluate(*arguments: str, stdin: str | None = None) -> Result:
     content = None if stdin is None else pathlib.Path(stdin).read_bytes()
     command = ["evaluate", *arguments]
-    return CliRunner().invoke(app, command, input=content, env={"COLUMNS": "300"})
+    return run_command(command, input=content, env={"COLUMNS": "300"})
 
 
 @contextlib.contextmanager
@@ -161,7 +160,7 @@ def test_pipes_without_an_extension_require_a_format(expected: str) -> None:
 def test_saved_evaluations_in_pipes_are_refused() -> None:
     rm.evaluate(rm.Scores(np.eye(3)), np.eye(3), metrics="rr").save("a.parquet")
     with pipe("a.parquet") as path:
-        result = CliRunner().invoke(app, ["show", path])
+        result = run_command(["show", path])
     assert result.exit_code == 1
     assert "it is a pipe or a device; copy what it holds into a file." in result.stderr
 

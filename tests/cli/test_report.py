@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.report import page
 
 RNG = np.random.default_rng(3)
@@ -21,7 +20,7 @@ USERS, ITEMS, DEPTH = 40, 25, 8
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "300"})
+    return run_command(list(map(str, arguments)), env={"COLUMNS": "300"})
 
 
 def one_line(text: str) -> str:

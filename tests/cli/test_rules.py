@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 from recometer import Protocol
-from recometer.cli._app import app
 
 
 def run(*arguments: str, columns: int = 80) -> Result:
-    return CliRunner().invoke(app, ["rules", *arguments], env={"COLUMNS": str(columns)})
+    return run_command(["rules", *arguments], env={"COLUMNS": str(columns)})
 
 
 def test_overview_lists_every_rule_with_its_default() -> None:

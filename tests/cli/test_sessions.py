@@ -6,13 +6,11 @@ import pathlib
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
-
-from recometer.cli._app import app
+from command_line import Result, run_command
 
 
 def call(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+    return run_command(arguments, env={"COLUMNS": "100"})
 
 
 @pytest.fixture

@@ -6,16 +6,15 @@ import json
 import pathlib
 
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 
 import recometer as rm
-from recometer.cli._app import app
 
 TEST = {"ann": ["song"], "bob": ["film"]}
 
 
 def show(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["show", *arguments], env={"COLUMNS": "300"})
+    return run_command(["show", *arguments], env={"COLUMNS": "300"})
 
 
 @pytest.fixture(autouse=True)

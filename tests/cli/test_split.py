@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 from polars.testing import assert_frame_equal
 
 import recometer as rm
 from recometer import split as splits
-from recometer.cli._app import app
 from recometer.cli.split import WHAT, WHO
 from recometer.split.choices import Folding
 
 
 def command(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(
-        app, list(map(str, arguments)), input=stdin, env={"COLUMNS": "100", "TERM": "dumb"}
+    return run_command(
+        list(map(str, arguments)), input=stdin, env={"COLUMNS": "100", "TERM": "dumb"}
     )
 
 

@@ -9,11 +9,10 @@ import re
 
 import polars as pl
 import pytest
-from command_line import CliRunner, Result
+from command_line import Result, run_command
 from shared import SHARED
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.metrics import METRICS
 
 TREC = SHARED / "data" / "trec_eval"
@@ -57,7 +56,7 @@ RUN = """\
 
 
 def evaluate(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], input=stdin)
+    return run_command(["evaluate", *map(str, arguments)], input=stdin)
 
 
 def topic_values(*arguments: object, stdin: bytes | None = None) -> dict[str, dict[str, float]]:
@@ -110,9 +109,7 @@ def test_spellings_of_trec_eval_and_of_libraries_are_accepted(files) -> None:
     result = evaluate(*arguments, "--protocol", "Trec-Eval", "-m", "P.1,2", "--format", "json")
     (content,) = json.loads(result.stdout)["models"].values()
     assert list(content["metrics"]) == ["P_1", "P_2"]
-    explained = CliRunner().invoke(
-        app, ["why", *arguments, "--metric", "ndcg@2", "--to", "RecBole"]
-    )
+    explained = run_command(["why", *arguments, "--metric", "ndcg@2", "--to", "RecBole"])
     assert explained.exit_code == 0
     assert "recbole: ndcg@2" in explained.stdout
 

@@ -8,15 +8,13 @@ import pathlib
 
 import numpy as np
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.errors import naming_options
-from recometer.evaluation import Evaluation
 from recometer.explanation import Explanation
 
 NAMES = [convention.name for convention in rm.conventions()]
@@ -25,12 +23,12 @@ TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song":
 
 
 @functools.cache
-def evaluate(**options: object) -> Evaluation:
+def evaluate(**options: object) -> rm.Evaluation:
     metrics = options.pop("metrics", "ndcg@3 ap@2 recall@1")
     return rm.evaluate(rm.Lists(LISTS), TEST, metrics=metrics, **options)
 
 
-def random_result(seed: int, protocol: str) -> Evaluation:
+def random_result(seed: int, protocol: str) -> rm.Evaluation:
     generator = np.random.default_rng(seed)
     users, items = [f"u{n:02}" for n in range(12)], [f"i{n:02}" for n in range(15)]
     lists = {
@@ -50,7 +48,7 @@ def random_result(seed: int, protocol: str) -> Evaluation:
     return rm.evaluate(rm.Lists(lists), test, metrics="ndcg@3 recall@3 ap@3", protocol=protocol)
 
 
-def evaluate_again(result: Evaluation, metric: str, protocol: str) -> float:
+def evaluate_again(result: rm.Evaluation, metric: str, protocol: str) -> float:
     kept_inputs = {**result.inputs_kept}
     return rm.evaluate(**kept_inputs, metrics=metric, protocol=protocol).mean()[metric]
 
@@ -175,7 +173,7 @@ def test_unknown_metrics_and_protocols_are_refused(
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = run_command([str(argument) for argument in arguments])
     return result.exit_code, result.stdout, result.stderr
 
 

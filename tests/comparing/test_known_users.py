@@ -8,10 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.comparing.gates import junit
 
 ITEMS = [f"i{number}" for number in range(8)]
@@ -83,7 +82,7 @@ def test_gate_reports_mention_unknown_users(tmp_path: pathlib.Path) -> None:
         evaluate(source).save(tmp_path / f"{name}.parquet")
     files = [str(tmp_path / f"{name}.parquet") for name in ("popular", "own")]
     gated = ["compare", *files, "--baseline", "popular", "--gate", "rr >= -5%"]
-    result = CliRunner().invoke(app, gated)
+    result = run_command(gated)
     assert result.exit_code == 1
     assert result.stdout.startswith("Gates against popular: failed (1 failed).\n60 of 100 users")
     assert "--rule cold_start=false of recometer evaluate leaves out users" in result.stderr

@@ -10,22 +10,22 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
-from command_line import CliRunner
+from command_line import run_command
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from results import evaluation
 
 import recometer as rm
-from recometer.cli._app import app
-from recometer.evaluation import Evaluation
 from recometer.stats import compare_groups, sample_ratio
 
 RANDOM = np.random.default_rng(7)
 ONE, TWO = RANDOM.random(120), 0.8 * RANDOM.random(90)
 
 
-def group(values: np.ndarray, first: int = 0, metric: str = "rr", **fields: object) -> Evaluation:
+def group(
+    values: np.ndarray, first: int = 0, metric: str = "rr", **fields: object
+) -> rm.Evaluation:
     """Return an evaluation of users with consecutive ids, starting at `first`."""
     ids = np.arange(first, first + len(values))
     return evaluation({metric: list(values)}, user_ids=ids, **fields)
@@ -257,15 +257,15 @@ def test_compare_command_accepts_different_users(tmp_path: Path) -> None:
         paths.append(str(tmp_path / f"{name}.parquet"))
         group_result.save(paths[-1])
     call = ["compare", *paths, "--baseline", "old"]
-    result = CliRunner().invoke(app, [*call, "--unpaired", "--ratio", "4:3", "--format", "json"])
+    result = run_command([*call, "--unpaired", "--ratio", "4:3", "--format", "json"])
     assert result.exit_code == 0, result.output
     content = json.loads(result.stdout)
     assert content["test"] == "welch"
     assert content["sample_ratio"]["expected"] == {"new": 120, "old": 90}
-    refused = CliRunner().invoke(app, call)
+    refused = run_command(call)
     assert "--unpaired" in refused.output
     page = ["report", *call[1:], "--unpaired", "--ratio", "4:3", "--out", str(tmp_path / "page.md")]
-    assert CliRunner().invoke(app, page).exit_code == 0
+    assert run_command(page).exit_code == 0
     assert "new beats old" in (tmp_path / "page.md").read_text("utf-8")
 
 

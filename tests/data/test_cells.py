@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
-from recometer.cli._app import app
 
 TEST = {1: [93], 2: [7]}
 CELLS = {
@@ -130,11 +129,11 @@ def test_command_line_splits_cells_with_separator(tmp_path, monkeypatch) -> None
     pathlib.Path("run.csv").write_text("user_id,items\n1,46;93;5\n2,7\n")
     pathlib.Path("test.csv").write_text("user_id,items\n1,93;8\n2,7\n")
     arguments = ["evaluate", "--test", "test.csv", "--run", "run.csv", "-m", "rr"]
-    result = CliRunner().invoke(app, arguments)
+    result = run_command(arguments)
     assert result.exit_code == 1
     printed = " ".join(result.stderr.split())
     assert "Hint: --separator ';' reads such cells as lists; --separator none says" in printed
-    result = CliRunner().invoke(app, [*arguments, "--separator", ";", "--format", "json"])
+    result = run_command([*arguments, "--separator", ";", "--format", "json"])
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["models"]["run"]["metrics"]["rr"]["mean"] == 0.75
 

@@ -7,10 +7,9 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.data.columns import KINDS, choose_columns, could_hold_values, find_columns
 from recometer.errors import ColumnError, DataWarning
 
@@ -41,7 +40,7 @@ def test_command_line_recognises_the_same_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ranker().write_parquet("ranker.parquet")
     arguments = ["evaluate", "--test", "ranker.parquet", "--run", "ranker.parquet"]
-    result = CliRunner().invoke(app, [*arguments, "--metrics", "rr", "--format", "json"])
+    result = run_command([*arguments, "--metrics", "rr", "--format", "json"])
     assert '"mean": 0.5' in result.stdout
     assert "test: ranker.parquet (user 'query', item 'doc', value 'label')" in result.stderr
     assert "ranker: ranker.parquet (user 'query', item 'doc', score 'score')" in result.stderr

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recometer as rm
 from recometer.data.files import column_names, read_file
-from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, FileError, InputError
 
 WRITERS = {
@@ -49,7 +49,7 @@ def text(tmp_path):
     return write
 
 
-def content(interactions: Interactions) -> tuple[object, ...]:
+def content(interactions: rm.Interactions) -> tuple[object, ...]:
     values, times = interactions.values, interactions.times
     return (
         interactions.user_ids.tolist(),
@@ -75,7 +75,7 @@ def test_ids_values_and_times_are_read_from_files(write, as_path):
         )
     )
     expected = (["a", "b"], [10, 20, 30], [0, 1, 3], [0, 1, 2], [2.0, -3.0, 1.5], [8, 9, 7])
-    assert content(Interactions.of(as_path(path))) == expected
+    assert content(rm.Interactions.of(as_path(path))) == expected
     assert column_names(path) == ["title", "userId", "movieId", "rating", "timestamp"]
 
 
@@ -84,37 +84,37 @@ def test_only_the_needed_columns_are_read(write):
     columns, frame = read_file(as_str := str(path), user="a", item="c", value=False)
     assert columns == ("a", "c", None, None)
     assert frame.columns == ["a", "c"]
-    interactions = Interactions.of(as_str, user="a", item="b", time="c", value=False)
+    interactions = rm.Interactions.of(as_str, user="a", item="b", time="c", value=False)
     assert content(interactions) == ([1], [2], [0, 1], [0], None, [3])
 
 
 def test_positions_are_read_from_a_file(write):
     path = write(pl.DataFrame({"user": [1, 0], "item": [3, 4]}))
-    interactions = Interactions.of(path, n_users=2, n_items=2, item_offset=3)
+    interactions = rm.Interactions.of(path, n_users=2, n_items=2, item_offset=3)
     assert interactions.items.tolist() == [1, 0]
 
 
 def test_error_about_an_unknown_column_lists_the_columns(write):
     path = write(pl.DataFrame({"user_id": [1], "film": [2]}))
     with pytest.raises(ColumnError) as caught:
-        Interactions.of(path, user="usr_id", item="film")
+        rm.Interactions.of(path, user="usr_id", item="film")
     assert str(caught.value) == (
         f"{path}: There is no column 'usr_id'. Hint: Did you mean 'user_id'? Known: user_id, film."
     )
     with pytest.raises(ColumnError, match=r"common name for items\. Hint: pass item="):
-        Interactions.of(path)
+        rm.Interactions.of(path)
 
 
 def test_missing_entries_of_files_are_refused(write):
     path = write(pl.DataFrame({"user": ["a", None], "item": [1, 2]}))
     with pytest.raises(InputError, match=r"user ids \(column 'user'\) have no value in row 1 "):
-        Interactions.of(path)
+        rm.Interactions.of(path)
     path = write(pl.DataFrame({"user": ["a", "b"], "item": [1, 2], "count": [None, 2]}))
     with pytest.raises(InputError, match="value of user 'a' and item 1 is NaN"):
-        Interactions.of(path)
+        rm.Interactions.of(path)
     path = write(pl.DataFrame({"user": ["a", "b"], "item": [1, 2], "time": [1, None]}))
     with pytest.raises(InputError, match=r"times \(column 'time'\) have no value in row 1 "):
-        Interactions.of(path)
+        rm.Interactions.of(path)
 
 
 # Tests of ids, values and times in text files
@@ -123,7 +123,7 @@ def test_missing_entries_of_files_are_refused(write):
 def test_ids_in_text_are_integers_only_if_nothing_is_lost(text):
     def ids(*users: object) -> list[object]:
         lines = "".join(f"{user},1\n" for user in users)
-        return Interactions.of(text(f"user,item\n{lines}")).user_ids.tolist()
+        return rm.Interactions.of(text(f"user,item\n{lines}")).user_ids.tolist()
 
     assert ids(10, -2) == [-2, 10]
     assert ids(2**64 - 1, 0) == [0, 2**64 - 1]
@@ -137,15 +137,15 @@ def test_ids_in_text_are_integers_only_if_nothing_is_lost(text):
 
 def test_values_are_read_from_text(text):
     path = text("user,item,value\n1,1, 2.5\n1,2,1e3\n1,3,-4\n1,4,inf\n")
-    assert Interactions.of(path).values.tolist() == [2.5, 1000.0, -4.0, float("inf")]
+    assert rm.Interactions.of(path).values.tolist() == [2.5, 1000.0, -4.0, float("inf")]
 
 
 def test_invalid_numbers_in_text_are_refused(text):
     path = text("user,item,value\n1,1,2\n1,2,good\n")
     with pytest.raises(InputError, match=r"row 1 .* column 'value' holds 'good'. Hint: expected a"):
-        Interactions.of(path)
+        rm.Interactions.of(path)
     with pytest.raises(InputError, match="value of user 1 and item 2 is NaN"):
-        Interactions.of(text("user,item,value\n1,1,2\n1,2,nan\n"))
+        rm.Interactions.of(text("user,item,value\n1,1,2\n1,2,nan\n"))
 
 
 @pytest.mark.parametrize(
@@ -162,18 +162,18 @@ def test_invalid_numbers_in_text_are_refused(text):
 )
 def test_times_are_read_from_text(text, texts, expected):
     path = text(f"user,item,time\n1,1,{texts[0]}\n1,2,{texts[1]}\n")
-    assert Interactions.of(path).times.tolist() == expected
+    assert rm.Interactions.of(path).times.tolist() == expected
 
 
 @pytest.mark.parametrize("wrong", ["yesterday", "2024-13-01"])
 def test_invalid_times_in_text_are_refused(text, wrong):
     path = text(f"user,item,date\n1,1,2024-05-31\n1,2,{wrong}\n")
     with pytest.raises(InputError, match=f"row 1 .* 'date' holds '{wrong}'.*pass time=False"):
-        Interactions.of(path)
+        rm.Interactions.of(path)
     path = text(f"user,item,date\n1,1,{wrong}\n")
     with pytest.raises(InputError, match=f"row 0 .* holds '{wrong}'"):
-        Interactions.of(path)
-    assert Interactions.of(path, time=False).times is None
+        rm.Interactions.of(path)
+    assert rm.Interactions.of(path, time=False).times is None
 
 
 @pytest.mark.parametrize("dates", [["01/05/2020", "02/05/2020"], ["1.12.2020"], ["1-2-2020 10:00"]])
@@ -184,26 +184,26 @@ def test_dates_with_an_ambiguous_month_are_refused(text, dates):
         InputError,
         match=rf"row 0 .* column 'date' holds '{dates[0]}', and no row says .*2024-05-31",
     ):
-        Interactions.of(path)
-    assert Interactions.of(path, time=False).times is None
+        rm.Interactions.of(path)
+    assert rm.Interactions.of(path, time=False).times is None
 
 
 def test_day_above_twelve_settles_the_order_of_day_and_month(text):
     path = text("user,item,date\n1,1,02/01/1970\n1,2,13/01/1970\n")
-    assert Interactions.of(path).times.tolist() == [86_400_000_000, 12 * 86_400_000_000]
+    assert rm.Interactions.of(path).times.tolist() == [86_400_000_000, 12 * 86_400_000_000]
 
 
 def test_quotes_and_byte_order_marks_are_removed(text):
     path = text('\ufeffuser,item\n"a,b","x ""y"""\n')
-    assert content(Interactions.of(path))[:2] == (["a,b"], ['x "y"'])
+    assert content(rm.Interactions.of(path))[:2] == (["a,b"], ['x "y"'])
 
 
 def test_windows_line_endings_are_accepted(text):
-    assert content(Interactions.of(text("user,item\r\n1,2\r\n")))[:2] == ([1], [2])
+    assert content(rm.Interactions.of(text("user,item\r\n1,2\r\n")))[:2] == ([1], [2])
 
 
 def test_file_with_only_a_header_is_empty(text):
-    assert len(Interactions.of(text("user,item,value,time\n"))) == 0
+    assert len(rm.Interactions.of(text("user,item,value,time\n"))) == 0
 
 
 # Tests of files that cannot be read
@@ -212,50 +212,50 @@ def test_file_with_only_a_header_is_empty(text):
 def test_error_about_a_missing_file_suggests_a_similar_name(tmp_path):
     (tmp_path / "ratings.csv").write_text("user,item\n")
     with pytest.raises(FileError) as caught:
-        Interactions.of(tmp_path / "rating.csv")
+        rm.Interactions.of(tmp_path / "rating.csv")
     assert str(caught.value) == (
         f"There is no file {tmp_path / 'rating.csv'}. Hint: Did you mean 'ratings.csv'?"
     )
     with pytest.raises(FileError, match=r"There is no file .*x\.csv\. Hint: Relative paths start"):
-        Interactions.of(tmp_path / "nowhere" / "x.csv")
+        rm.Interactions.of(tmp_path / "nowhere" / "x.csv")
     with pytest.raises(FileError, match="There is no file user"):
-        Interactions.of("user")
+        rm.Interactions.of("user")
 
 
 def test_folder_without_files_is_refused(tmp_path):
     with pytest.raises(FileError, match=r"is not a file\. Hint: name one file"):
-        Interactions.of(tmp_path)
+        rm.Interactions.of(tmp_path)
 
 
 def test_unknown_extension_is_refused(text):
     path = text("user,item\n1,2\n", "ratings.xlsx")
     with pytest.raises(FileError, match=r"extension that is not read. Hint: known are \.parquet, "):
-        Interactions.of(path)
+        rm.Interactions.of(path)
 
 
 def test_extensions_may_be_in_capitals(text):
-    assert len(Interactions.of(text("user,item\n1,2\n", "RATINGS.CSV"))) == 1
+    assert len(rm.Interactions.of(text("user,item\n1,2\n", "RATINGS.CSV"))) == 1
 
 
 def test_names_of_existing_files_may_look_like_patterns(text):
-    assert len(Interactions.of(text("user,item\n1,2\n", "[ab]*.csv"))) == 1
+    assert len(rm.Interactions.of(text("user,item\n1,2\n", "[ab]*.csv"))) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"user": "user", "item": "item"}])
 def test_file_without_a_header_is_refused(text, options):
     with pytest.raises(FileError) as caught:
-        Interactions.of(text("1,Toy Story,5\n1,Heat,4\n"), **options)
+        rm.Interactions.of(text("1,Toy Story,5\n1,Heat,4\n"), **options)
     assert "seems to have no header: its first line is 1, Toy Story, 5. Hint:" in str(caught.value)
 
 
 def test_columns_may_be_named_by_numbers(text):
-    interactions = Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1", value=False)
+    interactions = rm.Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1", value=False)
     assert content(interactions)[:2] == (["a"], [5])
 
 
 def test_empty_file_is_refused(text):
     with pytest.raises(FileError, match=r"ratings\.csv is empty\. Hint: the first line must name"):
-        Interactions.of(text(""))
+        rm.Interactions.of(text(""))
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -264,22 +264,22 @@ def test_empty_file_is_refused(text):
 def test_separators_are_detected_in_the_header(text, separator, name, mark):
     lines = mark + 'user;"item";rating\n"a;b";2;3.5\n'.replace(";", separator)
     packed = gzip.compress(lines.encode()) if name.endswith(".gz") else lines
-    assert content(Interactions.of(text(packed, name))) == (
+    assert content(rm.Interactions.of(text(packed, name))) == (
         *([f"a{separator}b"], [2], [0, 1], [0]),
         *([3.5], None),
     )
 
 
 def test_other_separators_in_the_data_are_ignored(text):
-    assert content(Interactions.of(text("user,item\na;b,c|d;e\n")))[:2] == (["a;b"], ["c|d;e"])
+    assert content(rm.Interactions.of(text("user,item\na;b,c|d;e\n")))[:2] == (["a;b"], ["c|d;e"])
     path = text("user;item;rating\na;1;3,5\n")
     with pytest.raises(InputError, match=r"'3,5'\. Hint: expected a number with a decimal point"):
-        Interactions.of(path)
+        rm.Interactions.of(path)
 
 
 @pytest.mark.parametrize("lines", ["a,1\n\nb,2\n", "a,1\nb,2\n\n", "\n\na,1\nb,2\n"])
 def test_blank_lines_are_left_out(text, lines):
-    assert content(Interactions.of(text(f"user,item\n{lines}")))[:2] == (["a", "b"], [1, 2])
+    assert content(rm.Interactions.of(text(f"user,item\n{lines}")))[:2] == (["a", "b"], [1, 2])
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -298,7 +298,7 @@ def test_error_about_a_wrong_number_of_fields_names_the_line(text, pack, rows, l
     content = pack("\n".join(["user,item,rating", *rows, ""]).encode())
     path = text(content, "a.csv" if pack is bytes else "a.csv.gz")
     with pytest.raises(FileError) as caught:
-        Interactions.of(path)
+        rm.Interactions.of(path)
     assert str(caught.value).startswith(
         f"{path}: line {line} has {fields}, but the first line names 3 columns. Hint: fields are "
         "separated by ','"
@@ -316,12 +316,12 @@ def test_error_about_a_wrong_number_of_fields_names_the_line(text, pack, rows, l
 )
 def test_damaged_files_are_refused(text, name, damaged):
     with pytest.raises(FileError, match=r"a\.[a-z.]+ cannot be read as \.[a-z.]+: .*Hint: "):
-        Interactions.of(text(damaged, name))
+        rm.Interactions.of(text(damaged, name))
 
 
 def test_file_errors_are_os_errors(tmp_path):
     with pytest.raises(OSError, match="There is no file"):
-        Interactions.of(tmp_path / "x.csv")
+        rm.Interactions.of(tmp_path / "x.csv")
 
 
 # Round trip
@@ -349,4 +349,4 @@ def test_every_format_gives_the_same_interactions(tmp_path_factory, extension, u
     )
     path = tmp_path_factory.mktemp("files") / f"ratings{extension}"
     WRITERS[extension](frame, path)
-    assert content(Interactions.of(path)) == content(Interactions.of(frame))
+    assert content(rm.Interactions.of(path)) == content(rm.Interactions.of(frame))

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recometer as rm
 from recometer.data.ids import as_ids, encode, kind, match, user_keys
-from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError
 
 # Kinds of ids
@@ -43,29 +43,29 @@ from recometer.errors import InputError, InputTypeError
     ids=lambda ids: type(ids[0]).__name__,
 )
 def test_ids_of_any_type_are_sorted(ids):
-    interactions = Interactions.of({user: ["x"] for user in ids})
+    interactions = rm.Interactions.of({user: ["x"] for user in ids})
     assert interactions.user_ids.tolist() == sorted(ids)
-    assert Interactions.of({"x": ids}).item_ids.tolist() == sorted(ids)
+    assert rm.Interactions.of({"x": ids}).item_ids.tolist() == sorted(ids)
 
 
 def test_strings_with_invalid_unicode_are_refused():
     with pytest.raises(InputError, match=r"user ids hold '\\ud800', which is not Unicode"):
-        Interactions.of({"\ud800": ["x"]})
+        rm.Interactions.of({"\ud800": ["x"]})
 
 
 def test_integer_ids_are_int64_if_they_fit():
-    assert Interactions.of({2**63: [1]}).user_ids.dtype == np.uint64
-    assert Interactions.of({2**63: [1]}).item_ids.dtype == np.int64
+    assert rm.Interactions.of({2**63: [1]}).user_ids.dtype == np.uint64
+    assert rm.Interactions.of({2**63: [1]}).item_ids.dtype == np.int64
     frame = pl.DataFrame({"user": pl.Series([1, 2], dtype=pl.UInt64), "item": [1, 2]})
-    assert Interactions.of(frame).user_ids.dtype == np.int64
+    assert rm.Interactions.of(frame).user_ids.dtype == np.int64
     small = pl.DataFrame({"user": pl.Series([1, 2], dtype=pl.Int8), "item": [1, 2]})
-    assert Interactions.of(small).user_ids.dtype == np.int64
+    assert rm.Interactions.of(small).user_ids.dtype == np.int64
     huge = pl.DataFrame({"user": pl.Series([2**100, 1], dtype=pl.Int128), "item": [1, 2]})
-    assert Interactions.of(huge).user_ids.tolist() == [1, 2**100]
+    assert rm.Interactions.of(huge).user_ids.tolist() == [1, 2**100]
 
 
 def test_whole_floats_are_read_as_integers():
-    interactions = Interactions.of(pd.DataFrame({"user": [1.0, 2.0], "item": ["x", "y"]}))
+    interactions = rm.Interactions.of(pd.DataFrame({"user": [1.0, 2.0], "item": ["x", "y"]}))
     assert interactions.user_ids.dtype == np.int64
 
 
@@ -73,7 +73,7 @@ def test_dates_and_booleans_in_a_frame_can_be_ids():
     frame = pl.DataFrame(
         {"user": [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)], "item": [True, False]}
     )
-    interactions = Interactions.of(frame)
+    interactions = rm.Interactions.of(frame)
     assert interactions.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
     assert interactions.item_ids.tolist() == [False, True]
 
@@ -89,20 +89,20 @@ def test_ids_may_come_from_arrays_of_any_library():
         pa.array(["b", "a"]),
         ("b", "a"),
     ):
-        interactions = Interactions.of(np.eye(2), user_ids=ids)
+        interactions = rm.Interactions.of(np.eye(2), user_ids=ids)
         assert interactions.user_ids.tolist() == ["a", "b"]
         assert type(interactions.user_ids[0]) is str
-    days = Interactions.of(np.eye(2), user_ids=np.array(["2024-01-02", "2024-01-01"], "M8[D]"))
+    days = rm.Interactions.of(np.eye(2), user_ids=np.array(["2024-01-02", "2024-01-01"], "M8[D]"))
     assert days.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
 
 
 def test_ids_must_be_a_sequence():
     with pytest.raises(InputError, match=r"one dimension, found ndarray of shape \(1, 2\)"):
-        Interactions.of(np.eye(2), user_ids=np.array([[1, 2]]))
+        rm.Interactions.of(np.eye(2), user_ids=np.array([[1, 2]]))
     with pytest.raises(InputError, match="one dimension, found set"):
-        Interactions.of(np.eye(2), user_ids={1, 2})
+        rm.Interactions.of(np.eye(2), user_ids={1, 2})
     with pytest.raises(InputError, match="user ids have no value in row 0"):
-        Interactions.of(np.eye(2), user_ids=np.array(["NaT", "2024-01-01"], "M8[D]"))
+        rm.Interactions.of(np.eye(2), user_ids=np.array(["NaT", "2024-01-01"], "M8[D]"))
 
 
 # Matching
@@ -221,8 +221,8 @@ def test_many_strings_are_encoded_or_refused_like_few(make, unusual_id, error, m
 def test_many_strings_are_read_from_pandas(dtype):
     users = pd.Series([f"{number % 997} ä" for number in range(20_000)], dtype=dtype)
     items = pd.Series(np.arange(20_000).astype(str), dtype=dtype)
-    short = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
-    long = Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
+    short = rm.Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
+    long = rm.Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
     assert long.user_ids.tolist() == sorted(set(users))
     for interactions, n in ((short, 500), (long, len(users))):
         expected = {}
@@ -281,5 +281,5 @@ def test_user_keys_with_a_wrong_number_of_ids_are_refused():
 def test_column_name_may_contain_a_nul():
     """If Polars exported this frame, the process would abort, so the frame is read differently."""
     frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
-    interactions = Interactions.of(frame, user="\0user")
+    interactions = rm.Interactions.of(frame, user="\0user")
     assert interactions.user_ids.tolist() == ["a", "b"]

@@ -21,14 +21,13 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.data.columns import find_columns
-from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, DataWarning, FileError, InputError, InputTypeError
 from recometer.ragged import take
 
 SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
 
-def facts(interactions: Interactions) -> dict[str, object]:
+def facts(interactions: rm.Interactions) -> dict[str, object]:
     """Return the contents of interactions as plain Python values."""
     values, times = interactions.values, interactions.times
     return {
@@ -51,24 +50,24 @@ def test_sparse_matrix_is_read_from_a_file(tmp_path, form):
     path = tmp_path / "test.npz"
     scipy.sparse.save_npz(path, matrix.asformat(form))
     for source in (path, str(path)):
-        assert facts(Interactions.of(source)) == facts(Interactions.of(matrix.tocsr()))
-    source = Interactions.of(path, user_ids=["c", "a", "b"])
+        assert facts(rm.Interactions.of(source)) == facts(rm.Interactions.of(matrix.tocsr()))
+    source = rm.Interactions.of(path, user_ids=["c", "a", "b"])
     assert source.user_ids.tolist() == ["a", "b", "c"]
     assert rm.evaluate(rm.Scores(matrix.toarray()), path, metrics="rr").mean() == {"rr": 1.0}
 
 
 def test_interactions_are_returned_unchanged():
-    interactions = Interactions.of({"a": ["x"]})
-    assert Interactions.of(interactions) is interactions
+    interactions = rm.Interactions.of({"a": ["x"]})
+    assert rm.Interactions.of(interactions) is interactions
     with pytest.raises(InputError, match="n_users= does not apply to Interactions"):
-        Interactions.of(interactions, n_users=1)
+        rm.Interactions.of(interactions, n_users=1)
 
 
 @pytest.mark.parametrize("form", SPARSE_FORMATS)
 @pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
 def test_every_sparse_format_is_read(form, kind):
     matrix = kind(np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, -3]])).asformat(form)
-    interactions = Interactions.of(matrix)
+    interactions = rm.Interactions.of(matrix)
     assert facts(interactions) == {
         "indptr": [0, 1, 1, 3],
         "items": [1, 0, 2],
@@ -101,7 +100,7 @@ def test_duplicates_of_a_sparse_matrix_are_summed_with_a_warning(form):
             shape=(2, 3),
         )
     with pytest.warns(DataWarning) as warned:
-        interactions = Interactions.of(matrix)
+        interactions = rm.Interactions.of(matrix)
     assert str(warned[0].message) == (
         "1 of 4 interactions repeat a pair of user and item (the first: row 0 and column 2); "
         "their values were summed."
@@ -114,7 +113,7 @@ def test_duplicates_of_a_sparse_matrix_are_summed_with_a_warning(form):
 def test_sparse_input_is_not_modified():
     matrix = unsorted_matrix()
     with pytest.warns(DataWarning):
-        Interactions.of(matrix)
+        rm.Interactions.of(matrix)
     assert matrix.indices.tolist() == [2, 0, 2, 1]
     assert matrix.data.tolist() == [1, 2, 3, 4]
     assert matrix.nnz == 4
@@ -126,7 +125,7 @@ def test_sums_do_not_depend_on_the_order_of_rows():
     for shift in range(6):
         data = values[shift:] + values[:shift]
         with pytest.warns(DataWarning):
-            interactions = Interactions.of(scipy.sparse.coo_array((data, ([0] * 6, [0] * 6))))
+            interactions = rm.Interactions.of(scipy.sparse.coo_array((data, ([0] * 6, [0] * 6))))
         sums.add(float(interactions.values[0]))
     assert len(sums) == 1
 
@@ -134,27 +133,27 @@ def test_sums_do_not_depend_on_the_order_of_rows():
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 def test_stored_zeros_are_kept(form):
     matrix = scipy.sparse.csr_array((np.array([0.0, 5.0]), np.array([0, 1]), np.array([0, 2])))
-    assert facts(Interactions.of(matrix.asformat(form)))["values"] == [0.0, 5.0]
+    assert facts(rm.Interactions.of(matrix.asformat(form)))["values"] == [0.0, 5.0]
 
 
 def test_padding_of_blocks_and_diagonals_is_left_out():
     matrix = scipy.sparse.csr_array(np.array([[1, 0, 0, 2], [0, 3, 0, 0]]))
-    expected = facts(Interactions.of(matrix))
-    assert facts(Interactions.of(matrix.tobsr(blocksize=(2, 2)))) == expected
-    assert facts(Interactions.of(matrix.todia())) == expected
+    expected = facts(rm.Interactions.of(matrix))
+    assert facts(rm.Interactions.of(matrix.tobsr(blocksize=(2, 2)))) == expected
+    assert facts(rm.Interactions.of(matrix.todia())) == expected
 
 
 def test_boolean_values_are_kept_only_if_some_are_false():
-    assert Interactions.of(scipy.sparse.csr_array(np.array([[True, False]]))).values is None
+    assert rm.Interactions.of(scipy.sparse.csr_array(np.array([[True, False]]))).values is None
     stored = scipy.sparse.csr_array((np.array([True, False]), np.array([0, 1]), np.array([0, 2])))
-    assert Interactions.of(stored).values.tolist() == [1.0, 0.0]
-    assert Interactions.of(np.array([[True, False]])).values is None
+    assert rm.Interactions.of(stored).values.tolist() == [1.0, 0.0]
+    assert rm.Interactions.of(np.array([[True, False]])).values is None
 
 
 def test_canonical_csr_matrix_is_not_copied():
     matrix = scipy.sparse.random(50, 80, density=0.1, format="csr", random_state=0)
     matrix.sort_indices()
-    interactions = Interactions.of(matrix)
+    interactions = rm.Interactions.of(matrix)
     assert np.shares_memory(interactions.items, matrix.indices)
     assert np.shares_memory(interactions.values, matrix.data)
 
@@ -164,7 +163,7 @@ def test_csr_arrays_may_be_longer_than_their_content():
     matrix.indices = np.array([2, 0, 1, 1], dtype=np.int32)
     matrix.data = np.array([1.0, 2.0, 3.0, 4.0])
     matrix.indptr = np.array([0, 1, 2], dtype=np.int32)
-    assert facts(Interactions.of(matrix))["values"] == [1.0, 2.0]
+    assert facts(rm.Interactions.of(matrix))["values"] == [1.0, 2.0]
 
 
 def test_column_index_beyond_the_matrix_is_refused():
@@ -172,18 +171,18 @@ def test_column_index_beyond_the_matrix_is_refused():
     matrix.indices, matrix.data = np.array([3]), np.array([1.0])
     matrix.indptr = np.array([0, 1])
     with pytest.raises(InputError, match=r"item index 3 in entry 0 .* is too large.* 0 to 2"):
-        Interactions.of(matrix)
+        rm.Interactions.of(matrix)
 
 
 def test_sparse_values_may_be_infinite_but_not_nan():
     with pytest.raises(InputError, match=r"value of row 1 and column 2 is NaN\. Hint: drop"):
-        Interactions.of(scipy.sparse.csr_array(np.array([[1, 0, 0], [1, 0, np.nan]])))
-    assert Interactions.of(scipy.sparse.csr_array(np.array([[np.inf]]))).values[0] == np.inf
+        rm.Interactions.of(scipy.sparse.csr_array(np.array([[1, 0, 0], [1, 0, np.nan]])))
+    assert rm.Interactions.of(scipy.sparse.csr_array(np.array([[np.inf]]))).values[0] == np.inf
 
 
 def test_complex_sparse_values_are_refused():
     with pytest.raises(InputTypeError, match=r"must be numbers, found complex \(for instance 1j\)"):
-        Interactions.of(scipy.sparse.csr_array(np.array([[1j]])))
+        rm.Interactions.of(scipy.sparse.csr_array(np.array([[1j]])))
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
@@ -193,71 +192,71 @@ def test_sparse_values_may_be_numbers_of_dtype_object(form):
         array.data = np.array(values, dtype=object)
         return array
 
-    assert Interactions.of(matrix(1, 2.5)).values.tolist() == [1.0, 2.5]
+    assert rm.Interactions.of(matrix(1, 2.5)).values.tolist() == [1.0, 2.5]
     with pytest.raises(InputError, match="value of row 1 and column 1 is NaN"):
-        Interactions.of(matrix(1, None))
+        rm.Interactions.of(matrix(1, None))
     with pytest.raises(InputTypeError, match=r"must be numbers, found str \(for instance 'b'\)"):
-        Interactions.of(matrix(1, "b"))
+        rm.Interactions.of(matrix(1, "b"))
 
 
 def test_one_dimensional_sparse_array_is_refused():
     with pytest.raises(InputError, match=r"shape \(3,\) does not fit"):
-        Interactions.of(scipy.sparse.coo_array(np.array([1, 0, 2])))
+        rm.Interactions.of(scipy.sparse.coo_array(np.array([1, 0, 2])))
 
 
 def test_matrix_of_another_shape_is_refused():
     matrix = np.eye(3)
-    assert len(Interactions.of(matrix, n_users=3, n_items=3)) == 3
+    assert len(rm.Interactions.of(matrix, n_users=3, n_items=3)) == 3
     with pytest.raises(InputError, match=r"\(3, 3\) does not fit: expected \(3, 4\) = "):
-        Interactions.of(matrix, n_users=3, n_items=4)
+        rm.Interactions.of(matrix, n_users=3, n_items=4)
     with pytest.raises(InputError, match="n_users= and n_items= go together"):
-        Interactions.of(scipy.sparse.eye(3), n_users=3)
+        rm.Interactions.of(scipy.sparse.eye(3), n_users=3)
 
 
 @pytest.mark.parametrize("option", ["user", "item", "value", "time"])
 def test_column_options_are_refused_for_a_matrix(option):
     for matrix, description in ((np.eye(2), "a dense matrix"), (scipy.sparse.eye(2), "a sparse")):
         with pytest.raises(InputError, match=f"{option}= does not apply to {description}"):
-            Interactions.of(matrix, **{option: "a"})
+            rm.Interactions.of(matrix, **{option: "a"})
 
 
 def test_zeros_of_a_dense_matrix_are_left_out():
     dense = np.array([[0, 2], [3, 0], [0, 0]])
-    interactions = Interactions.of(dense)
+    interactions = rm.Interactions.of(dense)
     assert facts(interactions)["indptr"] == [0, 1, 2, 2]
     assert facts(interactions)["values"] == [2.0, 3.0]
-    assert facts(Interactions.of(np.asfortranarray(dense))) == facts(interactions)
+    assert facts(rm.Interactions.of(np.asfortranarray(dense))) == facts(interactions)
     with pytest.warns(PendingDeprecationWarning):
         matrix = np.matrix(dense)
-    assert facts(Interactions.of(matrix)) == facts(interactions)
+    assert facts(rm.Interactions.of(matrix)) == facts(interactions)
 
 
 def test_error_about_nan_in_a_dense_matrix_names_row_and_column():
     with pytest.raises(InputError, match="row 1 and column 0 is NaN"):
-        Interactions.of(np.array([[0, 2.0], [np.nan, 0]]))
+        rm.Interactions.of(np.array([[0, 2.0], [np.nan, 0]]))
 
 
 def test_masked_entries_are_left_out():
     masked = np.ma.masked_invalid([[1.0, np.nan]])
-    assert facts(Interactions.of(masked))["items"] == [0]
+    assert facts(rm.Interactions.of(masked))["items"] == [0]
 
 
 @pytest.mark.parametrize("shape", [(3,), (2, 2, 2)])
 def test_dense_arrays_must_have_two_dimensions(shape):
     with pytest.raises(InputError, match="does not fit: expected"):
-        Interactions.of(np.ones(shape))
+        rm.Interactions.of(np.ones(shape))
 
 
 def test_dense_matrix_of_strings_is_refused():
     with pytest.raises(InputTypeError, match=r"must be numbers, found str \(for instance 'a'\)"):
-        Interactions.of(np.array([["a"]]))
+        rm.Interactions.of(np.array([["a"]]))
 
 
 def test_ids_of_a_matrix_reorder_its_rows_and_columns():
     matrix = scipy.sparse.csr_array(np.array([[1, 2], [0, 3]]))
-    interactions = Interactions.of(matrix, user_ids=["b", "a"], item_ids=np.array([20, 10]))
-    assert facts(interactions) == facts(Interactions.of({"b": {20: 1, 10: 2}, "a": {10: 3}}))
-    sorted_ids = Interactions.of(matrix, user_ids=["a", "b"])
+    interactions = rm.Interactions.of(matrix, user_ids=["b", "a"], item_ids=np.array([20, 10]))
+    assert facts(interactions) == facts(rm.Interactions.of({"b": {20: 1, 10: 2}, "a": {10: 3}}))
+    sorted_ids = rm.Interactions.of(matrix, user_ids=["a", "b"])
     assert np.shares_memory(sorted_ids.items, matrix.indices)
     assert sorted_ids.user_ids.tolist() == ["a", "b"]
     assert sorted_ids.item_ids is None
@@ -265,20 +264,20 @@ def test_ids_of_a_matrix_reorder_its_rows_and_columns():
 
 def test_mismatched_and_repeated_ids_of_a_matrix_are_refused():
     with pytest.raises(InputError, match="There are 2 users, but 3 user_ids"):
-        Interactions.of(np.eye(2), user_ids=[1, 2, 3])
+        rm.Interactions.of(np.eye(2), user_ids=[1, 2, 3])
     with pytest.raises(InputError, match="item_ids must be distinct, but 'x' occurs twice"):
-        Interactions.of(np.eye(2), item_ids=["x", "x"])
+        rm.Interactions.of(np.eye(2), item_ids=["x", "x"])
     with pytest.raises(InputError, match="user_ids must be distinct, but 7 occurs twice"):
-        Interactions.of(np.eye(2), user_ids=[7, 7])
+        rm.Interactions.of(np.eye(2), user_ids=[7, 7])
     with pytest.raises(InputError, match="user_ids= does not apply to data with ids"):
-        Interactions.of({"a": ["x"]}, user_ids=["a"])
+        rm.Interactions.of({"a": ["x"]}, user_ids=["a"])
 
 
 # Dicts
 
 
 def test_dict_of_dicts_holds_values():
-    interactions = Interactions.of({"b": {"y": 2, "x": 1.5}, "a": {}})
+    interactions = rm.Interactions.of({"b": {"y": 2, "x": 1.5}, "a": {}})
     assert facts(interactions) == {
         "indptr": [0, 0, 2],
         "items": [0, 1],
@@ -292,7 +291,7 @@ def test_dict_of_dicts_holds_values():
 
 @pytest.mark.parametrize("container", [list, tuple, set, frozenset, np.array, pd.Series])
 def test_dict_of_collections_holds_items(container):
-    interactions = Interactions.of({3: container([9, 8]), 1: [], 2: container([8])})
+    interactions = rm.Interactions.of({3: container([9, 8]), 1: [], 2: container([8])})
     assert interactions.values is None
     assert interactions.user_ids.tolist() == [1, 2, 3]
     assert interactions.indptr.tolist() == [0, 0, 1, 3]
@@ -302,12 +301,12 @@ def test_dict_of_collections_holds_items(container):
 
 def test_duplicates_in_a_list_count_once_with_a_warning():
     with pytest.warns(DataWarning, match=r"2 of 4 .*user 'a' and item 'x'\); they count once"):
-        interactions = Interactions.of({"a": ["x", "x", "y", "x"]})
+        interactions = rm.Interactions.of({"a": ["x", "x", "y", "x"]})
     assert facts(interactions)["values"] == [1.0, 1.0]
 
 
 def test_dict_may_hold_positions():
-    interactions = Interactions.of({1: [4], 0: [3, 5]}, n_users=2, n_items=3, item_offset=3)
+    interactions = rm.Interactions.of({1: [4], 0: [3, 5]}, n_users=2, n_items=3, item_offset=3)
     assert interactions.user_ids is None
     assert interactions.items.tolist() == [0, 2, 1]
 
@@ -327,19 +326,19 @@ def test_dict_may_hold_positions():
 )
 def test_unreadable_dicts_are_refused(data, message):
     with pytest.raises(InputTypeError, match=message):
-        Interactions.of(data)
+        rm.Interactions.of(data)
 
 
 def test_missing_entries_of_a_dict_are_refused():
     with pytest.raises(InputError, match="value of user 'a' and item 'x' is NaN"):
-        Interactions.of({"a": {"x": None}})
+        rm.Interactions.of({"a": {"x": None}})
     with pytest.raises(InputError, match="item ids have no value in row 1"):
-        Interactions.of({"a": ["x", None]})
+        rm.Interactions.of({"a": ["x", None]})
 
 
 def test_column_options_are_refused_for_a_dict():
     with pytest.raises(InputError, match="user= does not apply to a dict of users"):
-        Interactions.of({"ann": [1], "bob": [2]}, user="user")
+        rm.Interactions.of({"ann": [1], "bob": [2]}, user="user")
 
 
 @pytest.mark.parametrize(
@@ -352,15 +351,15 @@ def test_column_options_are_refused_for_a_dict():
 )
 def test_dict_of_columns_is_refused(data):
     with pytest.raises(InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
-        Interactions.of(data)
+        rm.Interactions.of(data)
     with pytest.raises(InputTypeError, match="seems to hold the columns"):
-        Interactions.of(data, user="user_id")
+        rm.Interactions.of(data, user="user_id")
 
 
 def test_user_ids_may_equal_column_names():
     for data in ({"user": ["x"], "item": ["x", "y"]}, {"u": ["x"], "i": ["y"]}, {"user": ["x"]}):
-        assert Interactions.of(data).user_ids.tolist() == sorted(data)
-    assert Interactions.of({"user": {"x": 1}, "item": {"y": 1}}).n_users == 2
+        assert rm.Interactions.of(data).user_ids.tolist() == sorted(data)
+    assert rm.Interactions.of({"user": {"x": 1}, "item": {"y": 1}}).n_users == 2
 
 
 # Data frames
@@ -374,7 +373,7 @@ def test_frames_are_read_by_column_name(frame):
         "timestamp": [7, 8, 9],
         "comment": ["", "x", "y"],
     }
-    assert facts(Interactions.of(frame(data))) == {
+    assert facts(rm.Interactions.of(frame(data))) == {
         "indptr": [0, 1, 3],
         "items": [0, 1, 2],
         "values": [2.0, -3.0, 1.5],
@@ -387,16 +386,16 @@ def test_frames_are_read_by_column_name(frame):
 
 def test_columns_of_a_frame_can_be_named(frame):
     data = {"who": [2, 1], "what": ["x", "y"], "n": [3, 4], "at": [0.5, 1.5]}
-    interactions = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
+    interactions = rm.Interactions.of(frame(data), user="who", item="what", value="n", time="at")
     assert facts(interactions)["values"] == [4.0, 3.0]
     assert facts(interactions)["times"] == [1.5, 0.5]
     with pytest.warns(DataWarning, match=r"'n', 'at' are not read\. Hint: value='n' reads"):
-        assert Interactions.of(frame(data), user="who", item="what").values is None
+        assert rm.Interactions.of(frame(data), user="who", item="what").values is None
 
 
 def test_values_and_times_can_be_left_out(frame):
     data = {"user": [1], "item": [2], "rating": [3.0], "date": ["yesterday"]}
-    interactions = Interactions.of(frame(data), value=False, time=False)
+    interactions = rm.Interactions.of(frame(data), value=False, time=False)
     assert interactions.values is None
     assert interactions.times is None
 
@@ -405,61 +404,61 @@ def test_error_for_missing_ids_names_the_row(frame):
     with pytest.raises(
         InputError, match=r"user ids \(column 'user'\) have no value in row 1 .*Hint"
     ):
-        Interactions.of(frame({"user": ["a", None], "item": [1, 2]}))
+        rm.Interactions.of(frame({"user": ["a", None], "item": [1, 2]}))
     with pytest.raises(InputError, match=r"item ids \(column 'item'\) have no value in row 2"):
-        Interactions.of(frame({"user": ["a", "b", "c"], "item": [1, 2, None]}))
+        rm.Interactions.of(frame({"user": ["a", "b", "c"], "item": [1, 2, None]}))
 
 
 def test_error_for_missing_values_names_user_and_item(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "value": [1.0, None]}
     with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
 
 
 def test_error_for_missing_booleans_names_user_and_item(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "value": [True, None]}
     with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
     data["value"] = [True, True]
-    assert facts(Interactions.of(frame(data)))["values"] == [1.0, 1.0]
+    assert facts(rm.Interactions.of(frame(data)))["values"] == [1.0, 1.0]
 
 
 def test_error_for_missing_times_names_the_row(frame):
     data = {"user": ["a", "b"], "item": [1, 2], "time": [1, None]}
     with pytest.raises(InputError, match=r"times \(column 'time'\) have no value in row 1 "):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
 
 
 def test_dates_become_microseconds(frame):
     naive = [datetime.datetime(1970, 1, 2), datetime.datetime(1970, 1, 1, 0, 0, 1)]
     data = {"user": [1, 2], "item": [1, 1], "time": naive}
-    assert Interactions.of(frame(data)).times.tolist() == [86_400_000_000, 1_000_000]
+    assert rm.Interactions.of(frame(data)).times.tolist() == [86_400_000_000, 1_000_000]
     zone = datetime.timezone(datetime.timedelta(hours=1))
     data["time"] = [moment.replace(tzinfo=zone) for moment in naive]
-    assert Interactions.of(frame(data)).times.tolist() == [82_800_000_000, -3_599_000_000]
+    assert rm.Interactions.of(frame(data)).times.tolist() == [82_800_000_000, -3_599_000_000]
     data["time"] = [datetime.date(1970, 1, 2), datetime.date(1970, 1, 1)]
-    assert Interactions.of(frame(data)).times.tolist() == [86_400_000_000, 0]
+    assert rm.Interactions.of(frame(data)).times.tolist() == [86_400_000_000, 0]
     data["time"] = [datetime.datetime(1970, 1, 2), None]
     with pytest.raises(InputError, match=r"times \(column 'time'\) have no value in row 1 "):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
 
 
 def test_dates_in_seconds_become_microseconds():
     moments = np.array(["1970-01-01T00:00:01"], dtype="M8[s]")
     frame = pd.DataFrame({"user": [1], "item": [2], "time": moments})
-    assert Interactions.of(frame).times.tolist() == [1_000_000]
+    assert rm.Interactions.of(frame).times.tolist() == [1_000_000]
 
 
 def test_text_in_columns_of_values_and_times_is_refused(frame):
     data = {"user": [1], "item": [2], "value": ["good"]}
     with pytest.raises(InputTypeError, match=r"values \(column 'value'\) must be numbers, found"):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
     data = {"user": [1], "item": [2], "time": ["today"]}
     message = r"The times \(column 'time'\): row 0 \(counted from 0\) holds 'today'\..*2024-05-31"
     with pytest.raises(InputError, match=message):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
     with pytest.raises(InputTypeError, match="must be numbers or dates, found List"):
-        Interactions.of(pl.DataFrame({**data, "time": [[1]]}))
+        rm.Interactions.of(pl.DataFrame({**data, "time": [[1]]}))
 
 
 @pytest.mark.parametrize(
@@ -473,10 +472,10 @@ def test_text_in_columns_of_values_and_times_is_refused(frame):
 )
 def test_times_are_read_from_text(frame, texts, times):
     data = {"user": [1, 1], "item": [2, 3], "time": texts}
-    assert Interactions.of(frame(data)).times.tolist() == times
+    assert rm.Interactions.of(frame(data)).times.tolist() == times
     data["time"] = ["03/04/2020", "05/06/2020"]
     with pytest.raises(InputError, match=r"'03/04/2020', and no row says which .* is the day"):
-        Interactions.of(frame(data))
+        rm.Interactions.of(frame(data))
 
 
 def test_duplicate_rows_keep_the_latest_time(frame):
@@ -484,17 +483,17 @@ def test_duplicate_rows_keep_the_latest_time(frame):
     with pytest.warns(
         DataWarning, match="they count once \\(in test, unless the rule repeated_test"
     ):
-        interactions = Interactions.of(frame(data))
+        interactions = rm.Interactions.of(frame(data))
     assert interactions.times.tolist() == [5]
 
 
 def test_columns_may_hold_positions(frame):
     data = {"user": [1, 0], "item": [4, 2]}
-    interactions = Interactions.of(frame(data), n_users=3, n_items=4, item_offset=1)
+    interactions = rm.Interactions.of(frame(data), n_users=3, n_items=4, item_offset=1)
     assert facts(interactions)["indptr"] == [0, 1, 2, 2]
     assert facts(interactions)["items"] == [1, 3]
     assert interactions.user_ids is None
-    interactions_with_ids = Interactions.of(
+    interactions_with_ids = rm.Interactions.of(
         frame(data), n_users=2, n_items=5, user_ids=["b", "a"], item_ids=range(5)
     )
     assert interactions_with_ids.user_ids.tolist() == ["a", "b"]
@@ -503,7 +502,7 @@ def test_columns_may_hold_positions(frame):
 
 def test_positions_out_of_range_are_refused(frame):
     def read_columns(users, items, **options):
-        return Interactions.of(
+        return rm.Interactions.of(
             frame({"user": users, "item": items}), n_users=3, n_items=2, **options
         )
 
@@ -522,19 +521,19 @@ def test_positions_out_of_range_are_refused(frame):
 def test_invalid_options_of_positions_are_refused():
     frame = pl.DataFrame({"user": [0], "item": [0]})
     with pytest.raises(InputError, match="n_users= and n_items= go together"):
-        Interactions.of(frame, n_items=3)
+        rm.Interactions.of(frame, n_items=3)
     with pytest.raises(InputError, match=r"n_items=-1 must be a whole number from 0 to"):
-        Interactions.of(frame, n_users=1, n_items=-1)
+        rm.Interactions.of(frame, n_users=1, n_items=-1)
     with pytest.raises(InputError, match=r"n_users=1\.5 must be a whole number"):
-        Interactions.of(frame, n_users=1.5, n_items=2)
+        rm.Interactions.of(frame, n_users=1.5, n_items=2)
     with pytest.raises(InputError, match="item_offset= does not apply to data whose items are ids"):
-        Interactions.of(frame, item_offset=1)
+        rm.Interactions.of(frame, item_offset=1)
 
 
 def test_error_about_an_unknown_column_lists_the_columns(frame):
     data = {"user_id": [1], "item_id": [2]}
     with pytest.raises(ColumnError) as caught:
-        Interactions.of(frame(data), user="user")
+        rm.Interactions.of(frame(data), user="user")
     assert str(caught.value) == (
         "There is no column 'user'. Hint: Did you mean 'user_id'? Known: user_id, item_id."
     )
@@ -543,39 +542,39 @@ def test_error_about_an_unknown_column_lists_the_columns(frame):
 def test_duplicate_column_names_are_refused():
     frame = pd.DataFrame([[1, 2, 3]], columns=["user", "item", "user"])
     with pytest.raises(ColumnError, match="There are 2 columns 'user'"):
-        Interactions.of(frame, user="user")
+        rm.Interactions.of(frame, user="user")
 
 
 def test_column_names_may_be_numbers():
     frame = pd.DataFrame([[1, 2], [3, 4]])
-    assert Interactions.of(frame, user="0", item="1").user_ids.tolist() == [1, 3]
+    assert rm.Interactions.of(frame, user="0", item="1").user_ids.tolist() == [1, 3]
 
 
 def test_single_column_is_refused():
     columns = [pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]])]
     for column in columns:
         with pytest.raises(InputTypeError, match=r"from one column .*Hint: pass a data frame"):
-            Interactions.of(column)
+            rm.Interactions.of(column)
     index = pd.MultiIndex.from_tuples([("a", "x")], names=["user", "item"])
     frame_of_series = pd.Series([2.0], index=index, name="rating").reset_index()
-    assert facts(Interactions.of(frame_of_series))["values"] == [2.0]
+    assert facts(rm.Interactions.of(frame_of_series))["values"] == [2.0]
 
 
 def test_arrow_stream_without_a_table_is_refused():
     with pytest.raises(InputTypeError, match="Arrow stream of ArrowStream cannot be read"):
-        Interactions.of(ArrowStream(pa.chunked_array([[1]])))
+        rm.Interactions.of(ArrowStream(pa.chunked_array([[1]])))
 
 
 def test_error_about_a_failing_lazy_frame_quotes_its_cause(tmp_path):
     frame = pl.LazyFrame({"user": ["a"], "item": ["x"]})
     with pytest.raises(ColumnError, match=r"lazy frame cannot .*\"itm\".*Hint: .*\.collect\(\)"):
-        Interactions.of(frame.select("user", "itm"))
+        rm.Interactions.of(frame.select("user", "itm"))
     with pytest.raises(ColumnError, match=r"common name for items.* Columns: thing\.|item= with"):
-        Interactions.of(frame.rename({"item": "thing"}))
+        rm.Interactions.of(frame.rename({"item": "thing"}))
     with pytest.raises(InputError, match="lazy frame cannot be executed: conversion from `str`"):
-        Interactions.of(frame.with_columns(pl.col("item").cast(pl.Int64)))
+        rm.Interactions.of(frame.with_columns(pl.col("item").cast(pl.Int64)))
     with pytest.raises(FileError, match="lazy frame cannot be executed: No such file"):
-        Interactions.of(pl.scan_parquet(tmp_path / "nowhere.parquet"))
+        rm.Interactions.of(pl.scan_parquet(tmp_path / "nowhere.parquet"))
 
 
 # DuckDB
@@ -586,14 +585,14 @@ def test_only_needed_columns_of_a_duckdb_relation_are_read():
         "select 'a' as user_id, 1 as item_id, cast(text as integer) as broken "
         "from (values ('none')) as rows(text)"
     )
-    assert facts(Interactions.of(relation, value=False))["user_ids"] == ["a"]
+    assert facts(rm.Interactions.of(relation, value=False))["user_ids"] == ["a"]
     with pytest.raises(InputError, match=r"DuckDB relation cannot .*'none'.*Hint: .*fetchall"):
-        Interactions.of(relation, value="broken")
+        rm.Interactions.of(relation, value="broken")
 
 
 def test_column_names_may_contain_special_characters_of_sql():
     relation = duckdb.sql('select 1 as "the user", 2 as "a.b", 3 as "say ""n"""')
-    interactions = Interactions.of(relation, user="the user", item="a.b", value='say "n"')
+    interactions = rm.Interactions.of(relation, user="the user", item="a.b", value='say "n"')
     assert (interactions.user_ids[0], interactions.item_ids[0], interactions.values[0]) == (
         1,
         2,
@@ -606,7 +605,7 @@ def test_columns_of_duckdb_types_are_read():
         "select sum(n) as user_id, 7::decimal(9, 0) as item_id, 2.5::decimal(9, 2) as rating, "
         "timestamp '1970-01-01 00:00:01' as time from (values (3), (4)) as rows(n)"
     )
-    interactions = Interactions.of(relation)
+    interactions = rm.Interactions.of(relation)
     assert interactions.user_ids.dtype == interactions.item_ids.dtype == np.int64
     assert facts(interactions) == {
         "indptr": [0, 1],
@@ -618,16 +617,16 @@ def test_columns_of_duckdb_types_are_read():
         "item_ids": [7],
     }
     kinds = duckdb.sql("select 'x'::enum('w', 'x') as user_id, date '2024-01-02' as item_id")
-    interactions = Interactions.of(kinds)
+    interactions = rm.Interactions.of(kinds)
     assert (interactions.user_ids[0], interactions.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
 
 
 def test_unused_categories_are_not_read_as_ids():
     ids = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
-    interactions = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
+    interactions = rm.Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
     assert interactions.user_ids.tolist() == ["a", "b"]
     categories = pl.Series(["b", "a"], dtype=pl.Enum(["c", "b", "a"]))
-    interactions = Interactions.of(pl.DataFrame({"user": categories, "item": [1, 2]}))
+    interactions = rm.Interactions.of(pl.DataFrame({"user": categories, "item": [1, 2]}))
     assert interactions.user_ids.tolist() == ["a", "b"]
 
 
@@ -639,7 +638,7 @@ def test_arrow_dictionaries_and_uuids_can_be_ids():
             "item": pa.array(["x"]).dictionary_encode(),
         }
     )
-    interactions = Interactions.of(table)
+    interactions = rm.Interactions.of(table)
     assert interactions.user_ids.tolist() == [uuid_of_user]
     assert interactions.item_ids.tolist() == ["x"]
 
@@ -648,7 +647,7 @@ def test_arrow_dictionaries_and_uuids_can_be_ids():
     "empty_column", [pl.Series([], dtype=pl.Int64), pl.Series([], dtype=pl.String)]
 )
 def test_empty_frame_is_read_as_no_interactions(empty_column):
-    interactions = Interactions.of(pl.DataFrame({"user": empty_column, "item": empty_column}))
+    interactions = rm.Interactions.of(pl.DataFrame({"user": empty_column, "item": empty_column}))
     assert (len(interactions), interactions.n_users, interactions.n_items) == (0, 0, 0)
 
 
@@ -657,16 +656,16 @@ def test_empty_frame_is_read_as_no_interactions(empty_column):
         {"user": [], "item": [], "value": [], "time": []})]
 )  # fmt: skip
 def test_empty_data_is_accepted(empty):
-    interactions = Interactions.of(empty)
+    interactions = rm.Interactions.of(empty)
     assert len(interactions) == 0
     assert interactions.indptr.tolist() == [0] * (interactions.n_users + 1)
 
 
 def test_unsupported_data_is_refused():
     with pytest.raises(InputTypeError, match=r"cannot be read from list\. Hint: pass a SciPy"):
-        Interactions.of([[1, 2]])
+        rm.Interactions.of([[1, 2]])
     with pytest.raises(InputTypeError, match="from NoneType"):
-        Interactions.of(None)
+        rm.Interactions.of(None)
 
 
 # Names of columns
@@ -726,7 +725,7 @@ def test_column_options_must_be_names():
 
 def test_edge_index_is_read_with_values_and_times():
     index = np.array([[1, 0, 1], [5, 4, 3]], dtype=np.int32)
-    interactions = Interactions.of(
+    interactions = rm.Interactions.of(
         index, n_users=2, n_items=3, item_offset=3, value=[0.5, 1, 2], time=[1, 2, 3]
     )
     assert facts(interactions)["indptr"] == [0, 1, 3]
@@ -738,34 +737,34 @@ def test_edge_index_is_read_with_values_and_times():
 
 def test_two_rows_of_integers_without_sizes_are_read_as_a_matrix():
     index = np.array([[1, 0, 1], [2, 1, 0]])
-    assert Interactions.of(index).n_users == 2
-    assert facts(Interactions.of(index))["values"] == [1, 1, 2, 1]
-    assert facts(Interactions.of(index, n_users=2, n_items=3))["indptr"] == [0, 1, 3]
+    assert rm.Interactions.of(index).n_users == 2
+    assert facts(rm.Interactions.of(index))["values"] == [1, 1, 2, 1]
+    assert facts(rm.Interactions.of(index, n_users=2, n_items=3))["indptr"] == [0, 1, 3]
 
 
 @pytest.mark.parametrize("index", [[[0, 1, 2], [13, 14, 15]], [[11], [0]]])
 def test_two_rows_that_look_like_an_edge_index_cause_a_warning(index):
     with pytest.warns(DataWarning, match=r"matrix of 2 users\. Hint: if it is an edge_index"):
-        assert Interactions.of(np.array(index)).n_users == 2
-    assert Interactions.of(np.array(index, float)).n_users == 2
+        assert rm.Interactions.of(np.array(index)).n_users == 2
+    assert rm.Interactions.of(np.array(index, float)).n_users == 2
 
 
 def test_invalid_edge_index_is_refused():
     index = np.array([[1, 0], [5, 4]])
     with pytest.raises(InputError, match=r"item index 5 in edge 0 .* too large"):
-        Interactions.of(index, n_users=2, n_items=5)
+        rm.Interactions.of(index, n_users=2, n_items=5)
     with pytest.raises(InputError, match=r"user index -1 in edge 1 .* negative"):
-        Interactions.of(np.array([[0, -1], [0, 0]]), n_users=2, n_items=5)
+        rm.Interactions.of(np.array([[0, -1], [0, 0]]), n_users=2, n_items=5)
     with pytest.raises(InputError, match="n_users= and n_items= go together"):
-        Interactions.of(index, n_users=2)
+        rm.Interactions.of(index, n_users=2)
     with pytest.raises(InputError, match=r"value= .* entry per edge, of shape \(2,\), .* \(3,\)"):
-        Interactions.of(index, n_users=2, n_items=6, value=[1, 2, 3])
+        rm.Interactions.of(index, n_users=2, n_items=6, value=[1, 2, 3])
     with pytest.raises(InputError, match=r"edge_index has the shape \[2, n_edges\]"):
-        Interactions.of(np.zeros((3, 2), int), n_users=2, n_items=6)
+        rm.Interactions.of(np.zeros((3, 2), int), n_users=2, n_items=6)
     with pytest.raises(InputError, match=r"holds integers"):
-        Interactions.of(index.astype(float), n_users=2, n_items=6)
+        rm.Interactions.of(index.astype(float), n_users=2, n_items=6)
     with pytest.raises(InputError, match="user= does not apply to an edge_index"):
-        Interactions.of(index, n_users=2, n_items=6, user="u")
+        rm.Interactions.of(index, n_users=2, n_items=6, user="u")
 
 
 class FakeTensor:
@@ -791,42 +790,42 @@ class FakeTensor:
 def test_torch_tensors_are_copied_to_numpy(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=FakeTensor))
     index = FakeTensor([[1, 0], [2, 3]])
-    interactions = Interactions.of(
+    interactions = rm.Interactions.of(
         index, n_users=2, n_items=2, item_offset=2, value=FakeTensor([3.0, 4.0])
     )
     assert facts(interactions)["items"] == [1, 0]
     assert facts(interactions)["values"] == [4.0, 3.0]
-    assert facts(Interactions.of(FakeTensor([[0.0, 2.0]])))["values"] == [2.0]
+    assert facts(rm.Interactions.of(FakeTensor([[0.0, 2.0]])))["values"] == [2.0]
 
 
 # The result
 
 
 def test_repr_states_sizes_types_and_values():
-    interactions = Interactions.of({"a": {1: 2.5, 2: 4}, "b": {}})
+    interactions = rm.Interactions.of({"a": {1: 2.5, 2: 4}, "b": {}})
     assert repr(interactions) == (
         "Interactions(2 users (str ids), 2 items (int ids), 2 interactions, values 2.5 to 4)"
     )
-    assert repr(Interactions.of(np.zeros((3, 2000)))) == (
+    assert repr(rm.Interactions.of(np.zeros((3, 2000)))) == (
         "Interactions(3 users (positions), 2,000 items (positions), 0 interactions)"
     )
     frame = pl.DataFrame({"user": [1], "item": [2], "time": [7]})
-    assert "every time 7" in repr(Interactions.of(frame))
+    assert "every time 7" in repr(rm.Interactions.of(frame))
 
 
 def test_to_csr_returns_a_copy():
     dense = np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]])
-    interactions = Interactions.of(dense)
+    interactions = rm.Interactions.of(dense)
     matrix = interactions.to_csr()
     assert matrix.format == "csr"
     assert (matrix.toarray() == dense).all()
     matrix.data[:] = 0
     assert interactions.values.tolist() == [2, 4, 5]
-    assert Interactions.of({0: [1]}).to_csr().toarray().tolist() == [[1.0]]
+    assert rm.Interactions.of({0: [1]}).to_csr().toarray().tolist() == [[1.0]]
 
 
 def test_select_users_accepts_positions_or_a_mask():
-    interactions = Interactions.of(np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]]))
+    interactions = rm.Interactions.of(np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]]))
     selected = interactions.select_users([2, 1, 0])
     assert selected.to_csr().toarray().tolist() == [[4, 0, 5], [0, 0, 0], [0, 2, 0]]
     assert interactions.select_users([]).n_users == 0
@@ -839,12 +838,12 @@ def test_select_users_accepts_positions_or_a_mask():
 
 def test_select_users_keeps_ids_and_times():
     frame = pl.DataFrame({"user": ["c", "a", "b"], "item": ["x", "y", "x"], "time": [1, 2, 3]})
-    selected = Interactions.of(frame).select_users(np.array([0, 2]))
+    selected = rm.Interactions.of(frame).select_users(np.array([0, 2]))
     assert selected.user_ids.tolist() == ["a", "c"]
     assert selected.item_ids.tolist() == ["x", "y"]
     assert selected.times.tolist() == [2, 1]
     with pytest.raises(InputError, match=r"must ascend. Hint: pass numpy.unique"):
-        Interactions.of(frame).select_users([2, 0])
+        rm.Interactions.of(frame).select_users([2, 0])
 
 
 def consistent_arrays() -> dict[str, object]:
@@ -877,14 +876,14 @@ def consistent_arrays() -> dict[str, object]:
     ],
 )  # fmt: skip
 def test_constructor_refuses_inconsistent_arrays(change, message):
-    assert len(Interactions(**consistent_arrays())) == 3
+    assert len(rm.Interactions(**consistent_arrays())) == 3
     with pytest.raises(InputError, match=message):
-        Interactions(**{**consistent_arrays(), **change})
+        rm.Interactions(**{**consistent_arrays(), **change})
 
 
 def test_interactions_are_frozen():
     with pytest.raises(AttributeError):
-        Interactions(**consistent_arrays()).n_items = 4
+        rm.Interactions(**consistent_arrays()).n_items = 4
 
 
 # Size
@@ -893,7 +892,7 @@ def test_interactions_are_frozen():
 def test_too_many_items_are_refused():
     matrix = scipy.sparse.csr_array((1, 2**31))
     with pytest.raises(InputError, match="2,147,483,648 items, but at most 2,147,483,647"):
-        Interactions.of(matrix)
+        rm.Interactions.of(matrix)
 
 
 def test_row_numbers_beyond_two_billion_do_not_overflow():
@@ -927,7 +926,7 @@ def triples(draw, user=None, item=None):
 def test_every_format_of_positions_gives_equal_interactions(data, form, library):
     users, items, values, shape = data
     size = {"n_users": shape[0], "n_items": shape[1]}
-    expected = facts(Interactions.of(sparse_of(users, items, values, shape, "csr")))
+    expected = facts(rm.Interactions.of(sparse_of(users, items, values, shape, "csr")))
     dense = np.zeros(shape)
     dense[users, items] = values
     frame = FRAMES[library]({"user": users, "item": items, "value": values})
@@ -938,11 +937,11 @@ def test_every_format_of_positions_gives_equal_interactions(data, form, library)
     edges = np.stack([users, items + shape[0]])
     offset = {"item_offset": shape[0], "value": values}
     for interactions in (
-        Interactions.of(sparse_of(users, items, values, shape, form)),
-        Interactions.of(dense),
-        Interactions.of(frame, **size),
-        Interactions.of(rows, **size),
-        Interactions.of(edges, **size, **offset),
+        rm.Interactions.of(sparse_of(users, items, values, shape, form)),
+        rm.Interactions.of(dense),
+        rm.Interactions.of(frame, **size),
+        rm.Interactions.of(rows, **size),
+        rm.Interactions.of(edges, **size, **offset),
     ):
         assert facts(interactions) == expected
 
@@ -964,14 +963,14 @@ def test_every_format_of_ids_gives_equal_interactions(
     nested: dict[object, dict[object, float]] = {}
     for user, item, value in rows:
         nested.setdefault(user_names[user], {})[item_names[item]] = value
-    expected = facts(Interactions.of(nested, separator=False))
+    expected = facts(rm.Interactions.of(nested, separator=False))
     random.shuffle(rows)
     columns = {
         "user": [user_names[row[0]] for row in rows],
         "item": [item_names[row[1]] for row in rows],
         "value": [row[2] for row in rows],
     }
-    assert facts(Interactions.of(FRAMES[library](columns), separator=False)) == expected
+    assert facts(rm.Interactions.of(FRAMES[library](columns), separator=False)) == expected
     # A sparse matrix with ids gives the same interactions if every user and item has an entry.
     user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
     random.shuffle(user_ids)
@@ -984,7 +983,7 @@ def test_every_format_of_ids_gives_equal_interactions(
         "csc",
     )
     if rows:
-        interactions = Interactions.of(matrix, user_ids=user_ids, item_ids=item_ids)
+        interactions = rm.Interactions.of(matrix, user_ids=user_ids, item_ids=item_ids)
         assert facts(interactions) == expected
 
 
@@ -995,9 +994,9 @@ def test_order_of_rows_changes_nothing_even_with_duplicates(rows, random):
     def read_rows(rows):
         frame = pl.DataFrame(rows, schema=["user", "item", "value"], orient="row")
         if len({row[:2] for row in rows}) == len(rows):
-            return facts(Interactions.of(frame))
+            return facts(rm.Interactions.of(frame))
         with pytest.warns(DataWarning):
-            return facts(Interactions.of(frame))
+            return facts(rm.Interactions.of(frame))
 
     shuffled = list(rows)
     random.shuffle(shuffled)
@@ -1016,15 +1015,15 @@ def test_import_of_interactions_loads_only_numpy():
 
 def test_warning_points_at_the_line_of_the_caller():
     with pytest.warns(DataWarning, match="repeat a pair") as caught:
-        Interactions.of({"ann": ["song", "song"]})
+        rm.Interactions.of({"ann": ["song", "song"]})
     assert caught[0].filename == __file__
 
 
 def test_duplicates_are_counted():
     with pytest.warns(DataWarning):
-        data = Interactions.of({"ann": ["song", "song", "song"], "bob": ["song"]})
+        data = rm.Interactions.of({"ann": ["song", "song", "song"], "bob": ["song"]})
     assert data.duplicates == 2
-    assert Interactions.of({"ann": ["song"]}).duplicates == 0
+    assert rm.Interactions.of({"ann": ["song"]}).duplicates == 0
 
 
 @pytest.mark.parametrize("argument", ["test", "train", "candidates"])

@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
-from recometer.cli._app import app
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 
@@ -131,10 +130,10 @@ def test_commands_report_a_folder_without_access(
 ) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
-    CliRunner().invoke(app, ["show", str(folder / "x.csv")])  # root imports all modules first
+    run_command(["show", str(folder / "x.csv")])  # root imports all modules first
     closed.chmod(0)
     with unprivileged():
-        result = CliRunner().invoke(app, words)
+        result = run_command(words)
     closed.chmod(0o755)
     assert isinstance(result.exception, SystemExit)
     assert re.search(match, result.output)

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from results import evaluation
 
+import recometer as rm
 from recometer.data import storage
 from recometer.errors import FileError, InputTypeError
-from recometer.evaluation import Evaluation, load
-from recometer.protocol import Protocol
 
 
-def assert_same(left_result: Evaluation, right_result: Evaluation) -> None:
+def assert_same(left_result: rm.Evaluation, right_result: rm.Evaluation) -> None:
     """Assert that two evaluations are equal bit for bit."""
-    for field in dataclasses.fields(Evaluation):
+    for field in dataclasses.fields(rm.Evaluation):
         if field.name.startswith("_"):
             continue
         left, right = getattr(left_result, field.name), getattr(right_result, field.name)
@@ -56,7 +55,7 @@ def test_values_survive_saving_and_loading_bit_for_bit(
     before = evaluation({"ndcg@10": values[:, 0].tolist(), "rr": values[:, 1].tolist()})
     with np.errstate(all="ignore"):  # str() adds up huge values, which may overflow
         before.save(path)
-        assert_same(before, load(path))
+        assert_same(before, rm.load(path))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_ids_survive_saving_and_loading(ids: object, tmp_path: pathlib.Path) -> 
         ids = np.fromiter(ids, object, len(ids))
     before = evaluation({"rr": [0.5, np.nan, 1.0]}, user_ids=ids)
     before.save(tmp_path / "result.parquet")
-    after = load(tmp_path / "result.parquet")
+    after = rm.load(tmp_path / "result.parquet")
     assert_same(before, after)
     assert before.per_user().equals(after.per_user())
 
@@ -97,11 +96,11 @@ def test_protocol_and_seed_survive_saving_and_loading(tmp_path: pathlib.Path) ->
     rules = {"ties": "random", "relevant_from": 0.1, "undefined": 0.0, "interval": "bca"}
     before = evaluation(
         {"ndcg@2": [0.5, 0.25], "ndcg@3": [0.5, 0.25], "rr": [1.0, 1.0]},
-        protocol=Protocol().replace(**rules, name="mine"),
+        protocol=rm.Protocol().replace(**rules, name="mine"),
         seed=2**62,
     )
     before.save(str(tmp_path / "result.parquet"))
-    after = load(str(tmp_path / "result.parquet"))
+    after = rm.load(str(tmp_path / "result.parquet"))
     assert_same(before, after)
     assert after.protocol == before.protocol
     assert after.summary() == before.summary()
@@ -126,7 +125,7 @@ def test_saving_replaces_a_file_and_leaves_no_other_file(tmp_path: pathlib.Path)
     path = tmp_path / "result.parquet"
     evaluation({"rr": [0.5]}).save(path)
     evaluation({"rr": [0.25]}).save(path)
-    assert load(path)["rr"] == [0.25]
+    assert rm.load(path)["rr"] == [0.25]
     assert [file.name for file in tmp_path.iterdir()] == ["result.parquet"]
 
 
@@ -144,7 +143,7 @@ def test_failed_save_keeps_the_earlier_file(
     monkeypatch.setattr(pathlib.Path, "write_bytes", full)
     with pytest.raises(FileError, match="No space left"):
         evaluation({"rr": [0.25]}).save(path)
-    assert load(path)["rr"] == [0.5]
+    assert rm.load(path)["rr"] == [0.5]
     assert [file.name for file in tmp_path.iterdir()] == ["result.parquet"]
 
 
@@ -164,23 +163,23 @@ def test_saving_to_a_folder_is_refused(tmp_path: pathlib.Path) -> None:
 
 def test_loading_a_missing_file_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileError, match=r"no file .*nothing\.parquet\. Hint: Relative paths"):
-        load(tmp_path / "nothing.parquet")
+        rm.load(tmp_path / "nothing.parquet")
     with pytest.raises(FileError, match=r"is not a file\. Hint: name one file, not a folder"):
-        load(tmp_path)
+        rm.load(tmp_path)
 
 
 def test_files_other_than_saved_evaluations_are_refused(tmp_path: pathlib.Path) -> None:
     text = tmp_path / "text.parquet"
     text.write_text("user,item\n" * 10)
     with pytest.raises(FileError, match=r"is not a Parquet file.*Hint: recometer.load"):
-        load(text)
+        rm.load(text)
     other_table = tmp_path / "other.parquet"
     pl.DataFrame({"user": [1]}).write_parquet(other_table)
     with pytest.raises(FileError, match=r"not a saved evaluation. Hint: recometer.load"):
-        load(other_table)
+        rm.load(other_table)
     storage.write_table(other_table, {"x": np.zeros(1)}, None, {"kind": "comparison"})
     with pytest.raises(FileError, match="holds no evaluation, but: comparison"):
-        load(other_table)
+        rm.load(other_table)
 
 
 def test_newer_format_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +187,7 @@ def test_newer_format_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.Mon
     evaluation({"rr": [0.5]}).save(tmp_path / "result.parquet")
     monkeypatch.undo()
     with pytest.raises(FileError, match=r"newer recometer.*Hint: pip install --upgrade"):
-        load(tmp_path / "result.parquet")
+        rm.load(tmp_path / "result.parquet")
 
 
 def test_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
@@ -198,13 +197,13 @@ def test_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
     content[4:5000] = bytes(4996)
     path.write_bytes(content)
     with pytest.raises(FileError, match="is damaged"):
-        load(path)
+        rm.load(path)
 
 
 @pytest.mark.parametrize("path", [None, 3, ["a.parquet"]])
 def test_paths_of_wrong_types_are_refused(path) -> None:
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
-        load(path)
+        rm.load(path)
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
         evaluation({"rr": [1.0]}).save(path)
 
@@ -228,4 +227,4 @@ def test_file_extensions_of_other_formats_are_refused(tmp_path, name: str, hint:
     assert not (tmp_path / name).exists()
     for allowed in ("result", "als.v2", "result.parquet"):
         result.save(tmp_path / allowed)
-        assert load(tmp_path / allowed).mean() == result.mean()
+        assert rm.load(tmp_path / allowed).mean() == result.mean()

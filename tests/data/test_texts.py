@@ -9,11 +9,10 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 
 import recometer as rm
 import recometer.split
-from recometer.cli._app import app
 
 MARK = b"\xef\xbb\xbf"
 TABLE = b"user_id,item_id,rating\n1,20,3\n2,30,4\n"
@@ -118,7 +117,7 @@ def test_ids_and_groups_are_read_with_any_marks_and_line_endings(
     for candidates in ("ids.txt", "items.csv"):
         arguments = ["evaluate", "--test", "test.csv", "--run", "run.csv", "-m", "rr"]
         arguments += ["--candidates", candidates, "--by", "groups.csv", "--format", "json"]
-        result = CliRunner().invoke(app, arguments)
+        result = run_command(arguments)
         assert result.exit_code == 0, result.stderr
         model = json.loads(result.stdout)["models"]["run"]
         # Item 9 is ranked first, but is not a candidate.

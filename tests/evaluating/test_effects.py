@@ -20,7 +20,6 @@ import pytest
 import recometer as rm
 from recometer.metrics import parse
 from recometer.metrics.conventions import OF_THE_CALL
-from recometer.protocol import Protocol
 
 NAN = math.nan
 NAMES = ("name", "version")  # these fields of `Protocol` identify a set of rules
@@ -247,13 +246,13 @@ def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) ->
     )
 
 
-RULES = [field.name for field in dataclasses.fields(Protocol) if field.name not in NAMES]
+RULES = [field.name for field in dataclasses.fields(rm.Protocol) if field.name not in NAMES]
 
 
 def test_every_rule_has_a_value_other_than_its_default() -> None:
     assert sorted(VALUES) == sorted(RULES)
     for rule, value in VALUES.items():
-        assert value != getattr(Protocol(), rule)
+        assert value != getattr(rm.Protocol(), rule)
 
 
 @pytest.mark.parametrize("rule", RULES)

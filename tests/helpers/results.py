@@ -6,12 +6,11 @@ import dataclasses
 
 import numpy as np
 
-from recometer.evaluation import Evaluation
+import recometer as rm
 from recometer.metrics.names import parse
-from recometer.protocol import Protocol
 
 
-def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
+def evaluation(values: dict[str, list[float]], **changes: object) -> rm.Evaluation:
     """Return an evaluation with these values per user, in which NaN values have a reason."""
     n_users = len(next(iter(values.values())))
     columns = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
@@ -27,7 +26,7 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
         "n_excluded": np.zeros(n_users, np.int64),
         "flags": np.ones(n_users, np.uint32),
         "metrics": tuple(parse(list(values))),
-        "protocol": Protocol(),
+        "protocol": rm.Protocol(),
         "seed": 0,
         "counts": {"users_unknown": 3},
         "definitions": {"ndcg": {"title": "NDCG", "formula": "Σ …", "source": "Järvelin"}},
@@ -35,7 +34,7 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
         "versions": {"recometer": "0.1.0"},
         "inputs": {"source": {"description": "a <'source'>", "fingerprints": {"users": "00ff"}}},
     }
-    return Evaluation(**(fields | changes))  # type: ignore[arg-type]
+    return rm.Evaluation(**(fields | changes))  # type: ignore[arg-type]
 
 
 # These fields are caches, or depend on the elapsed time or on the form of the source and the

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from recometer.ranks import Ranks, UserFlag
+import recometer as rm
 from recometer.sources.base import Facts, Request, Source
 from recometer.tasks import run_tasks
 
@@ -26,7 +26,7 @@ class Sorting(Source):
     def facts(self) -> Facts:
         return Facts({"scores": self.scores, "bias": None})
 
-    def rank(self, request: Request) -> Ranks:
+    def rank(self, request: Request) -> rm.Ranks:
         self.requests.append(request)
         users = run_tasks(
             lambda user, ticker: self.rank_user(request, user),
@@ -39,7 +39,7 @@ class Sorting(Source):
         facts = np.array([facts for _, facts in users])
         table = np.concatenate(judged)
         columns = table[:, :4].astype(np.int64)
-        return Ranks(
+        return rm.Ranks(
             np.concatenate([[0], np.cumsum([len(rows) for rows in judged])]),
             *columns.T,
             gain=table[:, 4],
@@ -50,7 +50,7 @@ class Sorting(Source):
             depth=facts[:, 1],
             flags=facts[:, 3].astype(np.uint32),
             counts={
-                "users_unknown": int((facts[:, 3] & UserFlag.KNOWN == 0).sum()),
+                "users_unknown": int((facts[:, 3] & rm.UserFlag.KNOWN == 0).sum()),
                 "items_unknown": 0,
                 "relevant_unranked": 0,
                 "train_test_overlap": int(facts[:, 4].sum()),
@@ -67,18 +67,18 @@ class Sorting(Source):
         )
         overlap = len(train_items & set(values))
         values = {item: value for item, value in values.items() if item not in train_items}
-        flags = UserFlag.TRAINED if train_items else UserFlag(0)
+        flags = rm.UserFlag.TRAINED if train_items else rm.UserFlag(0)
         candidates: dict[int, float] = {}
         if user < len(self.scores):
-            flags |= UserFlag.KNOWN
+            flags |= rm.UserFlag.KNOWN
             candidates = {i: s for i, s in enumerate(self.scores[user]) if i not in train_items}
             scores = np.array(list(candidates.values()))
             if np.isnan(scores).any():
-                flags |= UserFlag.NAN_SCORE
+                flags |= rm.UserFlag.NAN_SCORE
             if np.isinf(scores).any():
-                flags |= UserFlag.INFINITE_SCORE
+                flags |= rm.UserFlag.INFINITE_SCORE
             if len(set(scores)) == 1:
-                flags |= UserFlag.CONSTANT_SCORES
+                flags |= rm.UserFlag.CONSTANT_SCORES
         ranked = []
         for item, value in values.items():
             above = sum(score > candidates[item] for score in candidates.values())

@@ -8,9 +8,9 @@ import kernel_twin
 import numpy as np
 import pytest
 
+import recometer as rm
 from recometer import _kernel
 from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder
-from recometer.ranks import UserFlag
 
 STUB = ast.parse(Path(_kernel.__file__).with_name("_native.pyi").read_text(encoding="utf-8"))
 NATIVE = {node.name: node.args for node in STUB.body if isinstance(node, ast.FunctionDef)}
@@ -34,7 +34,7 @@ def test_native_functions_and_twins_have_the_same_arguments(name):
 
 def test_score_flags_match_user_flags():
     assert {flag.name: flag.value for flag in ScoreFlag} == {
-        flag.name: UserFlag[flag.name].value for flag in ScoreFlag
+        flag.name: rm.UserFlag[flag.name].value for flag in ScoreFlag
     }
 
 

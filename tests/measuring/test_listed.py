@@ -16,8 +16,6 @@ from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, ListData, Side, metric, parse
 from recometer.metrics.listed.whole import add_up, value_of
-from recometer.protocol import Protocol
-from recometer.ranks import TopLists, UserFlag
 from recometer.testing import ListCase
 
 ONE_USER = ListCase(
@@ -43,14 +41,18 @@ def values(metric, protocol=None, **changes):
     data = dataclasses.replace(ONE_USER, **changes).data()
     (metric_object,) = parse(metric)
     if metric_object.definition.over_users:
-        return [compute_for_all(ListedUsers(data), [metric_object], protocol or Protocol())[metric]]
-    return compute(ListedUsers(data), [metric_object], protocol or Protocol())[0][metric].tolist()
+        return [
+            compute_for_all(ListedUsers(data), [metric_object], protocol or rm.Protocol())[metric]
+        ]
+    return compute(ListedUsers(data), [metric_object], protocol or rm.Protocol())[0][
+        metric
+    ].tolist()
 
 
 def why(metric, protocol=None, **changes):
     data = dataclasses.replace(ONE_USER, **changes).data()
     return Reason(
-        int(compute(ListedUsers(data), parse(metric), protocol or Protocol())[1][metric][0])
+        int(compute(ListedUsers(data), parse(metric), protocol or rm.Protocol())[1][metric][0])
     )
 
 
@@ -280,11 +282,11 @@ def test_undefined_list_metrics_have_a_reason(metric, changes, reason):
     assert why(metric, **changes) is reason
     assert math.isnan(value(metric, **changes)) == (reason is not Reason.DEFINED)
     if reason is not Reason.DEFINED:
-        assert value(metric, Protocol(undefined=0.25), **changes) == 0.25
+        assert value(metric, rm.Protocol(undefined=0.25), **changes) == 0.25
 
 
 def test_min_positives_matters_only_to_metrics_that_read_test():
-    protocol = Protocol(min_positives=2)
+    protocol = rm.Protocol(min_positives=2)
     assert why("epc@2", protocol) is Reason.FEW_RELEVANT
     assert why("popularity@2", protocol) is Reason.DEFINED
 
@@ -300,31 +302,31 @@ def test_metrics_over_all_users_can_be_computed_from_empty_lists():
 @pytest.mark.parametrize(
     ("flag", "reason"),
     [
-        (UserFlag.NAN_SCORE, Reason.NAN_SCORE),
-        (UserFlag.INFINITE_SCORE, Reason.INFINITE_SCORE),
-        (UserFlag.CONSTANT_SCORES, Reason.CONSTANT_SCORES),
+        (rm.UserFlag.NAN_SCORE, Reason.NAN_SCORE),
+        (rm.UserFlag.INFINITE_SCORE, Reason.INFINITE_SCORE),
+        (rm.UserFlag.CONSTANT_SCORES, Reason.CONSTANT_SCORES),
     ],
 )
 def test_list_metrics_leave_out_unranked_users(flag, reason):
-    flags = np.array([UserFlag.KNOWN | flag, UserFlag.KNOWN], np.uint32)
-    lists = TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
+    flags = np.array([rm.UserFlag.KNOWN | flag, rm.UserFlag.KNOWN], np.uint32)
+    lists = rm.TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
     data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
-    values_of_metrics, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
+    values_of_metrics, reasons = compute(ListedUsers(data), parse("novelty@1"), rm.Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert values_of_metrics["novelty@1"].tolist()[1] == 1
     # A metric over all users leaves out this user, too.
-    assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
+    assert compute_for_all(ListedUsers(data), parse("coverage@1"), rm.Protocol()) == {
         "coverage@1": 0.5
     }
 
 
 def test_unknown_users_lower_user_coverage_unless_left_out():
     is_known = np.array([False, True])
-    lists = TopLists(np.array([[-1], [1]]), 2, is_known, np.zeros(2, bool))
+    lists = rm.TopLists(np.array([[-1], [1]]), 2, is_known, np.zeros(2, bool))
     data = ListData(lists)
-    over_all_users = compute_for_all(ListedUsers(data), parse("user_coverage@1"), Protocol())
+    over_all_users = compute_for_all(ListedUsers(data), parse("user_coverage@1"), rm.Protocol())
     only_known = compute_for_all(
-        ListedUsers(data), parse("user_coverage@1"), Protocol(users="known")
+        ListedUsers(data), parse("user_coverage@1"), rm.Protocol(users="known")
     )
     assert (over_all_users, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
@@ -332,11 +334,11 @@ def test_unknown_users_lower_user_coverage_unless_left_out():
 def test_weights_of_users_who_do_not_count_have_no_effect():
     """The weight of a user who does not count has no effect."""
     is_known = np.array([False, True, True])
-    lists = TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
+    lists = rm.TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
     users = ListedUsers(ListData(lists, n_catalogue=4))
     metrics = parse("coverage@1 user_coverage@1")
     for weights in ([5, 1, 1], [0, 1, 1]):
-        coverage = compute_for_all(users, metrics, Protocol(users="known"), np.array(weights))
+        coverage = compute_for_all(users, metrics, rm.Protocol(users="known"), np.array(weights))
         assert coverage == {"coverage@1": 1 / 4, "user_coverage@1": 1 / 2}
 
 
@@ -349,12 +351,12 @@ def test_weights_of_users_who_do_not_count_have_no_effect():
 )
 def test_users_count_as_often_as_they_are_resampled(name):
     is_known = np.ones(3, bool)
-    lists = TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, is_known, ~is_known)
+    lists = rm.TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, is_known, ~is_known)
     data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 0]))
     weights = np.array([0, 3, 2])
     repeated = ListedUsers(data.users(np.repeat(np.arange(3), weights)))
-    expected = compute_for_all(repeated, parse(name), Protocol())
-    assert compute_for_all(ListedUsers(data), parse(name), Protocol(), weights) == pytest.approx(
+    expected = compute_for_all(repeated, parse(name), rm.Protocol())
+    assert compute_for_all(ListedUsers(data), parse(name), rm.Protocol(), weights) == pytest.approx(
         expected
     )
     # On several machines, the value is computed from sums, and must be the same.
@@ -384,7 +386,7 @@ def test_cached_results_are_not_shared_between_users():
     metrics, weights = parse("coverage@2"), np.array([1])
     values_of_users = [
         compute_for_all(
-            ListedUsers(data.users(slice(user, user + 1))), metrics, Protocol(), weights
+            ListedUsers(data.users(slice(user, user + 1))), metrics, rm.Protocol(), weights
         )
         for user in (0, 1)
     ]

@@ -12,7 +12,6 @@ import pytest
 import recometer as rm
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import parse
-from recometer.protocol import Protocol
 from recometer.testing import rank
 
 LISTS = {"ann": ["film", "song"], "bob": ["book", "film"], "eve": ["game", "song"]}
@@ -139,7 +138,7 @@ def test_memory_is_freed_after_the_values_are_computed() -> None:
     try:
         block = users.users(slice(0, 1))
         parts = [weakref.ref(block), weakref.ref(block.ranks)]
-        for rules in (Protocol(), Protocol(ties="item"), Protocol(no_relevant="computed")):
+        for rules in (rm.Protocol(), rm.Protocol(ties="item"), rm.Protocol(no_relevant="computed")):
             for metric in metrics:
                 variant = block.variant([metric], rules)
                 block.compute(variant)

@@ -16,8 +16,6 @@ from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
-from recometer.protocol import Protocol
-from recometer.ranks import UserFlag
 from recometer.testing import cases, rank, variants
 
 METRICS = reading("ranks", side=False)
@@ -31,7 +29,7 @@ GOOD = rank([3, 2, 1, 0], [NAN, 1, NAN, NAN])
 
 
 def why(ranks, name="ap@2", **rules) -> Reason:
-    return Reason(reasons(ranks, parse(name)[0], Protocol(**rules))[0])
+    return Reason(reasons(ranks, parse(name)[0], rm.Protocol(**rules))[0])
 
 
 def reasons(ranks, metric, rules):
@@ -64,8 +62,8 @@ def test_defined_values_have_no_reason():
         (GOOD, {"min_positives": 2}, Reason.FEW_RELEVANT),
         (rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, 1]), {"min_positives": 2}, Reason.DEFINED),
         (GOOD, {"cold_start": False}, Reason.COLD_START),
-        (flagged(UserFlag.NAN_SCORE), {}, Reason.NAN_SCORE),
-        (flagged(UserFlag.INFINITE_SCORE), {}, Reason.INFINITE_SCORE),
+        (flagged(rm.UserFlag.NAN_SCORE), {}, Reason.NAN_SCORE),
+        (flagged(rm.UserFlag.INFINITE_SCORE), {}, Reason.INFINITE_SCORE),
         (rank([1, 1, 1], [1, NAN, NAN]), {}, Reason.CONSTANT_SCORES),
         (unknown_user(), {"users": "known"}, Reason.UNKNOWN_USER),
     ],
@@ -89,13 +87,13 @@ def test_users_with_training_items_are_not_cold_starts():
 
 
 def test_rule_undefined_accepts_nan():
-    assert Protocol(undefined=math.nan) == Protocol(undefined="nan") == Protocol()
+    assert rm.Protocol(undefined=math.nan) == rm.Protocol(undefined="nan") == rm.Protocol()
 
 
 def test_constant_scores_can_count_as_ties():
     ranks = rank([1, 1, 1], [1, NAN, NAN])
     assert why(ranks, constant_scores="ties") is Reason.DEFINED
-    values, _ = compute(RankedUsers(ranks), parse("roc_auc"), Protocol(constant_scores="ties"))
+    values, _ = compute(RankedUsers(ranks), parse("roc_auc"), rm.Protocol(constant_scores="ties"))
     assert values["roc_auc"].tolist() == [0.5]
 
 
@@ -153,7 +151,7 @@ def test_ndcg_is_undefined_without_a_finite_positive_gain(gains, reason):
     ranks = rank([3, 2, 1], gains, relevant_from="not_zero")
     assert why(ranks, "ndcg@2", negative_gains="counted") is reason
     assert why(ranks, "ap@2") is Reason.DEFINED
-    rules = Protocol(negative_gains="counted")
+    rules = rm.Protocol(negative_gains="counted")
     values, _ = compute(RankedUsers(ranks), parse("ndcg@2 ndcg"), rules)
     assert np.isnan(list(values.values())).all()
 
@@ -164,13 +162,13 @@ def test_nan_gain_makes_ndcg_undefined():
     for ties in ("expected", "optimistic", "pessimistic"):
         tied = rank([1, 1, 1, 0], [5, 7, 1, NAN])
         tied = dataclasses.replace(tied, gain=np.array([NAN, 7, math.inf]))
-        values, _ = compute(RankedUsers(tied), parse("ndcg@2"), Protocol(ties=ties))
+        values, _ = compute(RankedUsers(tied), parse("ndcg@2"), rm.Protocol(ties=ties))
         assert np.isnan(values["ndcg@2"]).all()
 
 
 def test_unknown_users_have_only_misses():
     ranks = unknown_user()
-    values, reasons = compute(RankedUsers(ranks), EVERY, Protocol())
+    values, reasons = compute(RankedUsers(ranks), EVERY, rm.Protocol())
     for metric in EVERY:
         if metric.definition.needs_candidates:
             assert reasons[str(metric)].tolist() == [Reason.NO_CANDIDATES]
@@ -183,7 +181,7 @@ def test_unknown_users_have_only_misses():
 
 def test_mcc_is_undefined_if_the_number_of_candidates_is_unknown():
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
-    values, _ = compute(RankedUsers(ranks), EVERY, Protocol())  # a warning would fail this test
+    values, _ = compute(RankedUsers(ranks), EVERY, rm.Protocol())  # a warning would fail this test
     assert np.isnan(values["mcc@2"]).all()
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([0]))
     assert why(ranks, "mcc@2", min_candidates=0) is Reason.NO_CANDIDATES
@@ -192,7 +190,7 @@ def test_mcc_is_undefined_if_the_number_of_candidates_is_unknown():
 def test_first_reason_that_applies_is_reported():
     without_relevant = rank([1], [NAN])
     assert why(without_relevant, cold_start=False, min_positives=3) is Reason.NO_RELEVANT
-    assert why(flagged(UserFlag.NAN_SCORE), min_candidates=9) is Reason.FEW_CANDIDATES
+    assert why(flagged(rm.UserFlag.NAN_SCORE), min_candidates=9) is Reason.FEW_CANDIDATES
     assert why(rank([3, 2], [1, 1]), "recall@2") is Reason.CUTOFF_TOO_DEEP
 
 
@@ -200,7 +198,7 @@ def test_first_reason_that_applies_is_reported():
 def test_undefined_values_can_be_replaced_by_a_number(replacement):
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[NAN, NAN, NAN], [1, NAN, NAN]])
     values, reasons = compute(
-        RankedUsers(ranks), parse("ap roc_auc"), Protocol(undefined=replacement)
+        RankedUsers(ranks), parse("ap roc_auc"), rm.Protocol(undefined=replacement)
     )
     for name in ("ap", "roc_auc"):
         assert values[name].tolist() == [replacement, 1.0]
@@ -216,9 +214,9 @@ def test_every_reason_has_a_sentence():
 
 @given(cases(), metrics())
 def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
-    values, why = compute(RankedUsers(case.ranks()), [metric], Protocol())
+    values, why = compute(RankedUsers(case.ranks()), [metric], rm.Protocol())
     np.testing.assert_array_equal(np.isnan(values[str(metric)]), why[str(metric)] != 0)
-    np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, Protocol()))
+    np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, rm.Protocol()))
 
 
 @pytest.mark.parametrize("rules", [{}, {"ties": "item"}, {"no_relevant": 0.5, "min_positives": 2}])
@@ -232,9 +230,11 @@ def test_values_of_a_user_do_not_depend_on_other_users(rules):
     left_out = generator.random(shape) < np.linspace(0, 0.8, 9)[:, np.newaxis]
     left_out[8] = [False, False, True, True, True, True]
     ranks = rank(generator.integers(0, 9, shape), np.where(left_out, NAN, gains), excluded=left_out)
-    together, reasons = compute(RankedUsers(ranks), EVERY, Protocol(**rules))
+    together, reasons = compute(RankedUsers(ranks), EVERY, rm.Protocol(**rules))
     for user in range(9):
-        single = compute(RankedUsers(ranks.users(slice(user, user + 1))), EVERY, Protocol(**rules))
+        single = compute(
+            RankedUsers(ranks.users(slice(user, user + 1))), EVERY, rm.Protocol(**rules)
+        )
         for name in together:
             assert (single[0][name].tobytes(), single[1][name]) == (
                 together[name][[user]].tobytes(),
@@ -247,14 +247,14 @@ def test_formula_without_a_value_has_a_reason(undefined):
     """ROC-AUC has no value for the first user, whose list contains only relevant items."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
-    values, reasons = compute(RankedUsers(ranks), parse(name), Protocol(undefined=undefined))
+    values, reasons = compute(RankedUsers(ranks), parse(name), rm.Protocol(undefined=undefined))
     np.testing.assert_array_equal(values[name], [float(undefined), 1.0])
     assert reasons[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
 
 
 def test_metrics_of_no_users_are_empty():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
-    values, reasons = compute(RankedUsers(ranks), EVERY, Protocol())
+    values, reasons = compute(RankedUsers(ranks), EVERY, rm.Protocol())
     assert list(values) == list(reasons) == [str(metric) for metric in EVERY]
     assert values["ndcg@2"].shape == (0,)
 
@@ -267,12 +267,12 @@ def test_values_do_not_depend_on_blocks(ties):
     ranks = rank(scores, gains)
     metrics = parse("ndcg@1..5 ap@3 ap rr hit@3 roc_auc rprecision")
     keys = generator.integers(0, 2**60, 23).astype(np.uint64)
-    in_one_block, _ = compute(RankedUsers(ranks, 3, keys), metrics, Protocol(ties=ties))
+    in_one_block, _ = compute(RankedUsers(ranks, 3, keys), metrics, rm.Protocol(ties=ties))
     for users, judged in itertools.product((1, 2, 5), (1, 4, 12)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.measuring.ranked.BLOCK_USERS", users)
             patch.setattr("recometer.measuring.ranked.BLOCK_JUDGED", judged)
-            parts, _ = compute(RankedUsers(ranks, 3, keys), metrics, Protocol(ties=ties))
+            parts, _ = compute(RankedUsers(ranks, 3, keys), metrics, rm.Protocol(ties=ties))
         for name, values in in_one_block.items():
             assert values.tobytes() == parts[name].tobytes()
 
@@ -290,7 +290,7 @@ def test_threads_compute_the_same_values_without_printing(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
     users, metrics = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
     one_thread, two_threads = (
-        compute(users, metrics, Protocol(), threads)[0] for threads in (1, 2)
+        compute(users, metrics, rm.Protocol(), threads)[0] for threads in (1, 2)
     )
     assert {name: values.tolist() for name, values in one_thread.items()} == {
         name: values.tolist() for name, values in two_threads.items()
@@ -318,6 +318,6 @@ def test_user_with_one_candidate_is_evaluated_if_min_candidates_is_1():
 def test_users_left_out_by_a_rule_get_no_replacement():
     ranks = rank([[3.0, 2.0, 1.0]] * 2, [[1.0, np.nan, np.nan]] * 2)
     ranks.flags[1] = 0
-    protocol = Protocol(users="known", undefined=0)
+    protocol = rm.Protocol(users="known", undefined=0)
     values, _ = compute(RankedUsers(ranks), parse("rr"), protocol)
     np.testing.assert_array_equal(values["rr"], [1, np.nan])

@@ -16,8 +16,7 @@ import recometer as rm
 from recometer.errors import UnknownNameError
 from recometer.metrics import METRICS, Metric, parse
 from recometer.metrics import conventions as conventions_module
-from recometer.metrics.conventions import conventions, find, parse_under
-from recometer.protocol import Protocol
+from recometer.metrics.conventions import find, parse_under
 
 LISTS = {"ann": [1, 2, 3], "bob": [1, 9], "eve": [4, 5]}
 TEST = {"ann": {2: 1.0, 7: 2.0}, "bob": {1: 0.0}, "dan": {3: 1.0}}
@@ -104,11 +103,11 @@ def test_names_read_from_source_code_are_marked() -> None:
 def test_conventions_of_single_precision_libraries_are_marked() -> None:
     names = {convention.name for convention in rm.conventions() if convention.float32}
     assert names == {"warprec", "pyg", "torchmetrics", "recbole", "keras_rs"}
-    assert not rm.Convention("own", "Own", "1", Protocol(), ()).float32
+    assert not rm.Convention("own", "Own", "1", rm.Protocol(), ()).float32
 
 
 def test_defects_need_a_convention() -> None:
-    for options in ({}, {"protocol": Protocol(name="mine")}):
+    for options in ({}, {"protocol": rm.Protocol(name="mine")}):
         with pytest.raises(
             rm.InputError, match=r"not the protocol of a library\. Hint: .*protocol='evidently'"
         ):
@@ -718,7 +717,7 @@ def test_defect_of_recometrics_that_ignores_min_pos_test_is_reproduced() -> None
     assert not np.isnan(result["P@2"]).any()
 
 
-@pytest.mark.parametrize("name", [item.name for item in conventions()])
+@pytest.mark.parametrize("name", [item.name for item in rm.conventions()])
 def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) -> None:
     """Under a convention, ndcg@3 stands for the library's first metric with that name."""
     convention = find(name)
@@ -739,7 +738,7 @@ def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
     assert recmetrics is not None
     (metric,) = parse_under("ap@3", recmetrics.protocol)
     assert metric.rules == (("duplicates", "first"),)
-    (plain,) = parse_under("ap@3", Protocol())
+    (plain,) = parse_under("ap@3", rm.Protocol())
     assert plain.rules == ()
     of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
     rules = [(("all_relevant", "undefined_beyond"),)] * 2

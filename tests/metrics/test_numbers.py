@@ -19,7 +19,6 @@ from recometer.metrics.listed.data import ListData, exposures
 from recometer.metrics.rated import dot
 from recometer.metrics.registry import METRICS
 from recometer.metrics.sums import SMALLEST, log2_of, log2_table
-from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.ties import LONG, PART, resolve, sum_by_user
 
 MANY = 1_000_000
@@ -135,7 +134,7 @@ def test_nan_and_infinity_stay_in_sums() -> None:
 def test_exposures_of_many_users_are_accurate() -> None:
     n_users = 1_000_000
     items = np.tile([[0, 1]], (n_users, 1))
-    lists = TopLists(items, 2, np.ones(n_users, bool), np.zeros(n_users, bool))
+    lists = rm.TopLists(items, 2, np.ones(n_users, bool), np.zeros(n_users, bool))
     actual = exposures(ListData(lists), 2, discount=np.array([0.1, 0.7]))
     assert relative_error(actual[0], np.full(n_users, 0.1)) < 1e-14
     assert relative_error(actual[1], np.full(n_users, 0.7)) < 1e-14
@@ -181,11 +180,11 @@ def test_small_tables_of_logarithms_are_prefixes_of_large_ones() -> None:
     assert (np.diff(large[1:]) > 0).all()
 
 
-def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
+def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> rm.Ranks:
     """Return the ranks of a single user, whose judged items are all relevant."""
     n = len(above)
     ones = np.ones(1, np.int64)
-    return Ranks(
+    return rm.Ranks(
         indptr=np.array([0, n]),
         item=np.arange(n),
         above=above,
@@ -197,11 +196,11 @@ def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
         n_candidates=ones * n_candidates,
         n_excluded=ones * 0,
         depth=ones * n_candidates,
-        flags=np.full(1, UserFlag.KNOWN, np.uint32),
+        flags=np.full(1, rm.UserFlag.KNOWN, np.uint32),
     )
 
 
-def value(name: str, ranks: Ranks, cutoff: int = 1) -> float:
+def value(name: str, ranks: rm.Ranks, cutoff: int = 1) -> float:
     return float(METRICS[name].function(resolve(ranks), np.array([cutoff]))[0, 0])
 
 

@@ -28,13 +28,8 @@ import recometer as rm
 from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
-from recometer.evaluation import evaluate, load
 from recometer.metrics.registry import Metric
-from recometer.protocol import Protocol
-from recometer.ranks import Ranks
 from recometer.sources.base import Request
-from recometer.sources.lists import Lists
-from recometer.sources.scores import Scores
 from recometer.stats import interval
 
 
@@ -52,7 +47,7 @@ def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sor
 class Packed(Sorting):
     """A source whose arrays are columns of a packed table, in which numbers are not aligned."""
 
-    def rank(self, request: Request) -> Ranks:
+    def rank(self, request: Request) -> rm.Ranks:
         ranks = super().rank(request)
         names = ["above", "tied", "before", "gain", "relevant"]
         kinds = [("", "i1"), *((name, getattr(ranks, name).dtype) for name in names)]
@@ -67,8 +62,8 @@ def test_custom_source_can_return_columns_of_a_packed_table(ties: str) -> None:
     source, test = random_case()
     test *= np.arange(1, test.shape[1] + 1)
     options: dict[str, Any] = {"metrics": "ndcg@3 dcg ap rr hit@2 roc_auc rprecision", "ties": ties}
-    expected = evaluate(source, test, train=test[::-1] == 3, **options)
-    result = evaluate(Packed(source.scores), test, train=test[::-1] == 3, **options)
+    expected = rm.evaluate(source, test, train=test[::-1] == 3, **options)
+    result = rm.evaluate(Packed(source.scores), test, train=test[::-1] == 3, **options)
     for metric, values in expected.values.items():
         np.testing.assert_array_equal(result[metric], values)
 
@@ -76,7 +71,7 @@ def test_custom_source_can_return_columns_of_a_packed_table(ties: str) -> None:
 def test_values_of_users_are_indexed_by_metric() -> None:
     source = Sorting([[4, 3, 2, 1], [1, 2, 3, 4], [1, 2, 3, 4]])
     test = np.array([[0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0]])
-    result = evaluate(source, test, metrics="rr recall@1,2 precision@1..3")
+    result = rm.evaluate(source, test, metrics="rr recall@1,2 precision@1..3")
     np.testing.assert_array_equal(result["rr"], [0.5, 1.0, np.nan])
     np.testing.assert_array_equal(result["recall@1,2"], [[0, 1], [0.5, 1], [np.nan, np.nan]])
     assert result["precision@1..3"].shape == (3, 3)
@@ -91,14 +86,14 @@ def test_values_of_users_are_indexed_by_metric() -> None:
 
 
 def test_metric_can_be_written_with_its_defaults() -> None:
-    result = evaluate(Sorting([[2, 1]]), np.array([[0, 1]]), metrics="rbp f@1")
+    result = rm.evaluate(Sorting([[2, 1]]), np.array([[0, 1]]), metrics="rbp f@1")
     for name in ("rbp(p=0.8)", "rbp( p = 0.80 )", "f@1(beta=1)"):
         np.testing.assert_array_equal(result[name], result[name.split("(")[0]])
 
 
 def test_metric_can_be_accessed_by_names_of_other_libraries() -> None:
     source, test = random_case()
-    result = evaluate(source, test, metrics="NDCG@2, MRR@1..3, auc")
+    result = rm.evaluate(source, test, metrics="NDCG@2, MRR@1..3, auc")
     assert list(result.mean()) == ["ndcg@2", "rr@1", "rr@2", "rr@3", "roc_auc"]
     for name, ours in (("NDCG@2", "ndcg@2"), ("mrr@2", "rr@2"), ("AUC", "roc_auc")):
         assert name in result
@@ -127,14 +122,14 @@ def test_metric_can_be_accessed_without_the_parameter_taken_from_test() -> None:
 
 def test_cutoffs_may_be_passed_in_a_dict() -> None:
     source, test = random_case()
-    result = evaluate(source, test, metrics={"ndcg": [2, 3], "mrr": None})
-    from_range = evaluate(source, test, metrics="ndcg@2,3 rr")
+    result = rm.evaluate(source, test, metrics={"ndcg": [2, 3], "mrr": None})
+    from_range = rm.evaluate(source, test, metrics="ndcg@2,3 rr")
     assert result.mean() == from_range.mean()
 
 
 def test_intervals_of_several_cutoffs_are_returned_as_a_dict() -> None:
     source, test = random_case()
-    result = evaluate(source, test, metrics="ndcg@1..3")
+    result = rm.evaluate(source, test, metrics="ndcg@1..3")
     intervals = {f"ndcg@{k}": result.interval(f"ndcg@{k}") for k in (1, 2, 3)}
     assert result.interval("NDCG@1..3") == intervals
     assert result.interval("ndcg@1..1") == {"ndcg@1": intervals["ndcg@1"]}
@@ -147,8 +142,8 @@ def test_intervals_of_several_cutoffs_are_returned_as_a_dict() -> None:
 def test_train_items_are_not_ranked() -> None:
     source = Sorting([[4, 3, 2, 1]])
     test, train = np.array([[0, 0, 1, 0]]), scipy.sparse.csr_array([[1, 0, 0, 0]])
-    assert evaluate(source, test, metrics="rr")["rr"] == [1 / 3]
-    result = evaluate(source, test, train=train, metrics="rr")
+    assert rm.evaluate(source, test, metrics="rr")["rr"] == [1 / 3]
+    result = rm.evaluate(source, test, train=train, metrics="rr")
     assert result["rr"] == [1 / 2]
     assert list(result.n_excluded) == [1]
     assert list(result.n_candidates) == [3]
@@ -157,7 +152,7 @@ def test_train_items_are_not_ranked() -> None:
 @pytest.mark.parametrize("name", ["ndcg@11", "recall@1..3", "roc_auc", "foo", "ndgc@10"])
 def test_error_about_an_unknown_metric_lists_the_metrics(name: str) -> None:
     source, test = random_case()
-    result = evaluate(source, test, metrics="ndcg@2 recall@1,2")
+    result = rm.evaluate(source, test, metrics="ndcg@2 recall@1,2")
     for method in (result.__getitem__, result.interval, result.skipped):
         with pytest.raises(UnknownNameError, match="Known: ndcg@2, recall@1, recall@2"):
             method(name)
@@ -203,10 +198,10 @@ def test_mean_is_nan_if_no_user_is_defined() -> None:
 
 
 def test_metrics_undefined_for_all_users_cause_one_warning() -> None:
-    scores = Scores([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
+    scores = rm.Scores([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
     test = np.array([[1, 0], [0, 1], [1, 0]])
     with pytest.warns(DataWarning) as caught:
-        evaluate(scores, test, metrics="precision@2 recall@2 rr")
+        rm.evaluate(scores, test, metrics="precision@2 recall@2 rr")
     assert [str(warning.message) for warning in caught] == [
         "precision@2, recall@2: undefined for all 3 users: no more candidates than the cut-off: "
         "every ranking has the same value; or all candidates have the same score, so nothing was "
@@ -215,13 +210,13 @@ def test_metrics_undefined_for_all_users_cause_one_warning() -> None:
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        evaluate(scores, test, metrics="precision@2", undefined=0)
+        rm.evaluate(scores, test, metrics="precision@2", undefined=0)
 
 
 def test_replaced_undefined_values_count_and_are_reported() -> None:
     source = Sorting([[4, 3, 2, 1], [4, 3, 2, 1]])
     test = np.array([[1, 0, 0, 0], [0, 0, 0, 0]])
-    result = evaluate(source, test, metrics="rr", undefined=0.0)
+    result = rm.evaluate(source, test, metrics="rr", undefined=0.0)
     assert list(result["rr"]) == [1, 0]
     assert result.mean() == {"rr": 0.5}
     (row,) = result.summary()
@@ -234,7 +229,7 @@ def test_text_shows_means_intervals_and_counts() -> None:
     result = evaluation(
         {"ndcg@10": [0.5, 0.75, math.nan], "rr": [1.0, 0.5, 0.0]},
         counts={"users_unknown": 1234, "items_unknown": 0, "a_new_count": 7},
-        protocol=Protocol(ties="random", confidence=0.9),
+        protocol=rm.Protocol(ties="random", confidence=0.9),
     )
     assert str(result).splitlines() == [
         "metric     mean      90% interval  counted  skipped  why",
@@ -265,7 +260,7 @@ def test_html_shows_the_same_table_escaped() -> None:
 
 def test_text_does_not_mention_the_default_protocol() -> None:
     assert "protocol" not in str(evaluation({"rr": [1.0]}))
-    with_name = evaluation({"rr": [1.0]}, protocol=Protocol(name="mine"))
+    with_name = evaluation({"rr": [1.0]}, protocol=rm.Protocol(name="mine"))
     assert str(with_name).endswith("protocol: mine")
 
 
@@ -306,7 +301,7 @@ def test_intervals_stay_within_the_bounds(
     metric: str, values: list[float], cut: tuple[float, float], average: Any
 ) -> None:
     n_relevant = np.array([2, 3, 2, 2])[: len(values)]
-    protocol = Protocol(interval="t", average=average)
+    protocol = rm.Protocol(interval="t", average=average)
     result = evaluation({metric: values}, n_relevant=n_relevant, protocol=protocol)
     weight = None if average == "usual" else n_relevant.astype(float)
     low, high = interval(values, "t", weights=weight)
@@ -376,14 +371,14 @@ def test_infinite_means_and_f_scores_of_means_have_no_interval() -> None:
     infinite = evaluation({"rmse": [0.5, math.inf]})
     assert math.isnan(infinite.interval("rmse").low)
     assert "A value is infinite" in infinite.interval("rmse").note
-    parts = evaluation({"f@2": [0.5, 0.2]}, protocol=Protocol(average="parts"))
+    parts = evaluation({"f@2": [0.5, 0.2]}, protocol=rm.Protocol(average="parts"))
     assert "mean of parts" in parts.interval("f@2").note
 
 
 @pytest.mark.parametrize("kind", ["t", "percentile", "bca"])
 def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
     values = [0.5, 0.2, 1.0, 0.0, 0.3]
-    result = evaluation({"rr": values}, protocol=Protocol(interval=kind))
+    result = evaluation({"rr": values}, protocol=rm.Protocol(interval=kind))
     assert tuple(result.interval("rr")) == pytest.approx(
         tuple(interval(values, kind, bounds=(0, 1)).within((0, 1)))
     )
@@ -406,7 +401,7 @@ def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
 )
 def test_request_to_the_source_has_the_deepest_cutoff(metrics: object, depth: int | None) -> None:
     source, test = random_case()
-    evaluate(source, test, metrics=metrics, threads=3, progress=False)  # type: ignore[arg-type]
+    rm.evaluate(source, test, metrics=metrics, threads=3, progress=False)  # type: ignore[arg-type]
     (request,) = source.requests
     assert request.depth == depth
     assert request.threads == 3
@@ -415,9 +410,9 @@ def test_request_to_the_source_has_the_deepest_cutoff(metrics: object, depth: in
 
 def test_result_contains_everything_needed_to_reproduce_it() -> None:
     source, test = random_case()
-    result = evaluate(source, test, train=np.eye(12, 9), metrics="ndcg@2 rr", seed=5)
+    result = rm.evaluate(source, test, train=np.eye(12, 9), metrics="ndcg@2 rr", seed=5)
     assert result.seed == 5
-    assert result.protocol == Protocol()
+    assert result.protocol == rm.Protocol()
     assert [str(metric) for metric in result.metrics] == ["ndcg@2", "rr"]
     assert set(result.definitions) == {"ndcg", "rr"}
     assert all(result.definitions["ndcg"][part] for part in ("title", "formula", "source"))
@@ -428,9 +423,9 @@ def test_result_contains_everything_needed_to_reproduce_it() -> None:
     assert result.inputs["source"]["description"] == "Sorting, 12 x 9"
     assert result.inputs["source"]["fingerprints"] == {"scores": fingerprint(source.scores)}
     assert set(result.inputs["test"]["fingerprints"]) >= {"indptr", "items"}
-    repeated = evaluate(source, test.copy(), train=np.eye(12, 9), metrics="ndcg@2 rr")
+    repeated = rm.evaluate(source, test.copy(), train=np.eye(12, 9), metrics="ndcg@2 rr")
     assert repeated.inputs == result.inputs
-    changed = evaluate(source, test, metrics="rr")
+    changed = rm.evaluate(source, test, metrics="rr")
     assert list(changed.inputs) == ["source", "test"]
     assert changed.inputs["test"] == result.inputs["test"]
 
@@ -438,11 +433,11 @@ def test_result_contains_everything_needed_to_reproduce_it() -> None:
 def test_protocol_of_another_evaluation_reproduces_it() -> None:
     source, test = random_case()
     rules = {"ties": "pessimistic", "min_positives": 2, "cold_start": True}
-    first = evaluate(source, test, metrics="ndcg@2", **rules)
-    second = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol)
+    first = rm.evaluate(source, test, metrics="ndcg@2", **rules)
+    second = rm.evaluate(source, test, metrics="ndcg@2", protocol=first.protocol)
     np.testing.assert_array_equal(first["ndcg@2"], second["ndcg@2"])
     assert second.protocol == first.protocol
-    mixed = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol, ties="optimistic")
+    mixed = rm.evaluate(source, test, metrics="ndcg@2", protocol=first.protocol, ties="optimistic")
     assert mixed.protocol == first.protocol.replace(ties="optimistic")
 
 
@@ -450,20 +445,20 @@ def test_random_ties_depend_only_on_seed_and_user() -> None:
     source = Sorting(np.zeros((40, 8)))
     test = np.tile([1, 0, 0, 0, 0, 0, 0, 0], (40, 1))
     options = {"metrics": "rr", "ties": "random", "constant_scores": "ties"}
-    all_users = evaluate(source, test, seed=1, **options)["rr"]
+    all_users = rm.evaluate(source, test, seed=1, **options)["rr"]
     np.testing.assert_array_equal(
-        evaluate(source, test[:15], seed=1, **options)["rr"], all_users[:15]
+        rm.evaluate(source, test[:15], seed=1, **options)["rr"], all_users[:15]
     )
-    assert (evaluate(source, test, seed=2, **options)["rr"] != all_users).any()
+    assert (rm.evaluate(source, test, seed=2, **options)["rr"] != all_users).any()
     assert len(set(all_users)) > 3
 
 
 @pytest.mark.parametrize("threads", [1, 2, None])
 def test_loaded_result_equals_the_saved_one(tmp_path, threads: int | None) -> None:
     source, test = random_case()
-    result = evaluate(source, test, train=np.eye(12, 9), threads=threads)
+    result = rm.evaluate(source, test, train=np.eye(12, 9), threads=threads)
     result.save(tmp_path / "result.parquet")
-    loaded = load(tmp_path / "result.parquet")
+    loaded = rm.load(tmp_path / "result.parquet")
     assert str(loaded) == str(result)
     for name in result.values:
         np.testing.assert_array_equal(loaded[name], result[name])
@@ -489,50 +484,50 @@ def test_loaded_result_equals_the_saved_one(tmp_path, threads: int | None) -> No
 )
 def test_missing_source_is_refused_with_a_hint(source: object, hint: str) -> None:
     with pytest.raises(InputTypeError) as caught:
-        evaluate(source, np.eye(2))  # type: ignore[arg-type]
+        rm.evaluate(source, np.eye(2))  # type: ignore[arg-type]
     assert hint in str(caught.value)
 
 
 @pytest.mark.parametrize("test", [np.zeros((3, 4)), np.zeros((0, 4)), {}])
 def test_empty_test_is_refused(test: object) -> None:
     with pytest.raises(InputError, match=r"test is empty: \d users, 0 interactions. Hint:"):
-        evaluate(random_case()[0], test)
+        rm.evaluate(random_case()[0], test)
 
 
 def test_unknown_names_are_refused_with_a_suggestion() -> None:
     source, test = random_case()
     with pytest.raises(UnknownNameError, match=r"no metric 'ndgc'.*Did you mean 'ndcg'"):
-        evaluate(source, test, metrics="ndgc@10")
+        rm.evaluate(source, test, metrics="ndgc@10")
     with pytest.raises(UnknownNameError, match=r"no protocol 'recmeter'.*Did you mean 'recometer'"):
-        evaluate(source, test, protocol="recmeter")
+        rm.evaluate(source, test, protocol="recmeter")
     with pytest.raises(UnknownNameError, match=r"rule 'tie'.*Did you mean 'ties'.*min_positives"):
-        evaluate(source, test, tie="random")
+        rm.evaluate(source, test, tie="random")
     with pytest.raises(UnknownNameError, match=r"parameter or rule 'trian'.*Did you mean 'train'"):
-        evaluate(source, test, trian=test)
+        rm.evaluate(source, test, trian=test)
     with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs are part of the names"):
-        evaluate(source, test, k=test)
+        rm.evaluate(source, test, k=test)
     for name, column in (("user_id", "user"), ("timestamp", "time"), ("label", "value")):
         with pytest.raises(
             UnknownNameError, match=rf"{name}.*Interactions.of\(test, {column}=...\)"
         ):
-            evaluate(source, test, **{name: "column"})
+            rm.evaluate(source, test, **{name: "column"})
     with pytest.raises(InputError, match=r"ties='best'"):
-        evaluate(source, test, ties="best")
+        rm.evaluate(source, test, ties="best")
     with pytest.raises(InputTypeError, match=r"protocol=3 must be a name or a Protocol"):
-        evaluate(source, test, protocol=3)  # type: ignore[arg-type]
+        rm.evaluate(source, test, protocol=3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 0.5, "1", True, None])
 def test_invalid_seeds_are_refused(seed: object) -> None:
     with pytest.raises(InputError, match="must be a whole number, at least 0"):
-        evaluate(*random_case(), seed=seed)  # type: ignore[arg-type]
+        rm.evaluate(*random_case(), seed=seed)  # type: ignore[arg-type]
 
 
 def test_invalid_threads_and_cutoffs_are_refused() -> None:
     with pytest.raises(InputError, match="threads=0"):
-        evaluate(*random_case(), threads=0)
+        rm.evaluate(*random_case(), threads=0)
     with pytest.raises(InputError, match=r"cut-off '0'"):
-        evaluate(*random_case(), metrics="ndcg@0")
+        rm.evaluate(*random_case(), metrics="ndcg@0")
 
 
 def test_users_with_nan_or_infinite_scores_are_undefined() -> None:
@@ -540,7 +535,7 @@ def test_users_with_nan_or_infinite_scores_are_undefined() -> None:
     source.scores[2, 3] = np.nan
     source.scores[5, 1] = np.inf
     test[:, 2] = 1
-    result = evaluate(source, test, metrics="rr")
+    result = rm.evaluate(source, test, metrics="rr")
     assert np.isnan(result["rr"][[2, 5]]).all()
     assert result.skipped("rr") == {
         "a candidate's score is NaN": 1,
@@ -553,13 +548,13 @@ def test_error_is_raised_if_all_users_have_nan_or_infinite_scores() -> None:
     source.scores[::2, 3] = np.nan
     source.scores[1::2, 1] = np.inf
     with pytest.raises(InputError, match=r"All \d+ users have a NaN or infinite.*Sorting.*Hint:"):
-        evaluate(source, test)
+        rm.evaluate(source, test)
 
 
 def test_error_is_raised_if_no_test_user_is_known() -> None:
     source = Sorting(np.zeros((0, 4)))
     with pytest.raises(InputError, match=r"knows none of the 5 test users, such as 0, 1, 2"):
-        evaluate(source, np.ones((5, 4)))
+        rm.evaluate(source, np.ones((5, 4)))
 
 
 # Tests of the fingerprints of inputs
@@ -657,7 +652,7 @@ def test_error_of_the_source_leaves_no_thread() -> None:
 
     source, test = random_case()
     with pytest.raises(ZeroDivisionError, match="broken"):
-        evaluate(Broken(source.scores), test)
+        rm.evaluate(Broken(source.scores), test)
     assert not any(thread.name.startswith("recometer") for thread in threading.enumerate())
 
 
@@ -697,9 +692,9 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 def test_every_method_accepts_other_spellings_of_metrics() -> None:
     """The test writes out default parameters, and changes the order of the parameters."""
-    lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b"]})
     metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
-    result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
+    result = rm.evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
     otherwise = ["rbp(p=0.8)", "f@2(denominator=list,beta=2)"]
     otherwise += ["coverage@2(users=relevant,denominator=padded)"]
     for name, other_name in zip(metrics.split(), otherwise, strict=True):
@@ -714,7 +709,7 @@ def test_every_method_accepts_other_spellings_of_metrics() -> None:
 def test_intervals_of_gains_are_negative_only_with_negative_gains(
     metric: str, tmp_path: Path
 ) -> None:
-    lists = Lists({"a": ["x", "y"], "b": ["x", "y"]})
+    lists = rm.Lists({"a": ["x", "y"], "b": ["x", "y"]})
     lowest: dict[float | None, float] = {}
     for value in (None, 2.0, -1.0):
         test: object = {"a": ["x"], "b": ["y"]}
@@ -722,9 +717,9 @@ def test_intervals_of_gains_are_negative_only_with_negative_gains(
             test = pl.DataFrame({"user": ["a", "b", "b"], "item": ["x", "y", "z"]}).with_columns(
                 value=pl.Series([1.0, 1.0, value])
             )
-        result = evaluate(lists, test, metrics=metric, interval="t", negative_gains="counted")
+        result = rm.evaluate(lists, test, metrics=metric, interval="t", negative_gains="counted")
         result.save(tmp_path / "result.parquet")
-        loaded = load(tmp_path / "result.parquet")
+        loaded = rm.load(tmp_path / "result.parquet")
         assert loaded.interval(metric) == result.interval(metric)
         lowest[value] = result.interval(metric).low
     assert lowest[None] == lowest[2.0] == 0

@@ -15,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.evaluation import Evaluation
 from recometer.stats import interval as interval_of
 
 METRICS = "rr precision@2 recall@2 roc_auc"
 
 
-def evaluation(seed: int = 0, n_users: int = 24, n_items: int = 9, **options: Any) -> Evaluation:
+def evaluation(seed: int = 0, n_users: int = 24, n_items: int = 9, **options: Any) -> rm.Evaluation:
     generator = np.random.default_rng(seed)
     scores = generator.random((n_users, n_items))
     test = (generator.random((n_users, n_items)) < 0.3).astype(float)
@@ -31,7 +30,7 @@ def evaluation(seed: int = 0, n_users: int = 24, n_items: int = 9, **options: An
     return rm.evaluate(rm.Scores(scores), test, train=train, metrics=METRICS, **options)
 
 
-def means_of_groups(result: Evaluation, labels: list[Any], metric: str) -> dict[str, float]:
+def means_of_groups(result: rm.Evaluation, labels: list[Any], metric: str) -> dict[str, float]:
     groups: dict[str, list[float]] = {}
     for label, value in zip(labels, result[metric].tolist(), strict=True):
         if label is not None and not math.isnan(value):
@@ -278,7 +277,7 @@ def test_popularity_needs_users_with_train_items() -> None:
 CLUSTERS = np.arange(60) // 6
 
 
-def evaluate_clustered_users(**options: Any) -> Evaluation:
+def evaluate_clustered_users(**options: Any) -> rm.Evaluation:
     """Return an evaluation in which the users of a cluster have similar values."""
     generator = np.random.default_rng(3)
     test = generator.random((60, 20)) < 0.2

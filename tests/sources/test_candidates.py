@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.data.matching import SourceIndex
 from recometer.errors import DataWarning, InputError, InputTypeError
-from recometer.protocol import Protocol
 from recometer.sources import alignment
 from recometer.sources import factors as factor_source
 from recometer.sources.alignment import align
@@ -470,7 +469,7 @@ def draw_table(n, seed=0, *, test, train, **options):
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),
         rm.Interactions.of(train, user_ids=options.get("user_ids")),
-        Protocol(),
+        rm.Protocol(),
         candidates=rm.SampledCandidates(n, seed),
         threads=options.get("threads", 1),
     )

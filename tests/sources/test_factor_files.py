@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, FileError
-from recometer.ranks import UserFlag
 from recometer.sources import factors as factor_source
 from recometer.sources.base import Request
 from recometer.sources.candidates import read_candidates
@@ -216,7 +215,7 @@ def test_nan_scores_beyond_the_depth_are_noticed(folder):
     source = rm.Factors(np.ones((2, 8), np.float32), in_file(folder, "nan", items))
     with small_problems():
         ranks = source.rank(Request(rm.Interactions.of(judged), depth=5))
-    assert (ranks.flags & np.uint32(UserFlag.NAN_SCORE)).all()
+    assert (ranks.flags & np.uint32(rm.UserFlag.NAN_SCORE)).all()
 
 
 def write_unreadable(folder, name):

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer import _kernel, tasks
 from recometer.errors import DataWarning, InputError, InputTypeError, InternalError
-from recometer.ranks import UserFlag
 from recometer.sources import factors as factor_source
 from recometer.sources.base import Request
 
@@ -356,7 +355,7 @@ def test_user_with_nonfinite_factors_is_undefined(data, value):
         assert np.isnan(result[name][3])
         finite = np.arange(60) != 3
         np.testing.assert_array_equal(result[name][finite], expected[name][finite])
-    flag = UserFlag.NAN_SCORE if np.isnan(value) else UserFlag.INFINITE_SCORE
+    flag = rm.UserFlag.NAN_SCORE if np.isnan(value) else rm.UserFlag.INFINITE_SCORE
     assert result.flags[3] & np.uint32(flag)
 
 

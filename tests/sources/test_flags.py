@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.protocol import Protocol
 from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
@@ -40,7 +39,7 @@ def test_top_lists_carry_the_flags_of_their_users(name):
     """`top` looks at no judged item, but must set the flags from all scores."""
     source, _ = SOURCES[name]()
     test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
-    assert source.top(Request(test, train, Protocol()), 3).flags.tolist() == EXPECTED
+    assert source.top(Request(test, train, rm.Protocol()), 3).flags.tolist() == EXPECTED
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -9,11 +9,10 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
-from command_line import CliRunner
+from command_line import run_command
 from modules import FILES, nodes_of
 
 import recometer as rm
-from recometer.cli._app import app
 from recometer.data.array_files import open_sparse
 from recometer.data.storage import PLACEHOLDER, sealed
 
@@ -149,12 +148,12 @@ def test_fold_folders_cannot_be_links_out_of_the_folder(split, command):
     table.write_csv("data.csv")
     arguments = ["split", "data.csv", "--what", "folds=2", "--out"]
     if command == "evaluate":
-        assert CliRunner().invoke(app, [*arguments, "folds"]).exit_code == 0
+        assert run_command([*arguments, "folds"]).exit_code == 0
         arguments = ["evaluate", "--split", "folds", "--baselines", "popular", "--metrics", "rr@2"]
         arguments += ["--out"]
     pathlib.Path("out").mkdir()
     pathlib.Path("out/fold_0").symlink_to(elsewhere.absolute(), target_is_directory=True)
-    result = CliRunner().invoke(app, [*arguments, "out"], env={"COLUMNS": "300"})
+    result = run_command([*arguments, "out"], env={"COLUMNS": "300"})
     assert result.exit_code != 0
     assert "link" in result.stderr
     assert list(elsewhere.iterdir()) == []
@@ -165,7 +164,7 @@ def test_model_names_cannot_lead_out_of_the_folder(split, name):
     before = {path for path in split.parent.rglob("*") if path.is_file()}
     pathlib.Path("run.csv").write_text("user,item,score\n1,1,2\n2,2,1\n")
     call = ["evaluate", "--run", f"{name}=run.csv", "--split", "split", "--metrics", "rr@2"]
-    CliRunner().invoke(app, [*call, "--out", "out"])
+    run_command([*call, "--out", "out"])
     after = {path for path in split.parent.rglob("*") if path.is_file()}
     out = split.parent / "out"
     assert {path for path in after - before if out not in path.parents} <= {

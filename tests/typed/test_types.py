@@ -15,18 +15,18 @@ import typing
 import pytest
 
 import recometer as rm
-from recometer.protocol import Protocol, Rules
+from recometer.protocol import Rules
 
 SAMPLE = pathlib.Path(__file__).with_name("sample.py")
 PACKAGE = pathlib.Path(rm.__file__).parent
 
 
 def test_rule_types_match_the_protocol() -> None:
-    declared = {field.name: field.type for field in dataclasses.fields(Protocol)}
+    declared = {field.name: field.type for field in dataclasses.fields(rm.Protocol)}
     typed = {name: annotation.__forward_arg__ for name, annotation in Rules.__annotations__.items()}
     plain = {name: ast.unparse(ast.parse(str(text))) for name, text in declared.items()}
     assert {name: ast.unparse(ast.parse(text)) for name, text in typed.items()} == plain
-    hints = typing.get_type_hints(Protocol)
+    hints = typing.get_type_hints(rm.Protocol)
     assert typing.get_type_hints(Rules) == {name: hints[name] for name in typed}
 
 

@@ -20,11 +20,10 @@ import scipy.sparse as sp
 from convention_cases import TOPK
 from shared import SHARED
 
+import recometer as rm
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Side, parse
-from recometer.protocol import Protocol
-from recometer.ranks import TopLists
 
 pytestmark = pytest.mark.shared
 
@@ -102,7 +101,7 @@ def table(rows, width=None):
 
 def lists_of(rows, n_items):
     items = table(rows)
-    return TopLists(items, n_items, (items >= 0).any(axis=1), np.zeros(len(rows), bool))
+    return rm.TopLists(items, n_items, (items >= 0).any(axis=1), np.zeros(len(rows), bool))
 
 
 def side(rows):
@@ -294,7 +293,7 @@ def computed(record, rule):
     k = record["k"] or 25
     (metric,) = parse(rule.metric.format(k=k))
     inputs = data(record, users, rule.features)
-    protocol = Protocol()
+    protocol = rm.Protocol()
     if metric.definition.over_users:
         value = compute_for_all(ListedUsers(inputs), [metric], protocol)[str(metric)]
         by_user = {}

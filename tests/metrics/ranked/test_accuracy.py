@@ -10,8 +10,8 @@ import math
 import numpy as np
 import pytest
 
+import recometer as rm
 from recometer.metrics import METRICS, parse
-from recometer.ranks import Ranks
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
@@ -21,7 +21,7 @@ STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
 
-def one_group(start: int, size: int, relevant: int) -> Ranks:
+def one_group(start: int, size: int, relevant: int) -> rm.Ranks:
     """Return the ranks of a user whose relevant items are all in one tie group."""
     n_candidates = np.array([start + size + 1])
     return dataclasses.replace(
@@ -39,13 +39,13 @@ def one_group(start: int, size: int, relevant: int) -> Ranks:
     )
 
 
-def all_of(users: list[Ranks]) -> Ranks:
+def all_of(users: list[rm.Ranks]) -> rm.Ranks:
     columns = ["item", "above", "tied", "before", "gain", "relevant", "n_relevant", "n_candidates"]
     columns += ["n_excluded", "depth", "flags"]
     joined_columns = {
         name: np.concatenate([getattr(user, name) for user in users]) for name in columns
     }
-    return Ranks(
+    return rm.Ranks(
         indptr=np.append(0, np.cumsum([len(user.item) for user in users])), **joined_columns
     )
 

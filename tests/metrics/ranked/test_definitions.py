@@ -14,17 +14,17 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
+import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import Metric, reading
-from recometer.protocol import Protocol
 from recometer.testing import RankingCase, cases, observed, rank, variants
 from recometer.ties import WHOLE, resolve
 
 METRICS = reading("ranks")
 
 # Under this protocol, values are means over the orders of ties, even if all candidates are tied.
-AS_TIES = Protocol(constant_scores="ties")
+AS_TIES = rm.Protocol(constant_scores="ties")
 
 RELEVANT_FROM = st.sampled_from([None, "not_zero", 0.0, 1.0])
 NEGATIVE_GAINS = st.sampled_from(["zero", "counted"])
@@ -103,7 +103,7 @@ def test_expected_value_of_six_tied_items_is_the_mean_over_orders(relevant):
     no_items = np.zeros((1, 8), bool)
     case = RankingCase(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, no_items, no_items)
     metrics = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
-    values, _ = compute(RankedUsers(case.ranks()), metrics, Protocol())
+    values, _ = compute(RankedUsers(case.ranks()), metrics, rm.Protocol())
     for metric in metrics:
         expected = mean_over_orders(metric, case, 0)
         assert values[str(metric)][0] == pytest.approx(

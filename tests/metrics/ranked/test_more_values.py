@@ -20,7 +20,6 @@ from recometer.metrics import Metric, metric, parse, place_sums
 from recometer.metrics.ranked import stopping
 from recometer.metrics.ranked.precisions import expand
 from recometer.metrics.registry import METRICS
-from recometer.protocol import Protocol
 from recometer.testing import cases, rank
 from recometer.ties import resolve
 
@@ -33,7 +32,7 @@ GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN])
 
 
 def value(name: str, ranks, **rules) -> float:
-    values, _ = compute(RankedUsers(ranks), parse(name), Protocol(**rules))
+    values, _ = compute(RankedUsers(ranks), parse(name), rm.Protocol(**rules))
     return float(values[name][0])
 
 
@@ -121,7 +120,7 @@ def test_graded_discounts_of_negative_gains_are_undefined():
     assert value(name, rank([3, 2, 1], [0, 2, NAN])) == 2 / math.log2(5) / (2 / math.log2(3))
     names = f"{name} ndcg@2(discount=graded)"
     ranked = RankedUsers(rank([3, 2, 1], [-2, 1, NAN]))
-    values, reasons = compute(ranked, parse(names), Protocol(negative_gains="counted"))
+    values, reasons = compute(ranked, parse(names), rm.Protocol(negative_gains="counted"))
     assert np.isnan(list(values.values())).all()
     assert np.all(np.array(list(reasons.values())) != Reason.DEFINED)
 
@@ -215,7 +214,7 @@ def test_pr_curve_has_a_point_for_every_distinct_score(case):
     values, _ = compute(
         RankedUsers(case.ranks()),
         parse("pr_auc(rule=distinct) pr_auc(rule=trapezoid)"),
-        Protocol(constant_scores="ties"),
+        rm.Protocol(constant_scores="ties"),
     )
     for user in range(case.n_users):
         relevant = {item for item, gain in judged_gains(case, user).items() if gain > 0}
@@ -388,8 +387,8 @@ def test_threads_do_not_change_values(monkeypatch):
     metrics = [
         Metric(name, None if METRICS[name].cutoff == "none" else 3) for name in ("ap", "mcc")
     ]
-    single_thread, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"))
-    two_threads, _ = compute(RankedUsers(ranks), metrics, Protocol(ties="random"), threads=2)
+    single_thread, _ = compute(RankedUsers(ranks), metrics, rm.Protocol(ties="random"))
+    two_threads, _ = compute(RankedUsers(ranks), metrics, rm.Protocol(ties="random"), threads=2)
     for name, values in single_thread.items():
         assert values.tobytes() == two_threads[name].tobytes()
 
@@ -497,5 +496,5 @@ def test_mcc_is_0_if_no_relevant_item_is_a_candidate():
 def test_ideal_dcg_without_positive_gains_is_zero():
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
     for name in ("ndcg@2", "ndcg@2(ideal=list)", "ndcg@1(ideal=k)"):
-        values, _ = compute(RankedUsers(ranks), parse(name), Protocol(no_relevant="computed"))
+        values, _ = compute(RankedUsers(ranks), parse(name), rm.Protocol(no_relevant="computed"))
         assert values[name].tolist() == [1, 0]

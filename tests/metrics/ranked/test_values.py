@@ -8,18 +8,17 @@ import math
 import numpy as np
 import pytest
 
+import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import METRICS, parse
-from recometer.protocol import Protocol
-from recometer.ranks import Ranks
 from recometer.testing import rank
 
 NAN = math.nan
 
 
-def value(name: str, ranks: Ranks, **rules) -> float:
-    values, _ = compute(RankedUsers(ranks), parse(name), Protocol(**rules))
+def value(name: str, ranks: rm.Ranks, **rules) -> float:
+    values, _ = compute(RankedUsers(ranks), parse(name), rm.Protocol(**rules))
     return float(values[name][0])
 
 

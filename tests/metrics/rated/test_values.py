@@ -17,7 +17,6 @@ from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
-from recometer.protocol import Protocol
 from recometer.testing import rank
 
 RATINGS = reading("ratings")
@@ -305,7 +304,7 @@ def test_values_do_not_depend_on_blocks(monkeypatch):
 
 def test_rating_metrics_need_ratings():
     with pytest.raises(rm.InternalError, match="'mae' was requested without ratings"):
-        compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
+        compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], rm.Protocol())
 
 
 def test_errors_are_averaged_over_rows():
