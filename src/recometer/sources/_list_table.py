@@ -223,8 +223,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     if request.protocol.seen == "kept_in_lists":
         request = dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
     test, train, catalogue = request.test, request.train, request.catalogue
-    wanted, never = request.candidates, request.exclude
-    sets = wanted if isinstance(wanted, Interactions) else None
+    wanted = request.candidates
     if isinstance(wanted, SampledCandidates) and (
         catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
     ):
@@ -234,19 +233,12 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
             "ids of all items."
         )
     if table.item_ids is not None:
-        of_train = None if train is None else train.item_ids
-        of_catalogue = None if isinstance(catalogue, int) else catalogue
-        of_sets = wanted.ids if isinstance(wanted, Items) else getattr(sets, "item_ids", None)
-        others = {
-            "test": test.item_ids,
-            "train": of_train,
-            "the catalogue": of_catalogue,
-            "candidates": of_sets,
-            "exclude": None if never is None else never.ids,
-        }
+        sides: dict[str, Any] = {"test": test, "train": train, "the catalogue": catalogue}
+        sides |= {"candidates": wanted, "exclude": request.exclude}
+        others = {side: _item_ids(data) for side, data in sides.items()}
         widened = table.with_items(others)
         if test.item_ids is not None and len(test.item_ids):
-            _warn_of_strangers(table, test, (of_train, of_catalogue))
+            _warn_of_strangers(table, test, (others["train"], others["the catalogue"]))
             texts, missed = ids.kind(table.item_ids) == "str", "They are not left out of a list"
             if texts:
                 _warn_of_spelling(table, test, "test", "They are misses")
@@ -258,6 +250,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     for side, data in (("test", test), ("train", train)):
         if data is not None:
             both_have_ids("item", "Lists", None, side, data.item_ids)
+    sets = wanted if isinstance(wanted, Interactions) else None
     n_items = _number_of_positions(table, request, sets)
     _check_positions(table, n_items)
     return (
@@ -269,6 +262,12 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
             candidates=request.candidates if sets is None else _widened(sets, n_items),
         ),
     )
+
+
+def _item_ids(data: Any) -> Array | None:
+    """Return the item ids in test, train, a catalogue or a set of candidates."""
+    ids_of_items: Array | None = data if isinstance(data, np.ndarray) else None
+    return data.ids if isinstance(data, Items) else getattr(data, "item_ids", ids_of_items)
 
 
 def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:

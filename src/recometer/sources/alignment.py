@@ -93,19 +93,16 @@ class Aligned:
         counts: dict[str, int] = {}
         self.excluded_indptr = np.zeros(test.n_users + 1, np.int64)
         self.excluded = np.zeros(0, np.int32)
-        rows_of_train = None
         if request.train is not None:
-            rows_of_train = index.rows_of(test, request.train, "train")
-        self.judged_indptr, judged, self.gain, self.relevant = _judged(request)
-        if rows_of_train is not None:
-            train_indptr, trained, known = rows_of_train
+            train_indptr, trained, known = index.rows_of(test, request.train, "train")
             self.flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
             if request.protocol.seen != "kept":
-                counts["train_test_overlap"] = len(test) - len(judged)
                 known_rows = matching.known_rows(train_indptr, trained, known)
                 self.excluded_indptr, self.excluded = known_rows
                 if len(trained) and not len(self.excluded) and not request.some_users:
                     matching.warn_of_unknown_train(index.what)
+        self.judged_indptr, judged, self.gain, self.relevant = _judged(request)
+        counts["train_test_overlap"] = len(test) - len(judged)
         self.item = judged if positions is None else positions[judged].astype(np.int32)
         self.judged = self.item
         if positions is not None:

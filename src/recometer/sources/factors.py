@@ -196,7 +196,7 @@ class Factors(Source):
             work = FactorsWork(self._factors, aligned, request)
             if aligned.offered is None:
                 if aligned.ranked is None:
-                    work.best = np.empty_like(work.above)
+                    work.best = np.empty_like(aligned.ranked_items, np.int64)
                 work.run_all(work.rank, work.blocks(request.threads), "Ranking", request)
             else:
                 keys = np.zeros(aligned.n_users, np.uint64)
@@ -444,11 +444,13 @@ class FactorsWork:
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         n = len(aligned.ranked_items)
         self.scores: Array = np.empty(n, factors.items.dtype)
-        self.above, self.tied, self.before = np.zeros((3, n), np.int64)
+        columns = np.zeros((3, n), np.int64)
+        self.counts: dict[str, Any] = dict(zip(("above", "tied", "before"), columns, strict=True))
         # Each user's judged items, best first, if tasks sort them.
         self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
+        self.items = {"items": factors.items, "bias": factors.item_bias, "rows": aligned.item_rows}
         ordered = request.depth is not None and aligned.offered is None
         scale = shared_scale(factors, aligned) if ordered else None
         lengths = None if scale is None else item_lengths(factors, scale)
@@ -494,12 +496,12 @@ class FactorsWork:
     def ranks(self, threads: int) -> Ranks:
         """Return the ranks of all users."""
         aligned, order = self.aligned, self.best
-        counts = self.above, self.tied, self.before
+        above, tied, before = self.counts.values()
         if aligned.ranked is not None:
-            counts = spread(aligned.ranked, len(aligned.judged), *counts)
+            above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         if order is None:
-            order = best_first(aligned.judged_indptr, counts[0], counts[2], threads)
-        return assemble(aligned, *counts, order, aligned.n_candidates, self.limit)
+            order = best_first(aligned.judged_indptr, above, before, threads)
+        return assemble(aligned, above, tied, before, order, aligned.n_candidates, self.limit)
 
     def flag_constant(self, request: Request) -> None:
         """Flag users without ranked judged items if all their candidates have the same score."""
@@ -549,9 +551,7 @@ class FactorsWork:
                 judged_indptr=indptr,
                 judged=aligned.ranked_items,
                 judged_scores=self.scores,
-                above=self.above,
-                tied=self.tied,
-                before=self.before,
+                **self.counts,
                 limit=self.limit,
                 flags=flags,
             )
@@ -560,13 +560,14 @@ class FactorsWork:
             # Users without factors were ranked with the factors of row 0, so drop their flags.
             flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
             # Scores are still NaN only under the rule "undefined".
-            self.above[mine][np.isnan(scores)] = -1
+            self.counts["above"][mine][np.isnan(scores)] = -1
         if self.limit is not None:
-            beyond = self.above[mine] >= self.limit
-            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+            beyond = self.counts["above"][mine] >= self.limit
+            for counts, value in zip(self.counts.values(), (-1, 0, 0), strict=True):
                 counts[mine][beyond] = value
         if self.best is not None:
-            _kernel.best_first(indptr, self.above, self.before, self.best)
+            above, _, before = self.counts.values()
+            _kernel.best_first(indptr, above, before, self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items for the given users; `users` are their factors."""
@@ -584,32 +585,18 @@ class FactorsWork:
         if self.longest_first is not None:
             order = {**self.longest_first, "user_bound": length_bounds(users, self.scale)}
         finished = np.zeros(n_users, np.uint8)
+        same = {**order, "check": self.check, "nan_rule": self.nan_rule, "finished": finished}
         while last < n_items and not finished.all():
             n_left = n_users - int(np.count_nonzero(finished))
             seconds = self._seconds_per_score(judged_per_user) * n_left
             first, last = last, min(last + max(2048, int(SECONDS_PER_CALL / seconds)), n_items)
-            yield {
-                **self.native(users),
-                **order,
-                "first": first,
-                "last": last,
-                "check": self.check,
-                "nan_rule": self.nan_rule,
-                "finished": finished,
-            }
+            yield {**self.native(users), **same, "first": first, "last": last}
             ticker.advance(float((last - first) * n_users))
 
     def native(self, users: Array) -> dict[str, Any]:
         """Return the factors of the given users, and of all items, as arguments for the kernel."""
-        factors = self.factors
-        factors.files.check()  # `native` runs right before each call to the kernel
-        return {
-            "instruction_set": self.instruction_set,
-            "users": users,
-            "items": factors.items,
-            "bias": factors.item_bias,
-            "rows": self.aligned.item_rows,
-        }
+        self.factors.files.check()  # `native` runs right before each call to the kernel
+        return {"instruction_set": self.instruction_set, "users": users, **self.items}
 
     def user_factors(self, rows: Int64) -> Array:
         """Return the factors of the given rows as a contiguous array."""
@@ -816,9 +803,7 @@ def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
             judged=aligned.ranked_items,
             input_order=False,
             nan_rule=work.nan_rule,
-            above=work.above,
-            tied=work.tied,
-            before=work.before,
+            **work.counts,
             flags=flags,
             **dict.fromkeys(("given", "listed", "removed", "repeated"), spare[users]),
             order=rule.order,

@@ -318,15 +318,11 @@ class Lists(Source):
     @cached_property
     def facts(self) -> Facts:
         """The entries of all lists, their ids, and the users with a list."""
-        names = ("indptr", "items", "scores", "user_ids", "item_ids")
-        depth = None if self.depth is None else np.array(self.depth)
-        return Facts(
-            {**{name: getattr(self.table, name) for name in names}, "depth": depth},
-            known=self.table.known_ids,
-            listed=self.table.listed_users,
-            input_order=True,
-            repeats_items=not self.table.generated,
-        )
+        table, names = self.table, ("indptr", "items", "scores", "user_ids", "item_ids")
+        arrays = {name: getattr(table, name) for name in names}
+        arrays["depth"] = None if self.depth is None else np.array(self.depth)
+        known, listed, repeats = table.known_ids, table.listed_users, not table.generated
+        return Facts(arrays, None, known, listed, input_order=True, repeats_items=repeats)
 
     def check(self, request: Request) -> None:
         """Raise the errors of matching the lists with a request."""
@@ -432,7 +428,6 @@ class ListWork:
     def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
         self.whole = table  # before dropping entries that are not candidates
         self.aligned = aligned
-        self._read(table)
         self.dropped = 0  # number of entries that are not candidates
         self.n_cut_in_ties = 0  # number of users with a test item in a tie that was cut
         ties = request.protocol.ties
@@ -445,30 +440,34 @@ class ListWork:
         none = np.broadcast_to(np.int64(0), (2, n))
         tied, before = none if table.scores is None else np.empty((2, n), np.int64)
         self.judged = {"above": np.empty(n, np.int64), "tied": tied, "before": before}
-        self.flags = np.zeros(n_users, np.uint32)
-        self.users = dict(zip(COUNTED, np.empty((len(COUNTED), n_users), np.int64), strict=True))
-        # Each user's first places, and the number of candidates that tie with the last of them.
-        self.keys, self.left = np.zeros(n_users, np.uint64), np.zeros(n_users, np.int64)
+        # The columns per user that the kernel reads and writes. The first places of a list are in
+        # "top", and the number of candidates that tie with the last of them is in "left".
+        counts = np.empty((len(COUNTED), n_users), np.int64)
+        self.users: dict[str, Any] = dict(zip(COUNTED, counts, strict=True))
+        self._read(table)
+        self.users["flags"] = np.zeros(n_users, np.uint32)
+        self.users["keys"] = np.zeros(n_users, np.uint64)
+        self.users["left"] = np.zeros(n_users, np.int64)
         # `_flag_constant` reads how many candidates tie with the first place.
         candidates_known = request.catalogue is not None or request.candidates is not None
         first = int(table.scores is not None and candidates_known)
-        self.top = np.full((n_users, first), -1, np.int32)
+        self.users["top"] = np.full((n_users, first), -1, np.int32)
         self.order, self.widths = TieOrder.ITEM, (0, 0)
 
     def _read(self, table: ListTable) -> None:
         """Store a table of lists, and where each user's list begins and ends."""
         self.table = table
         rows = np.maximum(self.aligned.rows, 0)
-        self.begin = table.indptr[rows]
-        self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
+        self.users["begin"] = table.indptr[rows]
+        self.users["end"] = self.users["begin"] + ragged.lengths(table.indptr, self.aligned.rows)
 
     def places(self, k: int, rule: Rule, depth: int | None) -> None:
         """Make `run` also keep the first places of the lists."""
-        longest = int((self.end - self.begin).max(initial=0))
+        longest = int((self.users["end"] - self.users["begin"]).max(initial=0))
         k = min(k, longest)
         depth = k if depth is None else depth
-        self.keys = rule.keys
-        self.top = np.full((len(self.keys), min(k, depth)), -1, np.int32)
+        self.users["keys"] = rule.keys
+        self.users["top"] = np.full((len(self.users["keys"]), min(k, depth)), -1, np.int32)
         # Places of generated lists beyond k tell which items are within the depth.
         width = max(k, min(depth, longest)) if self.table.generated else k
         self.order, self.widths = rule.order, (width, depth)
@@ -477,7 +476,7 @@ class ListWork:
         """Read the lists of all users, on several threads."""
         n_users = self.aligned.n_users
         blocks = slices(n_users, USERS_PER_TASK)
-        brief = n_users + int((self.end - self.begin).sum()) <= BRIEF
+        brief = n_users + int((self.users["end"] - self.users["begin"]).sum()) <= BRIEF
         run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
     def leave_candidates(self) -> None:
@@ -489,14 +488,11 @@ class ListWork:
         """Find the judged items of the given users in their lists."""
         ticker.advance()
         table, aligned = self.table, self.aligned
-        above, tied, before = self.judged.values()
-        scored = table.scores is not None
+        unscored = {"tied": None, "before": None} if table.scores is None else {}
         offsets = slice(users.start, users.stop + 1)
         _kernel.rank_lists(
             items=table.items,
             scores=table.scores,
-            begin=self.begin[users],
-            end=self.end[users],
             n_items=table.n_items,
             excluded_indptr=aligned.excluded_indptr[offsets],
             excluded=aligned.excluded,
@@ -504,15 +500,9 @@ class ListWork:
             judged=aligned.ranked_items,
             input_order=self.input_order,
             nan_rule=self.nan_rule,
-            above=above,
-            tied=tied if scored else None,
-            before=before if scored else None,
-            flags=self.flags[users],
-            **{name: counts[users] for name, counts in self.users.items()},
             order=self.order,
-            keys=self.keys[users],
-            top=self.top[users],
-            left=self.left[users],
+            **{**self.judged, **unscored},
+            **{name: column[users] for name, column in self.users.items()},
         )
 
     def cut(self, depth: int, ties: str) -> None:
@@ -535,17 +525,17 @@ class ListWork:
 
     def known(self) -> Bool:
         """Set the users' flags, and return a mask of users who have a list."""
-        known = self.users["given"] > 0
+        known: Bool = self.users["given"] > 0
         if self.whole is not self.table:
             known = self.whole.hold_items(self.aligned.rows)
-        self.aligned.flags[:] |= self.flags
+        self.aligned.flags[:] |= self.users["flags"]
         self.aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
         return known
 
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
         """Return the first places of all users."""
         known = self.known()
-        best = Best(self.top, self.left)
+        best = Best(self.users["top"], self.users["left"])
         counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))
         self._warn_of_duplicates(counts)
         lists = _top_lists.finished(
@@ -633,7 +623,7 @@ class ListWork:
         aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
         shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
         whole = (self.users["listed"] == n_candidates) & (n_candidates > 1)
-        constant = whole & ~shown & (self.left == n_candidates - 1)
+        constant = whole & ~shown & (self.users["left"] == n_candidates - 1)
         aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
     def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
@@ -697,7 +687,7 @@ class ListWork:
             return
         repeated = self.users["repeated"]
         user = int(np.argmax(repeated > 0))
-        items = self.table.items[self.begin[user] : self.end[user]]
+        items = self.table.items[self.users["begin"][user] : self.users["end"][user]]
         again: Array = np.delete(items, np.unique(items, return_index=True)[1])
         item = int(again[again >= 0][0])
         ids_of_items = self.table.item_ids
