@@ -207,12 +207,10 @@ class Catalogue:
             row = ids.match(self.item_ids, other.item_ids, *names)
         else:
             row = np.where(np.arange(self.n_items) < other.n_items, np.arange(self.n_items), -1)
-        rows = np.flatnonzero(row >= 0)
         assert other.categories is not None
-        selection: Any = scipy.sparse.csr_array(
-            (np.ones(len(rows), bool), (rows, row[rows])), (self.n_items, other.n_items)
-        )
-        return _sorted(selection @ other.categories).astype(bool)
+        without = scipy.sparse.csr_array((1, other.categories.shape[1]), dtype=bool)
+        rows: Any = scipy.sparse.vstack([other.categories, without], format="csr")
+        return _sorted(rows[row])  # -1 is the last row, without a category
 
     def __len__(self) -> int:
         """Return the number of items."""

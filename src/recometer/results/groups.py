@@ -354,15 +354,9 @@ def _labels(groups: Any) -> list[Any]:
 
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
     """Return the position of each user of the result among `users`, or -1."""
-    given = ids.as_ids(users, "user ids of groups")
-    codes, distinct = ids.encode(given, "user ids of groups")
-    if len(distinct) < len(given):
-        twice = ids.show(distinct, int(np.argmax(np.bincount(codes))))
-        raise InputError(
-            f"Every user has one group, but {twice} occurs twice. Hint: a row per user."
-        )
-    wanted = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, given)
-    return ids.match(wanted, given, "user ids of the result", "user ids of groups")
+    of_groups = ids.as_ids(users, "user ids of groups")
+    wanted = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, of_groups)
+    return ids.match(wanted, of_groups, "user ids of the result", "user ids of groups")
 
 
 def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int64 | None:

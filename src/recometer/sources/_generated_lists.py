@@ -228,21 +228,21 @@ def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, p
     unmarked = np.bincount(owner[~marked], minlength=n)
     begun = np.bincount(owner[text.str.contains(first).to_numpy()], minlength=n)
     lists = ((begun > 0) | (unmarked == 0))[owner]
-    found = lines.with_columns(text=bare).filter(pl.Series(lists & marked))
-    return found, lines.filter(pl.Series(~lists))
+    entries = lines.with_columns(text=bare).filter(pl.Series(lists & marked))
+    return entries, lines.filter(pl.Series(~lists))
 
 
 def _titles_in(text: str) -> list[str] | None:
     """Return the titles in a JSON answer; None if it does not have a list."""
     try:
-        found = json.loads(text)
+        entries = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if isinstance(found, dict):
-        values = list(found.values())
+    if isinstance(entries, dict):
+        values = list(entries.values())
         nested = [value for value in values if isinstance(value, list)]
-        found = nested[0] if len(nested) == 1 else values
-    titles = [_title(entry) for entry in found]
+        entries = nested[0] if len(nested) == 1 else values
+    titles = [_title(entry) for entry in entries]
     return None if None in titles else titles  # type: ignore[return-value]
 
 
