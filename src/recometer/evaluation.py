@@ -137,16 +137,16 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         >>> by_age.mean()
         {'recall@2[new]': 0.5, 'recall@2[old]': 1.0, 'share@2[new]': 0.5, 'share@2[old]': 0.5}
         """
-        given = self.inputs_kept
-        if given is None:
+        inputs = self.inputs_kept
+        if inputs is None:
             raise InputError(
                 "This result does not contain its inputs: it was loaded from a file, "
                 "or the inputs are large. Hint: rm.evaluate(..., metrics='recall@10[new]', "
                 "catalogue=rm.Catalogue(frame, categories='age')) evaluates a group at once."
             )
-        catalogue = Catalogue.of_groups(groups, given["catalogue"], column=column, item=item)
+        catalogue = Catalogue.of_groups(groups, inputs["catalogue"], column=column, item=item)
         return evaluate_again(
-            {**given, "catalogue": catalogue},
+            {**inputs, "catalogue": catalogue},
             metrics=of_groups(self.metrics, catalogue.category_names),
             protocol=self.protocol,
             seed=self.seed,
@@ -182,10 +182,9 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
         self, groups: object, *, column: str | None = None, item: str | None = None
     ) -> FoldedEvaluation:
         """Evaluate each fold again for groups of items, and pool the folds; see `Evaluation`."""
-        folds = [cast(Evaluation, one) for one in self.folds]
-        return pool(
-            [one.by_items(groups, column=column, item=item) for one in folds], FoldedEvaluation
-        )
+        folds = (cast(Evaluation, fold) for fold in self.folds)
+        by_items = [fold.by_items(groups, column=column, item=item) for fold in folds]
+        return pool(by_items, FoldedEvaluation)
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
