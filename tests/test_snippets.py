@@ -13,7 +13,6 @@ import pytest
 from command_line import run_command
 
 import recometer as rm
-from recometer.report import page
 
 ROOT = Path(__file__).parents[1]
 N_USERS, N_ITEMS = 300, 40
@@ -52,7 +51,7 @@ def run_commands(block: str) -> None:
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in an empty folder, and leave the chart script out of reports to save time."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(page, "vega", lambda: "")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "")
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ import polars as pl
 import pytest
 from command_line import run_command
 
-from recometer.report import page
-
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
 IN_PYTHON, ON_THE_COMMAND_LINE = PAGE.read_text(encoding="utf-8").split(
     "\n## On the command line\n"
@@ -25,7 +23,9 @@ MODELS = 5
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder that contains ratings.csv, with the favourite items of 40 users."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(page, "vega", lambda: "")  # leave the chart script out of reports
+    monkeypatch.setattr(
+        "recometer.report.page.vega", lambda: ""
+    )  # leave the chart script out of reports
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(40, 3)) @ generator.normal(size=(3, 30))
     liking += generator.gumbel(size=liking.shape)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from recometer.group_exposure import Fairness, exposure, fairness
     from recometer.leaderboard import Leaderboard
     from recometer.logs.impressions import Impressions
+    from recometer.measuring.reasons import Reason
     from recometer.metrics.conventions import Convention, conventions
     from recometer.protocol import Protocol
     from recometer.ranks import Ranks, TopLists, UserFlag
@@ -73,6 +74,7 @@ __all__ = [
     "Preflight",
     "Protocol",
     "Ranks",
+    "Reason",
     "RecometerError",
     "SampledCandidates",
     "Scores",
@@ -116,6 +118,7 @@ LAZY = {
     "Preflight": "checking.preflight",
     "Protocol": "protocol",
     "Ranks": "ranks",
+    "Reason": "measuring.reasons",
     "SampledCandidates": "sources.candidates",
     "Scores": "sources.scores",
     "Split": "split.result",

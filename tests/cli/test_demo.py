@@ -268,9 +268,8 @@ def test_wrong_options_exit_with_2(arguments: tuple[str, ...], code: int, messag
 
 
 def test_demo_writes_a_report(file, tmp_path, monkeypatch):
-    from recometer.report import page
 
-    monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "window.vegaEmbed = null;")
     rows = [f"{user},{(user * step) % 17}" for user in range(60) for step in (1, 2, 3, 5, 7, 11)]
     data = file("user_id,item_id\n" + "\n".join(dict.fromkeys(rows)) + "\n")
     out = tmp_path / "demo.html"

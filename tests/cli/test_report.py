@@ -13,7 +13,6 @@ import pytest
 from command_line import Result, run_command
 
 import recometer as rm
-from recometer.report import page
 
 RNG = np.random.default_rng(3)
 USERS, ITEMS, DEPTH = 40, 25, 8
@@ -38,7 +37,7 @@ def data_of(path: str) -> dict[str, Any]:
 def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder with test and train, and with lists and results of two models."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "window.vegaEmbed = null;")
     order = np.argsort(RNG.random((USERS, ITEMS)), axis=1)
     parts = {"test": order[:, :4], "train": order[:, 4:8]}
     lists = {"random": np.argsort(RNG.random((USERS, ITEMS)), axis=1)[:, :DEPTH]}

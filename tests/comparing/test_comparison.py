@@ -21,7 +21,6 @@ from results import evaluation
 import recometer as rm
 from recometer import stats
 from recometer.rendering.formats import to_text
-from recometer.report import page
 
 RNG = np.random.default_rng(5)
 TEST = RNG.random((120, 40)) < 0.1
@@ -797,7 +796,7 @@ def test_error_lists_metrics_without_chance(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # This test does not look at the charts, so leave Vega's JavaScript out of the page.
-    monkeypatch.setattr(page, "vega", lambda: "")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "")
     metrics = "ndcg@5 novelty@5"
     train = TEST[:, ::-1]
     results = {

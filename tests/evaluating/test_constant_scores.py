@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 
 import recometer as rm
-from recometer.measuring.reasons import Reason
 
 USERS, ITEMS = ["u0", "u1", "u2", "u3"], ["i0", "i1", "i2", "i3", "i4"]
 SCORES = np.array(
@@ -87,16 +86,16 @@ SOURCES = {
 
 
 def reasons(result):
-    return [[Reason(code) for code in result.reasons[name]] for name in result.reasons]
+    return [[rm.Reason(code) for code in result.reasons[name]] for name in result.reasons]
 
 
 def expected(test):
     none = (
-        Reason.NO_RELEVANT
+        rm.Reason.NO_RELEVANT
         if not any(value for (user, _), value in test.items() if not user)
-        else Reason.CONSTANT_SCORES
+        else rm.Reason.CONSTANT_SCORES
     )
-    return [none, Reason.DEFINED, Reason.FEW_CANDIDATES, Reason.CONSTANT_SCORES]
+    return [none, rm.Reason.DEFINED, rm.Reason.FEW_CANDIDATES, rm.Reason.CONSTANT_SCORES]
 
 
 MORE = {
@@ -133,7 +132,7 @@ def test_constant_scores_leave_metrics_undefined(kind, form, extra_test):
         constant_scores="ties",
         **options,
     )
-    defined = [Reason.DEFINED] * 2 + [Reason.FEW_CANDIDATES, Reason.DEFINED]
+    defined = [rm.Reason.DEFINED] * 2 + [rm.Reason.FEW_CANDIDATES, rm.Reason.DEFINED]
     assert reasons(as_ties) == [defined]
 
 
@@ -147,7 +146,7 @@ def test_unknown_items_are_not_candidates(kind):
         "lists": lambda: rm.Lists(frame(scores), score="score"),
     }[kind]()
     result = rm.evaluate(source, test, metrics="rr", catalogue=ITEMS)
-    expected_reasons = [Reason.CONSTANT_SCORES, Reason.DEFINED]
+    expected_reasons = [rm.Reason.CONSTANT_SCORES, rm.Reason.DEFINED]
     assert reasons(result) == [expected_reasons * 2]
 
 
@@ -177,6 +176,6 @@ def test_candidates_missing_from_a_list_rank_below_it():
     test, rules = {"a": ["z"]}, {"metrics": "rr", "min_candidates": 1}
     assert reasons(rm.evaluate(lists, test, catalogue=["x", "y", "z"], **rules)) == [[0]]
     assert reasons(rm.evaluate(lists, test, candidates=["x", "y"], **rules)) == [
-        [Reason.CONSTANT_SCORES]
+        [rm.Reason.CONSTANT_SCORES]
     ]
     assert reasons(rm.evaluate(lists, test, **rules)) == [[0]]

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.metrics.names import parse
-from recometer.metrics.registry import METRICS
+from recometer.metrics import METRICS, parse
 from recometer.stats.intervals import resampled
 
 USERS = [f"u{u:02}" for u in range(40)]

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 import recometer as rm
-from recometer.metrics.conventions import find
 
 try:
     import tomllib
@@ -29,13 +28,16 @@ def printed_values() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float
             yield convention, part["case"], part["numbers"]
 
 
+def convention_of(name: str) -> rm.Convention:
+    """Return the convention of this name."""
+    return next(convention for convention in rm.conventions() if convention.name == name)
+
+
 def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
     """Return the rules of a convention."""
     if isinstance(convention, rm.Protocol):
         return convention
-    known_convention = find(convention)
-    assert known_convention is not None
-    return known_convention.protocol
+    return convention_of(convention).protocol
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:

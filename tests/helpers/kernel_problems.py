@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from orders_of_items import OWN_ORDER, in_order
 
-from recometer._kernel import NanRule, TieOrder
+from recometer import _kernel
 from recometer.checking import installation
 from recometer.draws import mix
 
@@ -56,7 +56,7 @@ def of_vectors(
     draw: Draws, number: int, n_users: int, n_items: int, n_factors: int, dtype: npt.DTypeLike
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield problems for the functions that are compiled for each instruction set."""
-    rule, order = NanRule(number % 3), TieOrder(number % 3)
+    rule, order = _kernel.NanRule(number % 3), _kernel.TieOrder(number % 3)
     users, items = (draw(-4, 4, n, n_factors).astype(dtype) for n in (n_users, n_items))
     if number % 4 > 1:  # make some scores of every user NaN or infinite
         items[draw(0, n_items - 1, 3), 0] = np.nan, np.inf, -np.inf
@@ -74,8 +74,8 @@ def of_vectors(
 
     scores = scores.copy()
     kernel_twin.score_items(**factors, indptr=indptr, listed=judged, scores=scores)
-    if rule != NanRule.UNDEFINED:
-        scores[np.isnan(scores)] = np.inf if rule == NanRule.FIRST else -np.inf
+    if rule != _kernel.NanRule.UNDEFINED:
+        scores[np.isnan(scores)] = np.inf if rule == _kernel.NanRule.FIRST else -np.inf
     judged_arrays = {
         "judged_indptr": indptr,
         "judged": judged,
@@ -132,7 +132,9 @@ def of_rows(draw: Draws) -> Iterator[tuple[str, dict[str, Any]]]:
     indptr, judged = np.arange(0, n + 1, n // n_users), draw(-1, n_items - 1, n_users)
     scores = draw(0, 4, n).astype(float)
     scores[draw(0, 9, n) == 0] = np.nan
-    for list_scores, rule, order in zip((scores, scores, None), NanRule, TieOrder, strict=True):
+    for list_scores, rule, order in zip(
+        (scores, scores, None), _kernel.NanRule, _kernel.TieOrder, strict=True
+    ):
         outputs = {name: np.zeros(n_users, int) for name in ("above", "tied", "before", "left")}
         for name in ("given", "listed", "removed", "repeated"):
             outputs[name] = np.zeros(n_users, np.int64)

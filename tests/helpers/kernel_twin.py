@@ -15,14 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer._kernel import (
-    ROWS_OF_PART,
-    ROWS_WITHOUT_PARTS,
-    NanRule,
-    RowOrder,
-    ScoreFlag,
-    TieOrder,
-)
+from recometer import _kernel
 from recometer.arrays import (
     Array,
     Bool,
@@ -78,7 +71,7 @@ def rank_factors(
     before: Int64,
     limit: int | None,
     check: bool,
-    nan_rule: NanRule,
+    nan_rule: _kernel.NanRule,
     flags: UInt32,
     finished: UInt8,
 ) -> int:
@@ -107,7 +100,7 @@ def rank_scores(
     tied: Int64,
     before: Int64,
     limit: int | None,
-    nan_rule: NanRule,
+    nan_rule: _kernel.NanRule,
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
@@ -136,14 +129,14 @@ def top_factors(
     last: int,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: TieOrder,
+    order: _kernel.TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
     n: Int64,
     left: Int64,
     check: bool,
-    nan_rule: NanRule,
+    nan_rule: _kernel.NanRule,
     flags: UInt32,
     finished: UInt8,
 ) -> None:
@@ -163,13 +156,13 @@ def top_scores(
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: TieOrder,
+    order: _kernel.TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
     n: Int64,
     left: Int64,
-    nan_rule: NanRule,
+    nan_rule: _kernel.NanRule,
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
@@ -194,7 +187,7 @@ def rank_lists(
     judged_indptr: Int64,
     judged: Int32,
     input_order: bool,
-    nan_rule: NanRule,
+    nan_rule: _kernel.NanRule,
     above: Int64,
     tied: Int64 | None,
     before: Int64 | None,
@@ -203,7 +196,7 @@ def rank_lists(
     listed: Int64,
     removed: Int64,
     repeated: Int64,
-    order: TieOrder,
+    order: _kernel.TieOrder,
     keys: UInt64,
     top: Int32,
     left: Int64,
@@ -226,12 +219,12 @@ def rank_lists(
             if score == -np.inf:
                 continue
             if score == np.inf:
-                flags[user] |= ScoreFlag.INFINITE_SCORE
+                flags[user] |= _kernel.ScoreFlag.INFINITE_SCORE
             if np.isnan(score):
-                if nan_rule == NanRule.UNDEFINED:
-                    flags[user] |= ScoreFlag.NAN_SCORE
+                if nan_rule == _kernel.NanRule.UNDEFINED:
+                    flags[user] |= _kernel.ScoreFlag.NAN_SCORE
                     continue
-                score = np.inf if nan_rule == NanRule.FIRST else -np.inf
+                score = np.inf if nan_rule == _kernel.NanRule.FIRST else -np.inf
             repeated[user] += item in entries
             if item not in entries or score > entries[item][0]:
                 entries[item] = (score, entry)
@@ -239,7 +232,10 @@ def rank_lists(
         distinct_items = list(entries)
         best = np.array([entries[item][0] for item in distinct_items])
         if input_order:
-            names, order = np.array([entries[item][1] for item in distinct_items]), TieOrder.ITEM
+            names, order = (
+                np.array([entries[item][1] for item in distinct_items]),
+                _kernel.TieOrder.ITEM,
+            )
         else:
             names = np.array(distinct_items)
         place = np.lexsort((_tie_break(names, order, keys[user]), -best))
@@ -289,18 +285,18 @@ def _candidates(
     return candidates
 
 
-def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:
+def _tie_break(items: npt.NDArray[np.integer], order: _kernel.TieOrder, key: np.uint64) -> Array:
     """Return the keys by which items with equal scores are sorted."""
-    if order == TieOrder.RANDOM:
+    if order == _kernel.TieOrder.RANDOM:
         return mix(key ^ items.astype(np.uint64))
-    return items if order == TieOrder.ITEM else -items.astype(np.int64)
+    return items if order == _kernel.TieOrder.ITEM else -items.astype(np.int64)
 
 
 def _keep_best(
     user: int,
     scores: Array,
     candidate: Bool,
-    order: TieOrder,
+    order: _kernel.TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
@@ -322,13 +318,13 @@ def _keep_best(
         left[user] = (left[user] if new == last else 0) + (values[place[k:]] == new).sum()
 
 
-def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
+def _settle(scores: Array, candidate: Bool, nan_rule: _kernel.NanRule) -> int:
     """Apply the rule for NaN to a user's scores in place, and return the user's flags."""
     nan = candidate & np.isnan(scores)
-    flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
-    if nan_rule == NanRule.UNDEFINED:
-        return flags | (ScoreFlag.NAN_SCORE if nan.any() else 0)
-    scores[nan] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+    flags = _kernel.ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
+    if nan_rule == _kernel.NanRule.UNDEFINED:
+        return flags | (_kernel.ScoreFlag.NAN_SCORE if nan.any() else 0)
+    scores[nan] = np.inf if nan_rule == _kernel.NanRule.FIRST else -np.inf
     return flags
 
 
@@ -529,7 +525,7 @@ def hold_first(
     values: Array | None,
     first: int,
     counts: Int64,
-    order: RowOrder,
+    order: _kernel.RowOrder,
     sizes: Int64,
     held: UInt8,
 ) -> bool:
@@ -552,7 +548,7 @@ def number_rows(
     values: Array | None,
     first: int,
     counts: Int64,
-    order: RowOrder,
+    order: _kernel.RowOrder,
     places: UInt32,
 ) -> bool:
     """Write the place of each row among the rows of its user, or of its user and item."""
@@ -573,7 +569,7 @@ def _in_order(
     times: Int64 | None,
     float_times: bool,
     values: Array | None,
-    order: RowOrder,
+    order: _kernel.RowOrder,
 ) -> tuple[Int64, Bool]:
     """Return a user's rows in order, and whether the numbering restarts from 0 at each row."""
     rows = np.flatnonzero(users == user)
@@ -586,18 +582,18 @@ def _in_order(
     # lexsort sorts by its last key first, and in ascending order, so the order is reversed below to
     # put the latest rows first.
     later = [rows, value, time]
-    if order == RowOrder.LATEST:
+    if order == _kernel.RowOrder.LATEST:
         keys = [rows, value, ~item, ~draw, time]
-    elif order == RowOrder.DRAWN:
+    elif order == _kernel.RowOrder.DRAWN:
         keys = [*later, ~item, ~draw]
-    elif order == RowOrder.PAIRS:
+    elif order == _kernel.RowOrder.PAIRS:
         keys = [*later, ~item]
     else:
         keys = [*later, item]
     ascending = np.lexsort(keys)
-    ordered = ascending if order == RowOrder.OLD_PAIRS else ascending[::-1]
+    ordered = ascending if order == _kernel.RowOrder.OLD_PAIRS else ascending[::-1]
     heads = np.zeros(len(rows), bool)
-    if order in (RowOrder.PAIRS, RowOrder.OLD_PAIRS):
+    if order in (_kernel.RowOrder.PAIRS, _kernel.RowOrder.OLD_PAIRS):
         heads[1:] = item[ordered][1:] != item[ordered][:-1]
     return rows[ordered], heads
 
@@ -692,7 +688,7 @@ def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> N
 
 def _sum(terms: list[float]) -> float:
     """Add numbers in the kernel's order; like the kernel, add many numbers in parts."""
-    if len(terms) > ROWS_WITHOUT_PARTS:
-        begins = range(0, len(terms), ROWS_OF_PART)
-        return _sum([_sum(terms[begin : begin + ROWS_OF_PART]) for begin in begins])
+    if len(terms) > _kernel.ROWS_WITHOUT_PARTS:
+        begins = range(0, len(terms), _kernel.ROWS_OF_PART)
+        return _sum([_sum(terms[begin : begin + _kernel.ROWS_OF_PART]) for begin in begins])
     return functools.reduce(operator.add, terms, 0.0)

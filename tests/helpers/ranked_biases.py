@@ -4,7 +4,6 @@ import numpy as np
 from orders_of_items import OWN_ORDER
 
 from recometer import _kernel
-from recometer._kernel import NanRule
 
 NOTHING = np.zeros(2, np.int64), np.zeros(0, np.int32)
 
@@ -40,7 +39,7 @@ def rank_biases(instruction_set, scores, judged, judged_scores, counts, *, check
         **counts,
         limit=limit,
         check=check,
-        nan_rule=NanRule.UNDEFINED,
+        nan_rule=_kernel.NanRule.UNDEFINED,
         flags=np.zeros(1, np.uint32),
         finished=np.zeros(1, np.uint8),
     )

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 import recometer as rm
-from recometer.metrics.names import parse
+from recometer.metrics import parse
 
 
 def evaluation(values: dict[str, list[float]], **changes: object) -> rm.Evaluation:

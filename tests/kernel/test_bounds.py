@@ -5,7 +5,6 @@ import pytest
 from orders_of_items import OWN_ORDER
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder
 
 INT_MAX = 2**31 - 1
 OFFSETS = np.array([0, 2, 2, 4])
@@ -43,7 +42,7 @@ def score_arguments():
         "instruction_set": _kernel.instruction_set(),
         "scores": np.arange(N_USERS * N_ITEMS, dtype=float).reshape(N_USERS, N_ITEMS),
         "columns": None,
-        "nan_rule": NanRule.UNDEFINED,
+        "nan_rule": _kernel.NanRule.UNDEFINED,
         "flags": zeros(N_USERS, np.uint32),
         "no_candidates": zeros(N_USERS),
     }
@@ -55,7 +54,7 @@ def range_arguments():
         "first": 0,
         "last": N_ITEMS,
         "check": False,
-        "nan_rule": NanRule.UNDEFINED,
+        "nan_rule": _kernel.NanRule.UNDEFINED,
         "flags": zeros(N_USERS, np.uint32),
         "finished": zeros(N_USERS, np.uint8),
     }
@@ -84,7 +83,7 @@ NAMES = ("judged_scores", "above", "tied", "before")
 
 def list_arrays():
     return {
-        "order": TieOrder.ITEM,
+        "order": _kernel.TieOrder.ITEM,
         "keys": zeros(N_USERS, np.uint64),
         "top_scores": np.zeros((N_USERS, 1)),
         "top_items": np.zeros((N_USERS, 1), np.int32),
@@ -105,13 +104,13 @@ def lists(items=ITEMS, judged_table=(OFFSETS, ITEMS), excluded_table=None):
         judged_indptr=judged_table[0],
         judged=judged_table[1],
         input_order=False,
-        nan_rule=NanRule.UNDEFINED,
+        nan_rule=_kernel.NanRule.UNDEFINED,
         above=zeros(),
         tied=None,
         before=None,
         flags=zeros(N_USERS, np.uint32),
         **{name: zeros(N_USERS) for name in ("given", "listed", "removed", "repeated", "left")},
-        order=TieOrder.ITEM,
+        order=_kernel.TieOrder.ITEM,
         keys=zeros(N_USERS, np.uint64),
         top=np.full((N_USERS, 1), -1, np.int32),
     )

@@ -19,7 +19,6 @@ from orders_of_items import OWN_ORDER, in_order
 from ranked_biases import NOTHING, rank_biases, tables, zero_counts
 
 from recometer import _kernel
-from recometer._kernel import NanRule
 
 SETS = _kernel.instruction_sets()
 NOT_FUSED = ("plain",)  # these instruction sets round each product before they add it
@@ -91,13 +90,13 @@ class Problem:
         cuts=(),
         limit=None,
         check=False,
-        nan_rule=NanRule.UNDEFINED,
+        nan_rule=_kernel.NanRule.UNDEFINED,
     ):
         factors = {"users": self.users, "items": self.items, "bias": self.bias, "rows": self.rows}
         scores = np.empty(len(self.judged[1]), self.users.dtype)
         score(**factors, indptr=self.judged[0], listed=self.judged[1], scores=scores)
-        if nan_rule != NanRule.UNDEFINED:
-            scores[np.isnan(scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+        if nan_rule != _kernel.NanRule.UNDEFINED:
+            scores[np.isnan(scores)] = np.inf if nan_rule == _kernel.NanRule.FIRST else -np.inf
         counts = zero_counts(len(scores))
         flags, finished = np.zeros(len(self.users), np.uint32), np.zeros(len(self.users), np.uint8)
         for first, last in zip((0, *cuts), (*cuts, len(self.items)), strict=True):
@@ -221,7 +220,7 @@ def test_each_block_of_users_reads_its_slice_of_the_tables(
             **block_counts,
             limit=None,
             check=False,
-            nan_rule=NanRule.UNDEFINED,
+            nan_rule=_kernel.NanRule.UNDEFINED,
             flags=np.zeros(1, np.uint32),
             finished=np.zeros(1, np.uint8),
         )
@@ -255,7 +254,7 @@ def test_counts_may_exceed_the_capacity_of_the_bit_planes(instruction_set, const
             **tables(NOTHING, (np.array([0, len(judged_scores)]), judged), judged_scores),
             **counts,
             limit=None,
-            nan_rule=NanRule.UNDEFINED,
+            nan_rule=_kernel.NanRule.UNDEFINED,
             flags=np.zeros(1, np.uint32),
             no_candidates=np.zeros(1, np.int64),
         )
@@ -355,7 +354,7 @@ def test_users_with_many_distinct_scores_are_ranked_correctly(dtype, high, limit
 
 
 @given(
-    nan_rule=st.sampled_from(NanRule),
+    nan_rule=st.sampled_from(_kernel.NanRule),
     seed=st.integers(0, 2**31),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
@@ -376,7 +375,7 @@ def test_native_and_twin_agree_on_nan_and_infinite_scores(nan_rule, seed, dtype)
 
 
 @given(
-    nan_rule=st.sampled_from(NanRule),
+    nan_rule=st.sampled_from(_kernel.NanRule),
     seed=st.integers(0, 2**31),
     n_items=st.sampled_from([1, 15, 16, 17, 256, 300]),
     dtype=st.sampled_from([np.float32, np.float64]),

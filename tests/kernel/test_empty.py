@@ -13,7 +13,6 @@ import pytest
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, RowOrder, TieOrder
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
@@ -72,7 +71,7 @@ def test_functions_of_factors_accept_empty_arrays(instruction_set, dtype, with_b
             **order,
             "first": 0,
             "last": n_items,
-            "nan_rule": NanRule.LAST,
+            "nan_rule": _kernel.NanRule.LAST,
         }
         common |= {
             "excluded_indptr": zeros_of(n_users + 1),
@@ -99,7 +98,7 @@ def test_functions_of_factors_accept_empty_arrays(instruction_set, dtype, with_b
             }
             return {**list_outputs, "n": zeros_of(n), "left": zeros_of(n), **of()}
 
-        ties = {"order": TieOrder.RANDOM, "keys": zeros_of(n_users, np.uint64)}
+        ties = {"order": _kernel.TieOrder.RANDOM, "keys": zeros_of(n_users, np.uint64)}
         top = native("top_factors", instruction_set), kernel_twin.top_factors
         all_equal(*top, {**common, **ties}, lists)
 
@@ -114,7 +113,7 @@ def test_functions_of_scores_accept_empty_arrays(instruction_set, dtype, permute
             "columns": np.arange(n_items) if permuted else None,
             "excluded_indptr": zeros_of(n_users + 1),
             "excluded": NO_ROWS,
-            "nan_rule": NanRule.FIRST,
+            "nan_rule": _kernel.NanRule.FIRST,
         }
 
         def per_user(n=n_users):
@@ -135,7 +134,7 @@ def test_functions_of_scores_accept_empty_arrays(instruction_set, dtype, permute
             }
             return {**list_outputs, "n": zeros_of(n), "left": zeros_of(n), **of()}
 
-        ties = {"order": TieOrder.ITEM, "keys": zeros_of(n_users, np.uint64)}
+        ties = {"order": _kernel.TieOrder.ITEM, "keys": zeros_of(n_users, np.uint64)}
         top = native("top_scores", instruction_set), kernel_twin.top_scores
         all_equal(*top, {**common, **ties}, lists)
 
@@ -155,8 +154,8 @@ def test_rank_lists_accepts_empty_arrays(n_users, k, scored):
         "judged_indptr": zeros_of(n_users + 1),
         "judged": NO_ROWS,
         "input_order": not scored,
-        "nan_rule": NanRule.LAST,
-        "order": TieOrder.ITEM,
+        "nan_rule": _kernel.NanRule.LAST,
+        "order": _kernel.TieOrder.ITEM,
         "keys": zeros_of(n_users, np.uint64),
     }
 
@@ -172,7 +171,7 @@ def test_rank_lists_accepts_empty_arrays(n_users, k, scored):
 NO_CODES, NO_DRAWS = zeros_of(0, np.uint32), zeros_of(0, np.uint64)
 EVENTS = {"users": NO_CODES, "items": NO_CODES, "user_draws": NO_DRAWS, "item_draws": NO_DRAWS}
 TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": zeros_of(0)}
-TIMED |= {"order": RowOrder.LATEST}
+TIMED |= {"order": _kernel.RowOrder.LATEST}
 # For each function, its arguments, and the shape and dtype of each output array.
 ROWS = {
     "best_first": (

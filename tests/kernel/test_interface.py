@@ -10,7 +10,6 @@ import pytest
 
 import recometer as rm
 from recometer import _kernel
-from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder
 
 STUB = ast.parse(Path(_kernel.__file__).with_name("_native.pyi").read_text(encoding="utf-8"))
 NATIVE = {node.name: node.args for node in STUB.body if isinstance(node, ast.FunctionDef)}
@@ -33,12 +32,12 @@ def test_native_functions_and_twins_have_the_same_arguments(name):
 
 
 def test_score_flags_match_user_flags():
-    assert {flag.name: flag.value for flag in ScoreFlag} == {
-        flag.name: rm.UserFlag[flag.name].value for flag in ScoreFlag
+    assert {flag.name: flag.value for flag in _kernel.ScoreFlag} == {
+        flag.name: rm.UserFlag[flag.name].value for flag in _kernel.ScoreFlag
     }
 
 
-def best(order=TieOrder.ITEM, instruction_set=None):
+def best(order=_kernel.TieOrder.ITEM, instruction_set=None):
     items = np.zeros((1, 1), np.int32)
     _kernel.top_scores(
         instruction_set=instruction_set or _kernel.instruction_set(),
@@ -52,16 +51,18 @@ def best(order=TieOrder.ITEM, instruction_set=None):
         top_items=items,
         n=np.zeros(1, np.int64),
         left=np.zeros(1, np.int64),
-        nan_rule=NanRule.UNDEFINED,
+        nan_rule=_kernel.NanRule.UNDEFINED,
         flags=np.zeros(1, np.uint32),
         no_candidates=np.zeros(1, np.int64),
     )
     return int(items[0, 0])
 
 
-@pytest.mark.parametrize("order", [3, -1, 1, NanRule.FIRST, RowOrder.DRAWN, "item", None])
+@pytest.mark.parametrize(
+    "order", [3, -1, 1, _kernel.NanRule.FIRST, _kernel.RowOrder.DRAWN, "item", None]
+)
 def test_invalid_enum_values_are_rejected(order):
-    assert best(TieOrder.ITEM) == 1
+    assert best(_kernel.TieOrder.ITEM) == 1
     with pytest.raises(TypeError, match=r"order: recometer\._kernel\._native\.TieOrder"):
         best(order)
 

@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder
 
 SPECIAL = [np.nan, np.inf, -np.inf]
 
@@ -43,13 +42,13 @@ def run(rank_lists, problem, k, ties):
     seed=st.integers(0, 2**32),
     scored=st.sampled_from(["no", "few", "many", "special"]),
     input_order=st.booleans(),
-    nan_rule=st.sampled_from(NanRule),
+    nan_rule=st.sampled_from(_kernel.NanRule),
     k=st.sampled_from([0, 1, 2, 5, 20]),
-    order=st.sampled_from(TieOrder),
+    order=st.sampled_from(_kernel.TieOrder),
     ties=st.booleans(),
 )
-@example(0, "special", False, NanRule.UNDEFINED, 5, TieOrder.ITEM, True)
-@example(1, "special", True, NanRule.UNDEFINED, 5, TieOrder.RANDOM, True)
+@example(0, "special", False, _kernel.NanRule.UNDEFINED, 5, _kernel.TieOrder.ITEM, True)
+@example(1, "special", True, _kernel.NanRule.UNDEFINED, 5, _kernel.TieOrder.RANDOM, True)
 @examples(5)
 def test_rank_lists_agrees_with_its_twin(seed, scored, input_order, nan_rule, k, order, ties):
     rng = np.random.default_rng(seed)
@@ -112,8 +111,8 @@ def test_rank_lists_agrees_with_its_twin_on_many_judged_items(seed, n_scores, in
         "judged_indptr": judged[0],
         "judged": judged[1],
         "input_order": input_order,
-        "nan_rule": NanRule.LAST,
-        "order": TieOrder.ITEM,
+        "nan_rule": _kernel.NanRule.LAST,
+        "order": _kernel.TieOrder.ITEM,
     }
     native, slow = (run(module.rank_lists, problem, k, True) for module in (_kernel, kernel_twin))
     for name, actual in native.items():

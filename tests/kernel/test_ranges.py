@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder
 
 SETS = list(_kernel.instruction_sets())
 COUNTS = ("above", "tied", "before")
@@ -47,7 +46,7 @@ class Ranges(RuleBasedStateMachine):
         n_factors=st.sampled_from([0, 1, 17]),
         dtype=st.sampled_from([np.float32, np.float64]),
         k=st.sampled_from([1, 4, 40]),
-        order=st.sampled_from(TieOrder),
+        order=st.sampled_from(_kernel.TieOrder),
         special=st.booleans(),
     )
     def begin(self, seed, n_users, n_items, n_factors, dtype, k, order, special):
@@ -102,7 +101,7 @@ class Ranges(RuleBasedStateMachine):
             "excluded_indptr": self.excluded[0],
             "excluded": self.excluded[1],
             "check": self.check,
-            "nan_rule": NanRule.UNDEFINED,
+            "nan_rule": _kernel.NanRule.UNDEFINED,
         }
 
     def ranking(self, outputs, first, last):

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import RowOrder
 
-orders = st.sampled_from(RowOrder)
+orders = st.sampled_from(_kernel.RowOrder)
 
 
 @st.composite
@@ -79,7 +78,7 @@ def test_hold_first_reports_whether_it_needs_values():
             values=values,
             first=0,
             counts=np.array([2]),
-            order=RowOrder.DRAWN,
+            order=_kernel.RowOrder.DRAWN,
             sizes=np.array([1]),
             held=np.zeros(2, np.uint8),
         )
@@ -131,7 +130,7 @@ def test_inconsistent_counts_are_rejected():
     columns = {"users": np.array([0, 1], np.uint32), "items": items}
     columns |= dict.fromkeys(["user_draws", "item_draws"], np.zeros(2, np.uint64))
 
-    def hold(counts, first=0, order=RowOrder.DRAWN):
+    def hold(counts, first=0, order=_kernel.RowOrder.DRAWN):
         _kernel.hold_first(
             **columns,
             times=None,

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import ROWS_OF_PART, ROWS_WITHOUT_PARTS
 from recometer.ties import sum_by_user
 
 FEW = [0, 1, 2, 5]
-MANY = [ROWS_WITHOUT_PARTS, ROWS_WITHOUT_PARTS + 1, 3 * ROWS_OF_PART + 7]
+MANY = [_kernel.ROWS_WITHOUT_PARTS, _kernel.ROWS_WITHOUT_PARTS + 1, 3 * _kernel.ROWS_OF_PART + 7]
 
 
 with_cases = given(
@@ -47,7 +46,7 @@ def test_long_sums_agree_with_the_twin_to_the_last_bit():
     indptr, place = draw_places(rng, [*MANY, 3, 0])
     terms = rng.normal(size=len(place))
     no_limit = np.iinfo(np.int64).max
-    cutoffs = np.array([no_limit, 3000, 1, 2 * ROWS_WITHOUT_PARTS])
+    cutoffs = np.array([no_limit, 3000, 1, 2 * _kernel.ROWS_WITHOUT_PARTS])
     sums = sums_within(_kernel, indptr, place, terms, cutoffs)
     np.testing.assert_array_equal(sums, sums_within(kernel_twin, indptr, place, terms, cutoffs))
     # Rows beyond a cut-off must not change the sum within it, not even by rounding.

@@ -11,7 +11,6 @@ import pytest
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, RowOrder, TieOrder
 
 THREADS, N_USERS, N_ITEMS, N_JUDGED, N_EXCLUDED, K = 8, 96, 700, 4, 6, 5
 BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS, 12)]
@@ -69,7 +68,7 @@ class Ranking:
             "excluded_indptr": self.excluded[0][users.start : users.stop + 1],
             "excluded": self.excluded[1],
             "check": True,
-            "nan_rule": NanRule.UNDEFINED,
+            "nan_rule": _kernel.NanRule.UNDEFINED,
             "finished": self.finished[users],
         }
 
@@ -100,7 +99,7 @@ class Ranking:
         n = users.stop - users.start
         _kernel.top_factors(
             **self.common(users),
-            order=TieOrder.RANDOM,
+            order=_kernel.TieOrder.RANDOM,
             keys=np.arange(users.start, users.stop, dtype=np.uint64),
             top_scores=np.zeros((n, K), self.users.dtype),
             top_items=self.listed[users],
@@ -139,7 +138,7 @@ def test_concurrent_ranges_of_users_are_split_correctly():
         "times": rng.integers(0, 9, n),
         "float_times": False,
         "values": None,
-        "order": RowOrder.LATEST,
+        "order": _kernel.RowOrder.LATEST,
     }
     counts = np.bincount(rows["users"], minlength=n_users)
 

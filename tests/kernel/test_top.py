@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
-from recometer._kernel import NanRule, TieOrder
 
 SETS = _kernel.instruction_sets()
 
@@ -65,9 +64,9 @@ class Lists:
     dtype=st.sampled_from([np.float32, np.float64]),
     high=st.sampled_from([0, 1, 3, 100]),
     k=st.sampled_from([1, 2, 5, 10, 70, 300]),
-    order=st.sampled_from(TieOrder),
+    order=st.sampled_from(_kernel.TieOrder),
     special=st.booleans(),
-    nan_rule=st.sampled_from(NanRule),
+    nan_rule=st.sampled_from(_kernel.NanRule),
     how=st.integers(0, 5),
 )
 @examples(2)
@@ -135,8 +134,8 @@ def test_top_factors_agrees_with_its_twin(
     dtype=st.sampled_from([np.float32, np.float64]),
     permuted=st.booleans(),
     k=st.sampled_from([1, 3, 20, 400]),
-    order=st.sampled_from(TieOrder),
-    nan_rule=st.sampled_from(NanRule),
+    order=st.sampled_from(_kernel.TieOrder),
+    nan_rule=st.sampled_from(_kernel.NanRule),
 )
 @examples(2)
 def test_top_scores_agrees_with_its_twin(seed, n_items, dtype, permuted, k, order, nan_rule):
@@ -171,7 +170,7 @@ def test_top_scores_agrees_with_its_twin(seed, n_items, dtype, permuted, k, orde
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("order", TieOrder)
+@pytest.mark.parametrize("order", _kernel.TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues_are_listed_correctly(instruction_set, order, shape):
     """The scores ascend (the slowest case), or have more ties than the kernel can buffer."""
@@ -201,7 +200,7 @@ def test_long_catalogues_are_listed_correctly(instruction_set, order, shape):
             **lists.native(),
             finished=lists.finished,
             check=False,
-            nan_rule=NanRule.UNDEFINED,
+            nan_rule=_kernel.NanRule.UNDEFINED,
         )
         results.append(lists)
     results[0].agrees_with(results[1])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer._kernel import NanRule, TieOrder
+from recometer import _kernel
 from recometer.errors import InputTypeError
 from recometer.sources import _torch
 from recometer.sources._top_lists import Shelf
@@ -58,12 +58,14 @@ def test_memory_for_a_block_of_scores_is_bounded(torch, peak, monkeypatch, dtype
     user_of_row = np.repeat(np.arange(n_users), n_judged)
 
     def rank():
-        _torch.rank_scores(*table, user_of_row, judged, NanRule.FIRST)
+        _torch.rank_scores(*table, user_of_row, judged, _kernel.NanRule.FIRST)
 
     def top():
         shelf = Shelf.of(np.zeros(n_users, np.uint64), n_items, dtype)
         outputs = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
-        _torch.top_scores(*table, TieOrder.ITEM_DESCENDING, shelf, NanRule.FIRST, *outputs)
+        _torch.top_scores(
+            *table, _kernel.TieOrder.ITEM_DESCENDING, shelf, _kernel.NanRule.FIRST, *outputs
+        )
 
     for function in (rank, top):
         memory = peak(function) + scores.nbytes

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer._kernel import NanRule
+from recometer import _kernel
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.ragged import users_of
 from recometer.sources import _torch
@@ -314,7 +314,7 @@ def test_counts_of_torch_match_those_of_the_kernel(torch, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]
     scores = rng.choice(values, (n_users, n_items), p=[0.2, 0.1, 0.2, 0.2, 0.1, 0.1, 0.1])
-    nan_rule = data.draw(st.sampled_from(NanRule))
+    nan_rule = data.draw(st.sampled_from(_kernel.NanRule))
     columns = rng.permutation(n_items) if data.draw(st.booleans()) else None
     kind = rng.random((n_users, n_items))
     excluded, judged = sp.csr_array(kind < 0.2), sp.csr_array(kind > 0.5)
@@ -333,10 +333,12 @@ def test_counts_of_torch_match_those_of_the_kernel(torch, data):
         user_of_row, judged.indices if columns is None else columns[judged.indices]
     ].copy()
     without_score = np.isneginf(judged_scores)
-    if nan_rule == NanRule.UNDEFINED:
+    if nan_rule == _kernel.NanRule.UNDEFINED:
         without_score |= np.isnan(judged_scores)
     else:
-        judged_scores[np.isnan(judged_scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+        judged_scores[np.isnan(judged_scores)] = (
+            np.inf if nan_rule == _kernel.NanRule.FIRST else -np.inf
+        )
     judged_scores[without_score] = np.nan
     above, tied, before = (np.zeros(len(user_of_row), np.int64) for _ in range(3))
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
@@ -360,8 +362,8 @@ def test_counts_of_torch_match_those_of_the_kernel(torch, data):
     by_item = scores if columns is None else scores[:, columns]
     is_candidate = (by_item != -np.inf) & (kind >= 0.2)
     candidates = [row[of_user] for row, of_user in zip(by_item, is_candidate, strict=True)]
-    if nan_rule != NanRule.UNDEFINED:
-        nan_is = np.inf if nan_rule == NanRule.FIRST else -np.inf
+    if nan_rule != _kernel.NanRule.UNDEFINED:
+        nan_is = np.inf if nan_rule == _kernel.NanRule.FIRST else -np.inf
         candidates = [np.where(np.isnan(row), nan_is, row) for row in candidates]
     constant = np.array([len(row) > 1 and bool((row == row[0]).all()) for row in candidates])
     assert [part.tolist() for part in counts] == [

@@ -9,11 +9,10 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
+from measured import compute, compute_for_all, record_users
 
 import recometer as rm
-from recometer.measuring.compute import compute, compute_for_all
-from recometer.measuring.listed import Judged, ListedUsers
-from recometer.measuring.reasons import Reason
+from recometer.measuring.listed import Judged
 from recometer.metrics import METRICS, ListData, Side, metric, parse
 from recometer.metrics.listed.whole import add_up, value_of
 from recometer.testing import ListCase
@@ -42,17 +41,17 @@ def values(metric, protocol=None, **changes):
     (metric_object,) = parse(metric)
     if metric_object.definition.over_users:
         return [
-            compute_for_all(ListedUsers(data), [metric_object], protocol or rm.Protocol())[metric]
+            compute_for_all(record_users(data), [metric_object], protocol or rm.Protocol())[metric]
         ]
-    return compute(ListedUsers(data), [metric_object], protocol or rm.Protocol())[0][
+    return compute(record_users(data), [metric_object], protocol or rm.Protocol())[0][
         metric
     ].tolist()
 
 
 def why(metric, protocol=None, **changes):
     data = dataclasses.replace(ONE_USER, **changes).data()
-    return Reason(
-        int(compute(ListedUsers(data), parse(metric), protocol or rm.Protocol())[1][metric][0])
+    return rm.Reason(
+        int(compute(record_users(data), parse(metric), protocol or rm.Protocol())[1][metric][0])
     )
 
 
@@ -255,40 +254,40 @@ def test_unexpectedness_and_serendipity_match_hand_computed_values():
 @pytest.mark.parametrize(
     ("metric", "changes", "reason"),
     [
-        ("novelty@2", {"lists": [[]]}, Reason.NO_LIST),
-        ("novelty@2(unseen=dropped)", {}, Reason.NOTHING_SEEN),
-        ("ild@1", {}, Reason.ONE_ITEM),
-        ("ild@2", {"lists": [[0, 5]]}, Reason.NO_FEATURES),
-        ("ild@1(single=zero)", {}, Reason.DEFINED),
-        ("epc@2", {"test": [{0: 0.0}]}, Reason.NO_RELEVANT),
-        ("epc@2(any)", {"test": [{0: 0.0}]}, Reason.DEFINED),
-        ("overlap@2", {"baseline": [[]]}, Reason.NO_BASELINE),
-        ("category_entropy@2", {"categories": [frozenset()] * 6}, Reason.NO_CATEGORY),
-        ("alpha_ndcg@2", {"categories": [frozenset()] * 6}, Reason.NO_RELEVANT_CATEGORY),
-        ("miscalibration@2", {}, Reason.NO_HISTORY),
+        ("novelty@2", {"lists": [[]]}, rm.Reason.NO_LIST),
+        ("novelty@2(unseen=dropped)", {}, rm.Reason.NOTHING_SEEN),
+        ("ild@1", {}, rm.Reason.ONE_ITEM),
+        ("ild@2", {"lists": [[0, 5]]}, rm.Reason.NO_FEATURES),
+        ("ild@1(single=zero)", {}, rm.Reason.DEFINED),
+        ("epc@2", {"test": [{0: 0.0}]}, rm.Reason.NO_RELEVANT),
+        ("epc@2(any)", {"test": [{0: 0.0}]}, rm.Reason.DEFINED),
+        ("overlap@2", {"baseline": [[]]}, rm.Reason.NO_BASELINE),
+        ("category_entropy@2", {"categories": [frozenset()] * 6}, rm.Reason.NO_CATEGORY),
+        ("alpha_ndcg@2", {"categories": [frozenset()] * 6}, rm.Reason.NO_RELEVANT_CATEGORY),
+        ("miscalibration@2", {}, rm.Reason.NO_HISTORY),
         (
             "miscalibration@2",
             {"train": [{5: 1.0}], "categories": [frozenset({0})] * 5 + [frozenset()]},
-            Reason.NO_HISTORY_CATEGORY,
+            rm.Reason.NO_HISTORY_CATEGORY,
         ),
         (
             "serendipity@1(expected=similarity,combine=complement)",
             {"train": [{1: 1.0}], "test": [{3: 1.0}]},
-            Reason.NO_HIT,
+            rm.Reason.NO_HIT,
         ),
     ],
 )
 def test_undefined_list_metrics_have_a_reason(metric, changes, reason):
     assert why(metric, **changes) is reason
-    assert math.isnan(value(metric, **changes)) == (reason is not Reason.DEFINED)
-    if reason is not Reason.DEFINED:
+    assert math.isnan(value(metric, **changes)) == (reason is not rm.Reason.DEFINED)
+    if reason is not rm.Reason.DEFINED:
         assert value(metric, rm.Protocol(undefined=0.25), **changes) == 0.25
 
 
 def test_min_positives_matters_only_to_metrics_that_read_test():
     protocol = rm.Protocol(min_positives=2)
-    assert why("epc@2", protocol) is Reason.FEW_RELEVANT
-    assert why("popularity@2", protocol) is Reason.DEFINED
+    assert why("epc@2", protocol) is rm.Reason.FEW_RELEVANT
+    assert why("popularity@2", protocol) is rm.Reason.DEFINED
 
 
 def test_metrics_over_all_users_can_be_computed_from_empty_lists():
@@ -296,26 +295,26 @@ def test_metrics_over_all_users_can_be_computed_from_empty_lists():
         assert math.isnan(value(name, lists=[[]]))
     assert value("coverage@2", lists=[[]]) == 0
     assert value("user_coverage@2", lists=[[]]) == 0
-    assert why("user_coverage@2", lists=[[]]) == Reason.DEFINED
+    assert why("user_coverage@2", lists=[[]]) == rm.Reason.DEFINED
 
 
 @pytest.mark.parametrize(
     ("flag", "reason"),
     [
-        (rm.UserFlag.NAN_SCORE, Reason.NAN_SCORE),
-        (rm.UserFlag.INFINITE_SCORE, Reason.INFINITE_SCORE),
-        (rm.UserFlag.CONSTANT_SCORES, Reason.CONSTANT_SCORES),
+        (rm.UserFlag.NAN_SCORE, rm.Reason.NAN_SCORE),
+        (rm.UserFlag.INFINITE_SCORE, rm.Reason.INFINITE_SCORE),
+        (rm.UserFlag.CONSTANT_SCORES, rm.Reason.CONSTANT_SCORES),
     ],
 )
 def test_list_metrics_leave_out_unranked_users(flag, reason):
     flags = np.array([rm.UserFlag.KNOWN | flag, rm.UserFlag.KNOWN], np.uint32)
     lists = rm.TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
     data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
-    values_of_metrics, reasons = compute(ListedUsers(data), parse("novelty@1"), rm.Protocol())
+    values_of_metrics, reasons = compute(record_users(data), parse("novelty@1"), rm.Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert values_of_metrics["novelty@1"].tolist()[1] == 1
     # A metric over all users leaves out this user, too.
-    assert compute_for_all(ListedUsers(data), parse("coverage@1"), rm.Protocol()) == {
+    assert compute_for_all(record_users(data), parse("coverage@1"), rm.Protocol()) == {
         "coverage@1": 0.5
     }
 
@@ -324,9 +323,9 @@ def test_unknown_users_lower_user_coverage_unless_left_out():
     is_known = np.array([False, True])
     lists = rm.TopLists(np.array([[-1], [1]]), 2, is_known, np.zeros(2, bool))
     data = ListData(lists)
-    over_all_users = compute_for_all(ListedUsers(data), parse("user_coverage@1"), rm.Protocol())
+    over_all_users = compute_for_all(record_users(data), parse("user_coverage@1"), rm.Protocol())
     only_known = compute_for_all(
-        ListedUsers(data), parse("user_coverage@1"), rm.Protocol(users="known")
+        record_users(data), parse("user_coverage@1"), rm.Protocol(users="known")
     )
     assert (over_all_users, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
@@ -335,7 +334,7 @@ def test_weights_of_users_who_do_not_count_have_no_effect():
     """The weight of a user who does not count has no effect."""
     is_known = np.array([False, True, True])
     lists = rm.TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
-    users = ListedUsers(ListData(lists, n_catalogue=4))
+    users = record_users(ListData(lists, n_catalogue=4))
     metrics = parse("coverage@1 user_coverage@1")
     for weights in ([5, 1, 1], [0, 1, 1]):
         coverage = compute_for_all(users, metrics, rm.Protocol(users="known"), np.array(weights))
@@ -354,11 +353,11 @@ def test_users_count_as_often_as_they_are_resampled(name):
     lists = rm.TopLists(np.array([[0, 1], [1, 2], [2, -1]]), 3, is_known, ~is_known)
     data = ListData(lists, n_catalogue=3, n_train_users=4, item_users=np.array([4, 2, 0]))
     weights = np.array([0, 3, 2])
-    repeated = ListedUsers(data.users(np.repeat(np.arange(3), weights)))
+    repeated = record_users(data.users(np.repeat(np.arange(3), weights)))
     expected = compute_for_all(repeated, parse(name), rm.Protocol())
-    assert compute_for_all(ListedUsers(data), parse(name), rm.Protocol(), weights) == pytest.approx(
-        expected
-    )
+    assert compute_for_all(
+        record_users(data), parse(name), rm.Protocol(), weights
+    ) == pytest.approx(expected)
     # On several machines, the value is computed from sums, and must be the same.
     (metric,) = parse(name)
     assert value_of(metric, data, add_up(metric, data, weights)) == pytest.approx(expected[name])
@@ -386,7 +385,7 @@ def test_cached_results_are_not_shared_between_users():
     metrics, weights = parse("coverage@2"), np.array([1])
     values_of_users = [
         compute_for_all(
-            ListedUsers(data.users(slice(user, user + 1))), metrics, rm.Protocol(), weights
+            record_users(data.users(slice(user, user + 1))), metrics, rm.Protocol(), weights
         )
         for user in (0, 1)
     ]
@@ -396,7 +395,7 @@ def test_cached_results_are_not_shared_between_users():
 def test_blocks_contain_each_user_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
     five = {name: 5 * getattr(ONE_USER, name) for name in ("lists", "baseline", "train", "test")}
-    users = ListedUsers(dataclasses.replace(ONE_USER, **five).data())
+    users = record_users(dataclasses.replace(ONE_USER, **five).data())
     blocks = [range(block.start, block.stop) for block in users.blocks()]
     assert blocks == [range(2), range(2, 4), range(4, 5)]
 
@@ -414,15 +413,15 @@ def test_items_outside_the_catalogue_have_no_features() -> None:
     entropy = 2 - 0.75 * math.log2(3)  # one item is in category y, the other in x and y
     np.testing.assert_allclose(result["category_entropy@2"], [math.nan, entropy])
     np.testing.assert_allclose(result["ild@2"], [math.nan, 1.0])
-    assert result.reasons["category_entropy@2"].tolist() == [Reason.NO_CATEGORY, 0]
-    assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES, 0]
+    assert result.reasons["category_entropy@2"].tolist() == [rm.Reason.NO_CATEGORY, 0]
+    assert result.reasons["ild@2"].tolist() == [rm.Reason.NO_FEATURES, 0]
 
 
 def test_items_outside_a_single_item_catalogue_have_no_features() -> None:
     catalogue = rm.Catalogue(["a"], features=np.ones((1, 2)))
     lists = rm.Lists({"ann": ["a", "new"]})
     result = rm.evaluate(lists, {"ann": ["a"]}, metrics="ild@2", catalogue=catalogue)
-    assert result.reasons["ild@2"].tolist() == [Reason.NO_FEATURES]
+    assert result.reasons["ild@2"].tolist() == [rm.Reason.NO_FEATURES]
 
 
 def test_columns_that_do_not_match_the_lists_are_rejected():

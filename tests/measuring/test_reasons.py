@@ -1,6 +1,6 @@
 """The codes of the reasons for undefined values do not change."""
 
-from recometer.measuring.reasons import Reason
+import recometer as rm
 
 
 def test_reason_codes_match_saved_evaluations():
@@ -24,4 +24,4 @@ def test_reason_codes_match_saved_evaluations():
         for first, names in names_by_first_code.items()
         for number, name in enumerate(names)
     }
-    assert {name: reason.value for name, reason in Reason.__members__.items()} == expected
+    assert {name: reason.value for name, reason in rm.Reason.__members__.items()} == expected

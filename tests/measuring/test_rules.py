@@ -8,9 +8,9 @@ import weakref
 import numpy as np
 import polars as pl
 import pytest
+from measured import record_users
 
 import recometer as rm
-from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import parse
 from recometer.testing import rank
 
@@ -131,7 +131,7 @@ def test_undefined_metric_over_all_users_gets_the_replacement() -> None:
 
 def test_memory_is_freed_after_the_values_are_computed() -> None:
     """Circular references in the ranks would delay the release of their memory."""
-    users = RankedUsers(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
+    users = record_users(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
     metrics = parse("ndcg@1..3 recall@2 roc_auc ap@2 pr_auc bpref ndcg(ideal=list)")
     gc.collect()
     gc.disable()

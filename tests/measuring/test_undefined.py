@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from drawn_metrics import metrics
 from hypothesis import given
+from measured import compute, record_users
 
 import recometer as rm
-from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
-from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
 from recometer.testing import cases, rank, variants
 
@@ -28,12 +27,12 @@ EVERY = [
 GOOD = rank([3, 2, 1, 0], [NAN, 1, NAN, NAN])
 
 
-def why(ranks, name="ap@2", **rules) -> Reason:
-    return Reason(reasons(ranks, parse(name)[0], rm.Protocol(**rules))[0])
+def why(ranks, name="ap@2", **rules) -> rm.Reason:
+    return rm.Reason(reasons(ranks, parse(name)[0], rm.Protocol(**rules))[0])
 
 
 def reasons(ranks, metric, rules):
-    return RankedUsers(ranks).reasons(RankedUsers.variant([metric], rules), 0)[0]
+    return record_users(ranks).reasons(RankedUsers.variant([metric], rules), 0)[0]
 
 
 def flagged(flag, ranks=GOOD):
@@ -48,24 +47,24 @@ def unknown_user():
 
 def test_defined_values_have_no_reason():
     for metric in EVERY:
-        assert why(GOOD, str(metric)) is Reason.DEFINED
+        assert why(GOOD, str(metric)) is rm.Reason.DEFINED
 
 
 @pytest.mark.parametrize(
     ("ranks", "rules", "reason"),
     [
-        (rank([3, 2, 1], [NAN, 0, NAN]), {}, Reason.NO_RELEVANT),
-        (rank([3, 2, 1], [NAN, 2, NAN], relevant_from=3), {}, Reason.NO_RELEVANT),
-        (rank([3, 2], [1, NAN], excluded=[False, True]), {}, Reason.FEW_CANDIDATES),
-        (GOOD, {"min_candidates": 5}, Reason.FEW_CANDIDATES),
-        (dataclasses.replace(GOOD, n_candidates=np.zeros(1, int)), {}, Reason.FEW_CANDIDATES),
-        (GOOD, {"min_positives": 2}, Reason.FEW_RELEVANT),
-        (rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, 1]), {"min_positives": 2}, Reason.DEFINED),
-        (GOOD, {"cold_start": False}, Reason.COLD_START),
-        (flagged(rm.UserFlag.NAN_SCORE), {}, Reason.NAN_SCORE),
-        (flagged(rm.UserFlag.INFINITE_SCORE), {}, Reason.INFINITE_SCORE),
-        (rank([1, 1, 1], [1, NAN, NAN]), {}, Reason.CONSTANT_SCORES),
-        (unknown_user(), {"users": "known"}, Reason.UNKNOWN_USER),
+        (rank([3, 2, 1], [NAN, 0, NAN]), {}, rm.Reason.NO_RELEVANT),
+        (rank([3, 2, 1], [NAN, 2, NAN], relevant_from=3), {}, rm.Reason.NO_RELEVANT),
+        (rank([3, 2], [1, NAN], excluded=[False, True]), {}, rm.Reason.FEW_CANDIDATES),
+        (GOOD, {"min_candidates": 5}, rm.Reason.FEW_CANDIDATES),
+        (dataclasses.replace(GOOD, n_candidates=np.zeros(1, int)), {}, rm.Reason.FEW_CANDIDATES),
+        (GOOD, {"min_positives": 2}, rm.Reason.FEW_RELEVANT),
+        (rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, 1]), {"min_positives": 2}, rm.Reason.DEFINED),
+        (GOOD, {"cold_start": False}, rm.Reason.COLD_START),
+        (flagged(rm.UserFlag.NAN_SCORE), {}, rm.Reason.NAN_SCORE),
+        (flagged(rm.UserFlag.INFINITE_SCORE), {}, rm.Reason.INFINITE_SCORE),
+        (rank([1, 1, 1], [1, NAN, NAN]), {}, rm.Reason.CONSTANT_SCORES),
+        (unknown_user(), {"users": "known"}, rm.Reason.UNKNOWN_USER),
     ],
 )
 def test_general_reasons_apply_to_all_metrics(ranks, rules, reason):
@@ -76,14 +75,14 @@ def test_general_reasons_apply_to_all_metrics(ranks, rules, reason):
 @pytest.mark.parametrize("gain", [0, -1])
 def test_ndcg_is_undefined_without_a_positive_gain(gain):
     ranks = rank([4, 3, 2, 1], [NAN, gain, NAN, gain], relevant_from=-1)
-    assert why(ranks, "ndcg@2") is Reason.NO_GAIN
-    assert why(ranks, "ap@2") is Reason.DEFINED
-    assert why(rank([4, 3, 2], [gain, 1, NAN], relevant_from=-1), "ndcg@2") is Reason.DEFINED
+    assert why(ranks, "ndcg@2") is rm.Reason.NO_GAIN
+    assert why(ranks, "ap@2") is rm.Reason.DEFINED
+    assert why(rank([4, 3, 2], [gain, 1, NAN], relevant_from=-1), "ndcg@2") is rm.Reason.DEFINED
 
 
 def test_users_with_training_items_are_not_cold_starts():
     ranks = rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, NAN], excluded=[True, *[False] * 4])
-    assert why(ranks, cold_start=False) is Reason.DEFINED
+    assert why(ranks, cold_start=False) is rm.Reason.DEFINED
 
 
 def test_rule_undefined_accepts_nan():
@@ -92,17 +91,17 @@ def test_rule_undefined_accepts_nan():
 
 def test_constant_scores_can_count_as_ties():
     ranks = rank([1, 1, 1], [1, NAN, NAN])
-    assert why(ranks, constant_scores="ties") is Reason.DEFINED
-    values, _ = compute(RankedUsers(ranks), parse("roc_auc"), rm.Protocol(constant_scores="ties"))
+    assert why(ranks, constant_scores="ties") is rm.Reason.DEFINED
+    values, _ = compute(record_users(ranks), parse("roc_auc"), rm.Protocol(constant_scores="ties"))
     assert values["roc_auc"].tolist() == [0.5]
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_order_free_metrics_are_undefined_if_the_cutoff_covers_all_candidates(name):
     takes_a_cutoff = METRICS[name].cutoff != "none"
-    expected = Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else Reason.DEFINED
+    expected = rm.Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else rm.Reason.DEFINED
     if takes_a_cutoff:
-        assert why(GOOD, f"{name}@3") is Reason.DEFINED
+        assert why(GOOD, f"{name}@3") is rm.Reason.DEFINED
         assert why(GOOD, f"{name}@4") is expected
         assert why(GOOD, f"{name}@5") is expected
     if METRICS[name].cutoff != "required":
@@ -113,21 +112,21 @@ def test_order_free_metrics_are_undefined_if_the_cutoff_covers_all_candidates(na
 def test_metrics_are_undefined_if_every_candidate_is_relevant(name):
     ranks = rank([3, 2, 1], [1, 1, 1])
     metric = name if METRICS[name].cutoff == "none" else f"{name}@2"
-    assert why(ranks, metric) is (Reason.DEFINED if name == "ndcg" else Reason.ALL_RELEVANT)
+    assert why(ranks, metric) is (rm.Reason.DEFINED if name == "ndcg" else rm.Reason.ALL_RELEVANT)
 
 
 def test_unranked_relevant_items_do_not_count_as_candidates():
     # The user has three candidates, and three relevant items, one of which is not a candidate.
     ranks = rank([3, 2, 1, 0], [1, 1, NAN, 1], unranked=[False, False, False, True])
-    assert why(ranks) is Reason.DEFINED
+    assert why(ranks) is rm.Reason.DEFINED
     ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
-    assert why(ranks) is Reason.ALL_RELEVANT
+    assert why(ranks) is rm.Reason.ALL_RELEVANT
 
 
 def test_recall_is_undefined_if_every_candidate_is_relevant():
     """Relevant items outside the candidates do not count."""
     scores, test = rm.Scores([[4.0, 3.0, 2.0, 1.0]]), np.array([[1, 1, 0, 1]])
-    for candidates, reason in (([0, 1], Reason.ALL_RELEVANT), ([0, 1, 2], Reason.DEFINED)):
+    for candidates, reason in (([0, 1], rm.Reason.ALL_RELEVANT), ([0, 1, 2], rm.Reason.DEFINED)):
         result = rm.evaluate(scores, test, metrics="recall@1", candidates=candidates)
         assert result.reasons["recall@1"].tolist() == [reason]
 
@@ -135,86 +134,86 @@ def test_recall_is_undefined_if_every_candidate_is_relevant():
 def test_limited_depth_does_not_hide_that_every_candidate_is_relevant():
     ranks = rank([3, 2, 1], [1, 1, 1])
     ranks = dataclasses.replace(ranks, above=np.array([0, -1, -1]), depth=np.array([1]))
-    assert why(ranks, "ap@1") is Reason.ALL_RELEVANT
+    assert why(ranks, "ap@1") is rm.Reason.ALL_RELEVANT
 
 
 @pytest.mark.parametrize(
     ("gains", "reason"),
     [
-        ([-1, NAN, NAN], Reason.NO_GAIN),
-        ([math.inf, 1, NAN], Reason.GAIN_NOT_FINITE),
-        ([-math.inf, 1, NAN], Reason.GAIN_NOT_FINITE),
-        ([1e308, 1.5e308, NAN], Reason.GAIN_NOT_FINITE),
+        ([-1, NAN, NAN], rm.Reason.NO_GAIN),
+        ([math.inf, 1, NAN], rm.Reason.GAIN_NOT_FINITE),
+        ([-math.inf, 1, NAN], rm.Reason.GAIN_NOT_FINITE),
+        ([1e308, 1.5e308, NAN], rm.Reason.GAIN_NOT_FINITE),
     ],
 )
 def test_ndcg_is_undefined_without_a_finite_positive_gain(gains, reason):
     ranks = rank([3, 2, 1], gains, relevant_from="not_zero")
     assert why(ranks, "ndcg@2", negative_gains="counted") is reason
-    assert why(ranks, "ap@2") is Reason.DEFINED
+    assert why(ranks, "ap@2") is rm.Reason.DEFINED
     rules = rm.Protocol(negative_gains="counted")
-    values, _ = compute(RankedUsers(ranks), parse("ndcg@2 ndcg"), rules)
+    values, _ = compute(record_users(ranks), parse("ndcg@2 ndcg"), rules)
     assert np.isnan(list(values.values())).all()
 
 
 def test_nan_gain_makes_ndcg_undefined():
     ranks = dataclasses.replace(GOOD, gain=np.array([NAN]))
-    assert why(ranks, "ndcg") is Reason.GAIN_NOT_FINITE
+    assert why(ranks, "ndcg") is rm.Reason.GAIN_NOT_FINITE
     for ties in ("expected", "optimistic", "pessimistic"):
         tied = rank([1, 1, 1, 0], [5, 7, 1, NAN])
         tied = dataclasses.replace(tied, gain=np.array([NAN, 7, math.inf]))
-        values, _ = compute(RankedUsers(tied), parse("ndcg@2"), rm.Protocol(ties=ties))
+        values, _ = compute(record_users(tied), parse("ndcg@2"), rm.Protocol(ties=ties))
         assert np.isnan(values["ndcg@2"]).all()
 
 
 def test_unknown_users_have_only_misses():
     ranks = unknown_user()
-    values, reasons = compute(RankedUsers(ranks), EVERY, rm.Protocol())
+    values, reasons = compute(record_users(ranks), EVERY, rm.Protocol())
     for metric in EVERY:
         if metric.definition.needs_candidates:
-            assert reasons[str(metric)].tolist() == [Reason.NO_CANDIDATES]
+            assert reasons[str(metric)].tolist() == [rm.Reason.NO_CANDIDATES]
             continue
         # Each metric has its worst possible value.
         worst = 1.0 if metric.name == "percentile_rank" else 0.0
         assert values[str(metric)].tolist() == [worst]
-        assert reasons[str(metric)].tolist() == [Reason.DEFINED]
+        assert reasons[str(metric)].tolist() == [rm.Reason.DEFINED]
 
 
 def test_mcc_is_undefined_if_the_number_of_candidates_is_unknown():
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
-    values, _ = compute(RankedUsers(ranks), EVERY, rm.Protocol())  # a warning would fail this test
+    values, _ = compute(record_users(ranks), EVERY, rm.Protocol())  # a warning would fail this test
     assert np.isnan(values["mcc@2"]).all()
     ranks = dataclasses.replace(GOOD, n_candidates=np.array([0]))
-    assert why(ranks, "mcc@2", min_candidates=0) is Reason.NO_CANDIDATES
+    assert why(ranks, "mcc@2", min_candidates=0) is rm.Reason.NO_CANDIDATES
 
 
 def test_first_reason_that_applies_is_reported():
     without_relevant = rank([1], [NAN])
-    assert why(without_relevant, cold_start=False, min_positives=3) is Reason.NO_RELEVANT
-    assert why(flagged(rm.UserFlag.NAN_SCORE), min_candidates=9) is Reason.FEW_CANDIDATES
-    assert why(rank([3, 2], [1, 1]), "recall@2") is Reason.CUTOFF_TOO_DEEP
+    assert why(without_relevant, cold_start=False, min_positives=3) is rm.Reason.NO_RELEVANT
+    assert why(flagged(rm.UserFlag.NAN_SCORE), min_candidates=9) is rm.Reason.FEW_CANDIDATES
+    assert why(rank([3, 2], [1, 1]), "recall@2") is rm.Reason.CUTOFF_TOO_DEEP
 
 
 @pytest.mark.parametrize("replacement", [0, 1.0, -1])
 def test_undefined_values_can_be_replaced_by_a_number(replacement):
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[NAN, NAN, NAN], [1, NAN, NAN]])
     values, reasons = compute(
-        RankedUsers(ranks), parse("ap roc_auc"), rm.Protocol(undefined=replacement)
+        record_users(ranks), parse("ap roc_auc"), rm.Protocol(undefined=replacement)
     )
     for name in ("ap", "roc_auc"):
         assert values[name].tolist() == [replacement, 1.0]
-        assert reasons[name].tolist() == [Reason.NO_RELEVANT, Reason.DEFINED]
+        assert reasons[name].tolist() == [rm.Reason.NO_RELEVANT, rm.Reason.DEFINED]
 
 
 def test_every_reason_has_a_sentence():
-    sentences = [reason.sentence for reason in Reason]
+    sentences = [reason.sentence for reason in rm.Reason]
     assert all(sentences)
     assert len(set(sentences)) == len(sentences)
-    assert Reason(0) is Reason.DEFINED
+    assert rm.Reason(0) is rm.Reason.DEFINED
 
 
 @given(cases(), metrics())
 def test_value_is_nan_exactly_if_there_is_a_reason(case, metric):
-    values, why = compute(RankedUsers(case.ranks()), [metric], rm.Protocol())
+    values, why = compute(record_users(case.ranks()), [metric], rm.Protocol())
     np.testing.assert_array_equal(np.isnan(values[str(metric)]), why[str(metric)] != 0)
     np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, rm.Protocol()))
 
@@ -230,10 +229,10 @@ def test_values_of_a_user_do_not_depend_on_other_users(rules):
     left_out = generator.random(shape) < np.linspace(0, 0.8, 9)[:, np.newaxis]
     left_out[8] = [False, False, True, True, True, True]
     ranks = rank(generator.integers(0, 9, shape), np.where(left_out, NAN, gains), excluded=left_out)
-    together, reasons = compute(RankedUsers(ranks), EVERY, rm.Protocol(**rules))
+    together, reasons = compute(record_users(ranks), EVERY, rm.Protocol(**rules))
     for user in range(9):
         single = compute(
-            RankedUsers(ranks.users(slice(user, user + 1))), EVERY, rm.Protocol(**rules)
+            record_users(ranks.users(slice(user, user + 1))), EVERY, rm.Protocol(**rules)
         )
         for name in together:
             assert (single[0][name].tobytes(), single[1][name]) == (
@@ -247,14 +246,14 @@ def test_formula_without_a_value_has_a_reason(undefined):
     """ROC-AUC has no value for the first user, whose list contains only relevant items."""
     ranks = rank([[4, 3, 2, 1], [4, 2, 3, 1]], [[1, 1, NAN, NAN], [1, 1, NAN, NAN]])
     name = "roc_auc@2(domain=list,one_kind=undefined)"
-    values, reasons = compute(RankedUsers(ranks), parse(name), rm.Protocol(undefined=undefined))
+    values, reasons = compute(record_users(ranks), parse(name), rm.Protocol(undefined=undefined))
     np.testing.assert_array_equal(values[name], [float(undefined), 1.0])
-    assert reasons[name].tolist() == [Reason.ONE_KIND, Reason.DEFINED]
+    assert reasons[name].tolist() == [rm.Reason.ONE_KIND, rm.Reason.DEFINED]
 
 
 def test_metrics_of_no_users_are_empty():
     ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
-    values, reasons = compute(RankedUsers(ranks), EVERY, rm.Protocol())
+    values, reasons = compute(record_users(ranks), EVERY, rm.Protocol())
     assert list(values) == list(reasons) == [str(metric) for metric in EVERY]
     assert values["ndcg@2"].shape == (0,)
 
@@ -267,12 +266,12 @@ def test_values_do_not_depend_on_blocks(ties):
     ranks = rank(scores, gains)
     metrics = parse("ndcg@1..5 ap@3 ap rr hit@3 roc_auc rprecision")
     keys = generator.integers(0, 2**60, 23).astype(np.uint64)
-    in_one_block, _ = compute(RankedUsers(ranks, 3, keys), metrics, rm.Protocol(ties=ties))
+    in_one_block, _ = compute(record_users(ranks, 3, keys), metrics, rm.Protocol(ties=ties))
     for users, judged in itertools.product((1, 2, 5), (1, 4, 12)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.measuring.ranked.BLOCK_USERS", users)
             patch.setattr("recometer.measuring.ranked.BLOCK_JUDGED", judged)
-            parts, _ = compute(RankedUsers(ranks, 3, keys), metrics, rm.Protocol(ties=ties))
+            parts, _ = compute(record_users(ranks, 3, keys), metrics, rm.Protocol(ties=ties))
         for name, values in in_one_block.items():
             assert values.tobytes() == parts[name].tobytes()
 
@@ -281,14 +280,14 @@ def test_blocks_contain_each_user_once_and_few_judged_items(monkeypatch):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_JUDGED", 5)
     judged = np.arange(7) < np.array([2, 3, 1, 7, 0, 0, 0, 0, 1])[:, np.newaxis]
-    users = RankedUsers(rank(np.ones((9, 7)), np.where(judged, 1.0, NAN)))
+    users = record_users(rank(np.ones((9, 7)), np.where(judged, 1.0, NAN)))
     blocks = [range(block.start, block.stop) for block in itertools.islice(users.blocks(), 9)]
     assert blocks == [range(2), range(2, 3), range(3, 4), range(4, 7), range(7, 9)]
 
 
 def test_threads_compute_the_same_values_without_printing(monkeypatch, capfd):
     monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 2)
-    users, metrics = RankedUsers(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
+    users, metrics = record_users(rank(np.eye(5) + 1, np.eye(5))), parse("rr ap@2")
     one_thread, two_threads = (
         compute(users, metrics, rm.Protocol(), threads)[0] for threads in (1, 2)
     )
@@ -319,5 +318,5 @@ def test_users_left_out_by_a_rule_get_no_replacement():
     ranks = rank([[3.0, 2.0, 1.0]] * 2, [[1.0, np.nan, np.nan]] * 2)
     ranks.flags[1] = 0
     protocol = rm.Protocol(users="known", undefined=0)
-    values, _ = compute(RankedUsers(ranks), parse("rr"), protocol)
+    values, _ = compute(record_users(ranks), parse("rr"), protocol)
     np.testing.assert_array_equal(values["rr"], [1, np.nan])

@@ -11,21 +11,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from convention_numbers import convention_of
 
 import recometer as rm
 from recometer.errors import UnknownNameError
 from recometer.metrics import METRICS, Metric, parse
 from recometer.metrics import conventions as conventions_module
-from recometer.metrics.conventions import find, parse_under
+from recometer.metrics.conventions import parse_under
 
 LISTS = {"ann": [1, 2, 3], "bob": [1, 9], "eve": [4, 5]}
 TEST = {"ann": {2: 1.0, 7: 2.0}, "bob": {1: 0.0}, "dan": {3: 1.0}}
-
-
-def convention(name: str) -> rm.Convention:
-    known_convention = find(name)
-    assert known_convention is not None
-    return known_convention
 
 
 def example(name: str) -> str:
@@ -67,21 +62,21 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
 
 
 def test_defects_are_described_next_to_the_documented_behaviour() -> None:
-    text = convention("evidently").describe()
+    text = convention_of("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
     assert "repeat_last:" not in text  # repeat_last explains itself, so it has no description
 
 
 def test_rejections_under_defects_are_described() -> None:
-    text = convention("implicit").describe()
+    text = convention_of("implicit").describe()
     assert (
         "\n\nRefused with defects=True, precision, map, ndcg, auc: users with more places than"
         in text
     )
-    ours = {name: convention("implicit").parse(f"{name}@2")[0] for name in ("ndcg", "auc")}
+    ours = {name: convention_of("implicit").parse(f"{name}@2")[0] for name in ("ndcg", "auc")}
     last_differences = {
-        name: convention("implicit").differences(metric)[-1] for name, metric in ours.items()
+        name: convention_of("implicit").differences(metric)[-1] for name, metric in ours.items()
     }
     assert last_differences["ndcg"].startswith("With K above the number of items")
     assert last_differences["auc"].startswith("With K above the number of items")
@@ -92,7 +87,7 @@ def test_names_read_from_source_code_are_marked() -> None:
         item.name: [entry.name for entry in item.entries if entry.from_source]
         for item in rm.conventions()
     }
-    all_names = [entry.name for entry in convention("elliot").entries]
+    all_names = [entry.name for entry in convention_of("elliot").entries]
     assert {name: names for name, names in read_from_source.items() if names} == {
         "trec_eval": ["rbp"],
         "pytrec_eval": ["rbp"],
@@ -117,7 +112,7 @@ def test_defects_need_a_convention() -> None:
 
 
 def test_names_of_the_library_and_of_recometer_can_be_mixed() -> None:
-    lenskit = convention("lenskit")
+    lenskit = convention_of("lenskit")
     names = "NDCG@5,10 ndcg@3 Precision@1..2 RBP(patience = 0.5)@4"
     metrics = lenskit.parse(names)
     assert [str(metric) for metric in metrics] == [
@@ -134,11 +129,11 @@ def test_names_of_the_library_and_of_recometer_can_be_mixed() -> None:
 
 
 def test_cutoff_may_precede_or_follow_brackets() -> None:
-    rectools = convention("rectools")
+    rectools = convention_of("rectools")
     for text in ("MAP(divide_by_k=True)@5", "MAP@5(divide_by_k=True)"):
         (metric,) = rectools.parse(text)
         assert (str(metric), metric.ours) == (text, "ap@5(denominator=k,by_place)")
-    (metric,) = convention("ir_measures").parse("nDCG(dcg='exp-log2')@5")
+    (metric,) = convention_of("ir_measures").parse("nDCG(dcg='exp-log2')@5")
     assert (metric.cutoff, metric.rules) == (5, (("decimals", 5),))
 
 
@@ -155,7 +150,7 @@ def test_cutoff_may_precede_or_follow_brackets() -> None:
 def test_names_of_the_library_take_precedence(
     name: str, requested: str, expected: dict[str, str]
 ) -> None:
-    assert {str(metric): metric.ours for metric in convention(name).parse(requested)} == expected
+    assert {str(metric): metric.ours for metric in convention_of(name).parse(requested)} == expected
 
 
 @pytest.mark.parametrize(
@@ -168,21 +163,21 @@ def test_names_of_the_library_take_precedence(
 )
 def test_ambiguous_names_are_rejected(name: str, requested: str, message: str) -> None:
     with pytest.raises(UnknownNameError, match=message):
-        convention(name).parse(requested)
+        convention_of(name).parse(requested)
 
 
 def test_cutoffs_can_be_passed_in_a_dict() -> None:
     arguments = {"NDCG": [3, 5], "Precision(r_precision=True)": 4, "mrr": None}
-    assert [str(metric) for metric in convention("rectools").parse(arguments)] == [
+    assert [str(metric) for metric in convention_of("rectools").parse(arguments)] == [
         "NDCG@3", "NDCG@5", "Precision@4(r_precision=True)", "rr",
     ]  # fmt: skip
 
 
 def test_error_about_an_unknown_name_lists_the_known_names() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit has no metric 'NDGC@5'.*NDCG\[@k\]"):
-        convention("lenskit").parse("NDGC@5")
+        convention_of("lenskit").parse("NDGC@5")
     with pytest.raises(rm.InputError, match=r"no number for its cut-off k. Hint: write NDCG@10"):
-        convention("lenskit").parse("NDCG[@k]")
+        convention_of("lenskit").parse("NDCG[@k]")
     with pytest.raises(rm.UnknownNameError, match=r"no protocol 'lenskti'.*'lenskit'"):
         rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol="lenskti")
 
@@ -192,7 +187,7 @@ def test_result_keeps_its_convention(tmp_path) -> None:
     result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=names, protocol="lenskit")
     result.save(tmp_path / "result.parquet")
     loaded = rm.load(tmp_path / "result.parquet")
-    assert loaded.protocol == result.protocol == convention("lenskit").protocol
+    assert loaded.protocol == result.protocol == convention_of("lenskit").protocol
     assert loaded.metrics == result.metrics
     assert loaded.mean() == result.mean()
     assert str(loaded) == str(result)
@@ -206,9 +201,9 @@ def test_result_keeps_its_convention(tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["NDCG@2", "Precision@2"])  # Precision@2 also sets rules
 def test_metrics_of_one_library_keep_their_meaning_under_another(name: str) -> None:
-    metrics = convention("lenskit").parse(name)
-    assert convention("elliot").parse([*metrics, *metrics]) == metrics
-    assert convention("elliot").parse(map(str, metrics)) != metrics
+    metrics = convention_of("lenskit").parse(name)
+    assert convention_of("elliot").parse([*metrics, *metrics]) == metrics
+    assert convention_of("elliot").parse(map(str, metrics)) != metrics
 
 
 def test_explicit_rules_replace_the_rules_of_names() -> None:
@@ -453,7 +448,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
     second = rm.evaluate(source, test, metrics=metric, protocol=first.protocol)
-    assert first.protocol == convention(name).protocol
+    assert first.protocol == convention_of(name).protocol
     assert second.metrics == first.metrics
     np.testing.assert_array_equal(second[metric], first[metric])
 
@@ -678,7 +673,7 @@ def test_explain_mentions_values_caused_by_defects() -> None:
     notes = rm.explain(result, "ndcg@9", protocol="implicit").table().notes
     assert notes[-1].startswith("implicit prints another number for users with more places than")
     assert not rm.explain(result, "ndcg@2", protocol="implicit").notes
-    theirs = convention("implicit").protocol.replace(defects=True)
+    theirs = convention_of("implicit").protocol.replace(defects=True)
     assert not rm.explain(result, "ndcg@2", protocol=theirs).notes
     with pytest.raises(rm.InputError, match=r"ndcg@9: defects=True is refused for users"):
         rm.explain(result, "ndcg@9", protocol=theirs)
@@ -720,8 +715,7 @@ def test_defect_of_recometrics_that_ignores_min_pos_test_is_reproduced() -> None
 @pytest.mark.parametrize("name", [item.name for item in rm.conventions()])
 def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) -> None:
     """Under a convention, ndcg@3 stands for the library's first metric with that name."""
-    convention = find(name)
-    assert convention is not None
+    convention = convention_of(name)
     first = {entry.metric_name: entry for entry in reversed(convention.entries)}
     for own_name, entry in first.items():
         expected = entry.ours(3, entry.some_number, False)
@@ -734,18 +728,17 @@ def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) ->
 
 def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
     """As in recmetrics, only an item's first occurrence counts, even under recometer's name."""
-    recmetrics = find("recmetrics")
-    assert recmetrics is not None
+    recmetrics = convention_of("recmetrics")
     (metric,) = parse_under("ap@3", recmetrics.protocol)
     assert metric.rules == (("duplicates", "first"),)
     (plain,) = parse_under("ap@3", rm.Protocol())
     assert plain.rules == ()
-    of_cutoffs = parse_under("ap ap@3", convention("recometrics").protocol)
+    of_cutoffs = parse_under("ap ap@3", convention_of("recometrics").protocol)
     rules = [(("all_relevant", "undefined_beyond"),)] * 2
     assert [metric.rules for metric in of_cutoffs] == rules
     # With a cut-off, users need as many candidates as the cut-off; without a cut-off, they need
     # one.
-    (area,) = parse_under("roc_auc", convention("recometrics").protocol)
+    (area,) = parse_under("roc_auc", convention_of("recometrics").protocol)
     assert area.rules == (("min_candidates", 1),)
 
 

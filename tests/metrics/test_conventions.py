@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from convention_cases import Ask, Cases, Record, ask_for, load, mini, number, of_lists
-from convention_numbers import printed_values
+from convention_numbers import convention_of, printed_values
 
 import recometer as rm
 from recometer.metrics import METRICS
-from recometer.metrics.conventions import find
 
 pytestmark = pytest.mark.shared
 DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
@@ -233,8 +232,7 @@ def evaluation_of(
 
 def has_metric(ask: Ask) -> bool:
     """Return whether the convention or recometer has a metric with exactly this name."""
-    convention = find(ask.protocol)
-    assert convention is not None
+    convention = convention_of(ask.protocol)
     if convention.entry(ask.metric)[0] is None and re.split("[@(]", ask.metric)[0] not in METRICS:
         return False
     try:
@@ -266,8 +264,8 @@ def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], r
 
 def difference(record: Record, result: Any, metric: str, by_user: Any = None) -> str | None:
     """Return how an evaluation differs from a record, or None if it does not."""
-    convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
-    assert convention is not None
+    library = record["library"]
+    convention = convention_of("trec_eval" if library == "pytrec_eval" else library)
     tolerance = 1e-6 if convention.float32 else 1e-9
     by_user = result if by_user is None else by_user
     if record["impl"] == "ExposureGini":
@@ -389,12 +387,6 @@ def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
         "Hint: add what the library prints to tests/metrics/convention_numbers.toml; or name it in "
         "'read' of conventions.toml, where it cannot be run (and no longer where it was compared)."
     )
-
-
-def convention_of(name: str) -> rm.Convention:
-    convention = find(name)
-    assert convention is not None
-    return convention
 
 
 def test_dots_in_names_of_trec_eval_are_read_as_underscores() -> None:

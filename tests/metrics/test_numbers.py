@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer import ragged, ties
 from recometer.arrays import Int64
-from recometer.metrics.listed.data import ListData, exposures
+from recometer.metrics import METRICS, ListData
+from recometer.metrics.listed.data import exposures
 from recometer.metrics.rated import dot
-from recometer.metrics.registry import METRICS
 from recometer.metrics.sums import SMALLEST, log2_of, log2_table
 from recometer.ties import LONG, PART, resolve, sum_by_user
 

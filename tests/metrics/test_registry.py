@@ -8,6 +8,7 @@ import typing
 
 import numpy as np
 import pytest
+from convention_numbers import convention_of
 from drawn_metrics import metrics
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, Parameter, parse, reading
 from recometer.metrics import metric as register
-from recometer.metrics.conventions import find
 from recometer.metrics.names import MAX_CUTOFFS
 from recometer.metrics.registry import SIDE_DATA, SideData, canonical, with_largest_gain
 from recometer.testing import variants
@@ -372,7 +372,9 @@ def test_names_must_be_strings(value):
         parse(value)
 
 
-@pytest.mark.parametrize("read_metrics", [parse, find("ranx").parse], ids=["ours", "a convention"])
+@pytest.mark.parametrize(
+    "read_metrics", [parse, convention_of("ranx").parse], ids=["ours", "a convention"]
+)
 def test_names_follow_the_current_registry(read_metrics):
     def newest(groups, cutoffs):
         raise NotImplementedError

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.report import page
 
 ITEM = "</script><script>alert(1)</script>"
 USER = '"><img src=x onerror=alert(1)>'
@@ -66,4 +65,4 @@ def comparison(results: dict[str, rm.Evaluation]) -> rm.Comparison:
 @pytest.fixture
 def _no_vega(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave Vega out of pages that no browser opens, since bundling it takes seconds."""
-    monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "window.vegaEmbed = null;")

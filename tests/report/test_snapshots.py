@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.report import Report, page
+from recometer.report import Report
 
 FOLDER = Path(__file__).with_name("snapshots")
 PARTS = ("verdict", "leaderboard", "users", "lists", "groups", "audit", "protocol")
@@ -34,7 +34,7 @@ def test_report_of_policies_matches_its_snapshot(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
-    monkeypatch.setattr(page, "vega", lambda: "")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "")
     report = policies()
     text = report.to_markdown()
     if form == "html":
@@ -66,7 +66,7 @@ def by_items() -> tuple[rm.Comparison, rm.Evaluation]:
 
 def test_chart_of_item_groups_matches_its_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     """If this fails, set RECOMETER_SNAPSHOTS=write to update the snapshots, and review the diff."""
-    monkeypatch.setattr(page, "vega", lambda: "")
+    monkeypatch.setattr("recometer.report.page.vega", lambda: "")
     compared, alone = by_items()
     texts = [page.report().to_html() for page in (compared, alone)]
     parts = [re.search(r'<section id="groups".*?</section>', page, re.DOTALL) for page in texts]
@@ -118,7 +118,7 @@ def sections() -> dict[str, str]:
     changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}
     results = {name: dataclasses.replace(result, **changes) for name, result in results.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "vega", lambda: "")
+        patch.setattr("recometer.report.page.vega", lambda: "")
         text = str(rm.compare(results, primary="hit@2").report(users=["5"]).to_html())
     matches = re.findall(r'(<section id="(\w+)".*?</section>)', text, re.DOTALL)
     return {name: re.sub(r"\n\s*\n+", "\n", section) + "\n" for section, name in matches}

@@ -28,7 +28,7 @@ import recometer as rm
 from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
-from recometer.metrics.registry import Metric
+from recometer.metrics import Metric
 from recometer.sources.base import Request
 from recometer.stats import interval
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, InputError
-from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 from recometer.sources._list_reading import PROBE
 from recometer.testing import cases
@@ -514,7 +513,7 @@ def test_nan_scores_follow_their_rule():
     lists = rm.Lists({"ann": {"x": 1.0, "y": float("nan")}, "bob": {"x": 2.0}})
     test = {"ann": ["y"], "bob": ["x"]}
     result = rm.evaluate(lists, test, metrics="rr")
-    assert result.reasons["rr"].tolist() == [Reason.NAN_SCORE, Reason.DEFINED]
+    assert result.reasons["rr"].tolist() == [rm.Reason.NAN_SCORE, rm.Reason.DEFINED]
     assert np.isnan(result["rr"][0])
     assert rr(lists, test, nan_scores="first") == [1.0, 1.0]
     assert rr(lists, test, nan_scores="last") == [0.5, 1.0]
@@ -528,7 +527,7 @@ def test_missing_scores_are_read_as_nan(frame):
 def test_infinite_scores_are_undefined_and_minus_infinity_is_masked():
     lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
     result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
-    assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
+    assert result.reasons["rr"].tolist() == [rm.Reason.INFINITE_SCORE, rm.Reason.DEFINED]
     # A score of -inf masks an item: it is not recommended, and takes no place in the list.
     assert result["rr"][1] == 1 / 2
     assert result["recall@2"][1] == 1 / 2
@@ -703,14 +702,14 @@ def test_rules_about_candidates_apply_with_a_catalogue(catalogue):
         result = rm.evaluate(
             rm.Lists({"ann": lists}), {"ann": test}, metrics=metric, catalogue=catalogue, **rules
         )
-        return Reason(result.reasons[metric][0])
+        return rm.Reason(result.reasons[metric][0])
 
-    assert reason(["a"], ["a"], "precision@3") == Reason.CUTOFF_TOO_DEEP
-    assert reason(["a"], ["a"], "precision@1") == Reason.DEFINED
-    assert reason(["a"], ["a"], "rr", min_candidates=4) == Reason.FEW_CANDIDATES
-    assert reason(["a", "b"], ["a", "b", "c"], "rr") == Reason.ALL_RELEVANT
-    assert reason({"a": 1, "b": 1, "c": 1}, ["a"], "rr") == Reason.CONSTANT_SCORES
-    assert reason({"a": 1, "b": 1}, ["a"], "rr") == Reason.DEFINED
+    assert reason(["a"], ["a"], "precision@3") == rm.Reason.CUTOFF_TOO_DEEP
+    assert reason(["a"], ["a"], "precision@1") == rm.Reason.DEFINED
+    assert reason(["a"], ["a"], "rr", min_candidates=4) == rm.Reason.FEW_CANDIDATES
+    assert reason(["a", "b"], ["a", "b", "c"], "rr") == rm.Reason.ALL_RELEVANT
+    assert reason({"a": 1, "b": 1, "c": 1}, ["a"], "rr") == rm.Reason.CONSTANT_SCORES
+    assert reason({"a": 1, "b": 1}, ["a"], "rr") == rm.Reason.DEFINED
 
 
 def test_result_describes_the_catalogue():

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -74,8 +73,8 @@ def test_users_without_recommended_or_relevant_items_follow_the_rule(undefined, 
     assert result.user_ids.tolist() == ["none recommended", "none relevant"]
     np.testing.assert_array_equal(result["rated_precision@2"], [value, 0])
     np.testing.assert_array_equal(result["rated_recall@2"], [0, value])
-    assert result.skipped("rated_precision@2") == {Reason.NOTHING_RECOMMENDED.sentence: 1}
-    assert result.skipped("rated_recall@2") == {Reason.NO_RELEVANT.sentence: 1}
+    assert result.skipped("rated_precision@2") == {rm.Reason.NOTHING_RECOMMENDED.sentence: 1}
+    assert result.skipped("rated_recall@2") == {rm.Reason.NO_RELEVANT.sentence: 1}
 
 
 # Cut-offs
@@ -306,8 +305,8 @@ def test_rows_without_a_label_are_left_out_and_counted():
     assert result.n_candidates.tolist() == [2, 0]
     np.testing.assert_allclose(result["mae"], [(0.1 + 2) / 2, np.nan])
     np.testing.assert_array_equal(result["rated_precision@2"], [1, np.nan])
-    assert result.skipped("mae") == {Reason.NO_RATINGS.sentence: 1}
-    assert result.skipped("rr") == {Reason.NO_RELEVANT.sentence: 1}
+    assert result.skipped("mae") == {rm.Reason.NO_RATINGS.sentence: 1}
+    assert result.skipped("rr") == {rm.Reason.NO_RELEVANT.sentence: 1}
 
 
 def test_missing_scores_follow_the_rule_for_nan(frame):
@@ -324,26 +323,26 @@ def test_missing_scores_follow_the_rule_for_nan(frame):
     result = rm.evaluate(pairs, metrics=metrics)
     for name in result.values:
         assert np.isnan(result[name]).tolist() == [True, False], name
-        assert result.reasons[name][0] == Reason.NAN_SCORE
+        assert result.reasons[name][0] == rm.Reason.NAN_SCORE
     first = rm.evaluate(pairs, metrics=metrics, nan_scores="first")
     last = rm.evaluate(pairs, metrics=metrics, nan_scores="last")
     assert (first["rr"][0], last["rr"][0]) == (1, 1)
     np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
-    assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
+    assert last.reasons["rated_precision@1"][0] == rm.Reason.NOTHING_RECOMMENDED
     # Under any rule, error metrics are undefined if a prediction is missing.
-    assert first.reasons["mae"][0] == last.reasons["mae"][0] == Reason.NAN_SCORE
+    assert first.reasons["mae"][0] == last.reasons["mae"][0] == rm.Reason.NAN_SCORE
 
 
 def test_infinite_scores_make_their_user_undefined():
     pairs = rm.Pairs.of([1, 0, 1, 0, 1], [math.inf, 1, -math.inf, 1, 0], groups=[0, 0, 1, 1, 1])
     result = rm.evaluate(pairs, metrics="rr")
-    assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
+    assert result.reasons["rr"].tolist() == [rm.Reason.INFINITE_SCORE, rm.Reason.DEFINED]
     assert result["rr"][1] == 1 / 2
 
 
 def test_constant_scores_are_undefined_by_default():
     pairs = rm.Pairs.of([1, 0, 0], [2, 2, 2])
-    assert rm.evaluate(pairs, metrics="rr").reasons["rr"] == Reason.CONSTANT_SCORES
+    assert rm.evaluate(pairs, metrics="rr").reasons["rr"] == rm.Reason.CONSTANT_SCORES
     assert means(pairs, "rr", constant_scores="ties")["rr"] == pytest.approx(11 / 18)
 
 

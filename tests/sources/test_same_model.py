@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -94,7 +93,7 @@ def assert_same(result, expected, rule_5_off=False, more_judged=False):
             continue
         compared_users = np.ones(len(values), bool)
         if rule_5_off:
-            compared_users = expected.reasons[name] != Reason.CUTOFF_TOO_DEEP
+            compared_users = expected.reasons[name] != rm.Reason.CUTOFF_TOO_DEEP
         np.testing.assert_array_equal(
             result[name][compared_users], values[compared_users], err_msg=name
         )

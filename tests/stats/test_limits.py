@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from recometer.errors import InputError
 from recometer.stats import (
+    TestResult,
     compare,
     equivalence,
     interval,
     most_changed,
     over_folds,
     over_runs,
+    paired_t,
     power,
     randomisation,
     tukey,
@@ -25,7 +27,6 @@ from recometer.stats.comparing import equivalence_over_runs
 from recometer.stats.grouping import group
 from recometer.stats.planning import power_of, unit_of
 from recometer.stats.runs import over_values, run_moments
-from recometer.stats.tests import TestResult, paired_t
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)

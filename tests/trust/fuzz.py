@@ -7,6 +7,7 @@ extra `fuzz`), which looks for inputs that reach new code and keeps them in the 
 """
 
 import contextlib
+import importlib
 import pathlib
 import sys
 import tempfile
@@ -18,14 +19,9 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 
 def import_recometer() -> None:
     """Import the code under test; under Atheris, also instrument this code."""
-    import recometer.data.catalogue
-    import recometer.data.factor_files
-    import recometer.data.files
-    import recometer.data.ids
-    import recometer.metrics.names
-    import recometer.sources.lists
-    import recometer.sources.pairs
-    import recometer.split.saving  # noqa: F401
+    data = (f"data.{name}" for name in ("catalogue", "factor_files", "files", "ids"))
+    for name in (*data, "metrics.names", "sources.lists", "sources.pairs", "split.saving"):
+        importlib.import_module(f"recometer.{name}")
 
 
 def file_of(data: bytes, name: str) -> pathlib.Path:
@@ -45,7 +41,7 @@ def answer(call: Callable[[], object]) -> None:
 
 def names(data: bytes) -> None:
     """Parse metric names; printing and parsing the result must not change it."""
-    from recometer.metrics.names import parse
+    from recometer.metrics import parse
 
     text = data.decode(errors="surrogateescape")
     metrics = parse(text)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.rendering import Column, Table
 from recometer.rendering.formats import FORMULAS
-from recometer.report import page
 
 TRICKY = [
     "</script><script>alert(1)</script>",
@@ -97,7 +96,7 @@ def report(names):
 def plain():
     """Return the same report with harmless names, for comparison."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+        patch.setattr("recometer.report.page.vega", lambda: "window.vegaEmbed = null;")
         yield Page(report([f"name {number}" for number in range(9)]))
 
 

@@ -18,11 +18,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from convention_cases import TOPK
+from measured import compute, compute_for_all, record_users
 from shared import SHARED
 
 import recometer as rm
-from recometer.measuring.compute import compute, compute_for_all
-from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Side, parse
 
 pytestmark = pytest.mark.shared
@@ -295,16 +294,16 @@ def computed(record, rule):
     inputs = data(record, users, rule.features)
     protocol = rm.Protocol()
     if metric.definition.over_users:
-        value = compute_for_all(ListedUsers(inputs), [metric], protocol)[str(metric)]
+        value = compute_for_all(record_users(inputs), [metric], protocol)[str(metric)]
         by_user = {}
         if record.get("per_user"):  # the library was also called for each user separately
             for user in record["per_user"]:
                 inputs_of_user = data(record, [user], rule.features)
-                by_user[user] = compute_for_all(ListedUsers(inputs_of_user), [metric], protocol)[
+                by_user[user] = compute_for_all(record_users(inputs_of_user), [metric], protocol)[
                     str(metric)
                 ]
         return rule.last(value), by_user
-    values = compute(ListedUsers(inputs), [metric], protocol)[0][str(metric)]
+    values = compute(record_users(inputs), [metric], protocol)[0][str(metric)]
     if rule.absent is not None:
         values = np.where(np.isnan(values), rule.absent, values)
     defined = ~np.isnan(values)

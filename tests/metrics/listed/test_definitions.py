@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from list_definitions import list_by_definition
+from measured import compute, compute_for_all, record_users
 
 import recometer as rm
-from recometer.measuring.compute import compute, compute_for_all
-from recometer.measuring.listed import ListedUsers
 from recometer.metrics import Metric, reading
 from recometer.testing import ListCase, list_cases, variants
 
@@ -36,7 +35,7 @@ PER_USER = [metric for metric in EVERY if not metric.definition.over_users]
 
 @given(list_cases())
 def test_values_per_user_match_definitions(case):
-    values, reasons = compute(ListedUsers(case.data()), PER_USER, rm.Protocol())
+    values, reasons = compute(record_users(case.data()), PER_USER, rm.Protocol())
     for user in range(case.n_users):
         for metric in PER_USER:
             value, name = values[str(metric)][user], str(metric)
@@ -48,7 +47,7 @@ def test_values_per_user_match_definitions(case):
 
 @given(list_cases())
 def test_values_over_all_users_match_definitions(case):
-    values = compute_for_all(ListedUsers(case.data()), OVER_USERS, rm.Protocol())
+    values = compute_for_all(record_users(case.data()), OVER_USERS, rm.Protocol())
     for metric in OVER_USERS:
         assert values[str(metric)] == pytest.approx(
             list_by_definition(metric, case), rel=1e-9, abs=1e-9, nan_ok=True
@@ -76,6 +75,6 @@ def test_metrics_declare_the_side_data_they_read():
     for metric in EVERY:
         other_kinds = FIELDS.keys() - set(metric.definition.side)
         without_other_data = dict.fromkeys(name for word in other_kinds for name in FIELDS[word])
-        users = ListedUsers(dataclasses.replace(data, **without_other_data, kept={}))
+        users = record_users(dataclasses.replace(data, **without_other_data, kept={}))
         evaluate = compute_for_all if metric.definition.over_users else compute
         evaluate(users, [metric], rm.Protocol())

@@ -13,10 +13,9 @@ from drawn_metrics import metrics
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import compute, record_users
 
 import recometer as rm
-from recometer.measuring.compute import compute
-from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import Metric, reading
 from recometer.testing import RankingCase, cases, observed, rank, variants
 from recometer.ties import WHOLE, resolve
@@ -63,7 +62,7 @@ def test_values_without_ties_match_definitions(case, relevant_from, negative_gai
     case = one_order(case)
     rules = {"relevant_from": relevant_from, "negative_gains": negative_gains}
     ranks = case.ranks(relevant_from=relevant_from)
-    values, _ = compute(RankedUsers(ranks), EVERY_METRIC, AS_TIES.replace(**rules))
+    values, _ = compute(record_users(ranks), EVERY_METRIC, AS_TIES.replace(**rules))
     for user in range(case.n_users):
         (order,) = case.orders(user)
         ranked, judged = enough(case, user), judged_gains(case, user)
@@ -82,7 +81,7 @@ def test_values_without_ties_match_definitions(case, relevant_from, negative_gai
 def test_expected_value_is_the_mean_over_all_orders(case, relevant_from, negative_gains):
     rules = {"relevant_from": relevant_from, "negative_gains": negative_gains}
     ranks = case.ranks(relevant_from=relevant_from)
-    values, _ = compute(RankedUsers(ranks), AVERAGED, AS_TIES.replace(**rules))
+    values, _ = compute(record_users(ranks), AVERAGED, AS_TIES.replace(**rules))
     for user in range(case.n_users):
         ranked = enough(case, user)
         for metric in AVERAGED:
@@ -103,7 +102,7 @@ def test_expected_value_of_six_tied_items_is_the_mean_over_orders(relevant):
     no_items = np.zeros((1, 8), bool)
     case = RankingCase(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, no_items, no_items)
     metrics = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
-    values, _ = compute(RankedUsers(case.ranks()), metrics, rm.Protocol())
+    values, _ = compute(record_users(case.ranks()), metrics, rm.Protocol())
     for metric in metrics:
         expected = mean_over_orders(metric, case, 0)
         assert values[str(metric)][0] == pytest.approx(
@@ -160,7 +159,7 @@ def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
 @given(cases(max_users=2, max_items=4), metrics())
 def test_value_under_each_other_tie_rule_occurs_in_some_order(case, metric):
     values = {
-        rule: compute(RankedUsers(case.ranks(), 4), [metric], AS_TIES.replace(ties=rule))[0][
+        rule: compute(record_users(case.ranks(), 4), [metric], AS_TIES.replace(ties=rule))[0][
             str(metric)
         ]
         for rule in ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")

@@ -11,15 +11,12 @@ import numpy as np
 import pytest
 from definitions import judged_gains
 from hypothesis import Phase, given, settings
+from measured import compute, record_users
 
 import recometer as rm
-from recometer.measuring.compute import compute
-from recometer.measuring.ranked import RankedUsers
-from recometer.measuring.reasons import Reason
-from recometer.metrics import Metric, metric, parse, place_sums
+from recometer.metrics import METRICS, Metric, metric, parse, place_sums
 from recometer.metrics.ranked import stopping
 from recometer.metrics.ranked.precisions import expand
-from recometer.metrics.registry import METRICS
 from recometer.testing import cases, rank
 from recometer.ties import resolve
 
@@ -32,7 +29,7 @@ GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, NAN, NAN, 2, NAN])
 
 
 def value(name: str, ranks, **rules) -> float:
-    values, _ = compute(RankedUsers(ranks), parse(name), rm.Protocol(**rules))
+    values, _ = compute(record_users(ranks), parse(name), rm.Protocol(**rules))
     return float(values[name][0])
 
 
@@ -119,10 +116,10 @@ def test_graded_discounts_of_negative_gains_are_undefined():
     name = "ndcg@2(discount=graded,ideal=signed)"
     assert value(name, rank([3, 2, 1], [0, 2, NAN])) == 2 / math.log2(5) / (2 / math.log2(3))
     names = f"{name} ndcg@2(discount=graded)"
-    ranked = RankedUsers(rank([3, 2, 1], [-2, 1, NAN]))
+    ranked = record_users(rank([3, 2, 1], [-2, 1, NAN]))
     values, reasons = compute(ranked, parse(names), rm.Protocol(negative_gains="counted"))
     assert np.isnan(list(values.values())).all()
-    assert np.all(np.array(list(reasons.values())) != Reason.DEFINED)
+    assert np.all(np.array(list(reasons.values())) != rm.Reason.DEFINED)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +160,7 @@ def test_area_among_all_candidates_is_undefined_without_a_catalogue():
     name = "roc_auc@2(domain=extended)"
     result = rm.evaluate(rm.Lists({1: ["a", "b"]}), {1: ["a", "c"]}, metrics=name)
     assert math.isnan(result[name][0])
-    assert result.reasons[name].tolist() == [Reason.NO_CANDIDATES]
+    assert result.reasons[name].tolist() == [rm.Reason.NO_CANDIDATES]
 
 
 def test_metrics_with_an_unlisted_relevant_item_match_hand_computed_values():
@@ -212,7 +209,7 @@ def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_t
 def test_pr_curve_has_a_point_for_every_distinct_score(case):
     """The test computes a point of the curve for every distinct score."""
     values, _ = compute(
-        RankedUsers(case.ranks()),
+        record_users(case.ranks()),
         parse("pr_auc(rule=distinct) pr_auc(rule=trapezoid)"),
         rm.Protocol(constant_scores="ties"),
     )
@@ -387,8 +384,8 @@ def test_threads_do_not_change_values(monkeypatch):
     metrics = [
         Metric(name, None if METRICS[name].cutoff == "none" else 3) for name in ("ap", "mcc")
     ]
-    single_thread, _ = compute(RankedUsers(ranks), metrics, rm.Protocol(ties="random"))
-    two_threads, _ = compute(RankedUsers(ranks), metrics, rm.Protocol(ties="random"), threads=2)
+    single_thread, _ = compute(record_users(ranks), metrics, rm.Protocol(ties="random"))
+    two_threads, _ = compute(record_users(ranks), metrics, rm.Protocol(ties="random"), threads=2)
     for name, values in single_thread.items():
         assert values.tobytes() == two_threads[name].tobytes()
 
@@ -496,5 +493,5 @@ def test_mcc_is_0_if_no_relevant_item_is_a_candidate():
 def test_ideal_dcg_without_positive_gains_is_zero():
     ranks = rank([[3, 2, 1], [3, 2, 1]], [[1, NAN, NAN], [-1, NAN, NAN]])
     for name in ("ndcg@2", "ndcg@2(ideal=list)", "ndcg@1(ideal=k)"):
-        values, _ = compute(RankedUsers(ranks), parse(name), rm.Protocol(no_relevant="computed"))
+        values, _ = compute(record_users(ranks), parse(name), rm.Protocol(no_relevant="computed"))
         assert values[name].tolist() == [1, 0]

@@ -7,10 +7,9 @@ import math
 
 import numpy as np
 import pytest
+from measured import compute, record_users
 
 import recometer as rm
-from recometer.measuring.compute import compute
-from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import METRICS, parse
 from recometer.testing import rank
 
@@ -18,7 +17,7 @@ NAN = math.nan
 
 
 def value(name: str, ranks: rm.Ranks, **rules) -> float:
-    values, _ = compute(RankedUsers(ranks), parse(name), rm.Protocol(**rules))
+    values, _ = compute(record_users(ranks), parse(name), rm.Protocol(**rules))
     return float(values[name][0])
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import compute, record_users
 from rating_definitions import in_order, rating_by_definition, rating_mean_over_orders
 
 import recometer as rm
-from recometer.measuring.compute import compute
-from recometer.measuring.rated import RatedUsers
 from recometer.metrics import Metric, reading
 from recometer.testing import rating_cases
 from recometer.testing.laws import at_cutoffs
@@ -21,7 +20,7 @@ EVERY = [variant for name in reading("ratings") for variant in at_cutoffs(name, 
 
 
 def computed(case, ties):
-    values, _ = compute(RatedUsers(case.ratings()), EVERY, rm.Protocol(ties=ties))
+    values, _ = compute(record_users(case.ratings()), EVERY, rm.Protocol(ties=ties))
     return values
 
 
@@ -67,7 +66,7 @@ PROBABILITIES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 @given(rating_cases(predicted=PROBABILITIES), st.lists(st.integers(0, 3), min_size=3, max_size=3))
 def test_rows_of_resampled_users_count_repeatedly(case, times):
-    users, weights = RatedUsers(case.ratings()), np.array(times[: case.n_users])
+    users, weights = record_users(case.ratings()), np.array(times[: case.n_users])
     together = users.together(compute(users, OVER_ROWS, rm.Protocol())[1])
     resampled = together.users(np.repeat(np.arange(case.n_users), weights))
     np.testing.assert_allclose(

@@ -10,12 +10,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import compute, record_users
 from rating_definitions import rating_by_definition
 
 import recometer as rm
-from recometer.measuring.compute import compute
-from recometer.measuring.ranked import RankedUsers
-from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
 from recometer.testing import rank
 
@@ -188,10 +186,10 @@ def rows(*pairs):
 
 
 CONSTANT = {
-    "rated_roc_auc": Reason.ONE_KIND,
-    "r2": Reason.NO_VARIANCE,
-    "explained_variance": Reason.NO_VARIANCE,
-    "fcp": Reason.NO_PAIRS,
+    "rated_roc_auc": rm.Reason.ONE_KIND,
+    "r2": rm.Reason.NO_VARIANCE,
+    "explained_variance": rm.Reason.NO_VARIANCE,
+    "fcp": rm.Reason.NO_PAIRS,
 }
 
 
@@ -199,14 +197,14 @@ CONSTANT = {
     ("frame", "reasons"),
     [
         (rows((4, 4)), CONSTANT),
-        (rows((3.3, 4), (3.3, 3), (3.3, 2)), CONSTANT | {"rated_recall": Reason.NO_RELEVANT}),
-        (rows((4, 1), (2, 3)), {"rated_precision": Reason.NOTHING_RECOMMENDED}),
-        (rows((4, math.inf), (2, 3)), dict.fromkeys(RATINGS, Reason.INFINITE_SCORE)),
-        (rows((4, -math.inf), (2, 4)), dict.fromkeys(ERRORS, Reason.INFINITE_SCORE)),
-        (rows((4, math.nan), (2, 3)), dict.fromkeys(RATINGS, Reason.NAN_SCORE)),
-        (rows((math.inf, 4), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
-        (rows((1e200, 4), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
-        (rows((4, 1e200), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
+        (rows((3.3, 4), (3.3, 3), (3.3, 2)), CONSTANT | {"rated_recall": rm.Reason.NO_RELEVANT}),
+        (rows((4, 1), (2, 3)), {"rated_precision": rm.Reason.NOTHING_RECOMMENDED}),
+        (rows((4, math.inf), (2, 3)), dict.fromkeys(RATINGS, rm.Reason.INFINITE_SCORE)),
+        (rows((4, -math.inf), (2, 4)), dict.fromkeys(ERRORS, rm.Reason.INFINITE_SCORE)),
+        (rows((4, math.nan), (2, 3)), dict.fromkeys(RATINGS, rm.Reason.NAN_SCORE)),
+        (rows((math.inf, 4), (2, 3)), dict.fromkeys(ERRORS, rm.Reason.GAIN_NOT_FINITE)),
+        (rows((1e200, 4), (2, 3)), dict.fromkeys(ERRORS, rm.Reason.GAIN_NOT_FINITE)),
+        (rows((4, 1e200), (2, 3)), dict.fromkeys(ERRORS, rm.Reason.GAIN_NOT_FINITE)),
         (rows((1e120, 4), (2, 3)), {}),
         (rows((4, 1e120), (2, 3)), {}),
     ],
@@ -214,7 +212,7 @@ CONSTANT = {
 def test_undefined_rating_metrics_have_a_reason(frame, reasons):
     result = evaluate_ratings(frame)
     for metric in EVERY:
-        expected_reason = reasons.get(metric.name, Reason.DEFINED)
+        expected_reason = reasons.get(metric.name, rm.Reason.DEFINED)
         assert result.reasons[str(metric)].tolist() == [expected_reason, 0], str(metric)
         assert np.isnan(result[metric]).tolist() == [expected_reason != 0, False], str(metric)
     assert all(math.isfinite(value) for value in result.over_rows.values())
@@ -241,8 +239,8 @@ def test_rule_cold_start_applies_to_rating_metrics():
         metrics="mae rated_precision@1",
         cold_start=False,
     )
-    assert result.reasons["mae"].tolist() == [0, Reason.COLD_START]
-    assert result.reasons["rated_precision@1"].tolist() == [0, Reason.COLD_START]
+    assert result.reasons["mae"].tolist() == [0, rm.Reason.COLD_START]
+    assert result.reasons["rated_precision@1"].tolist() == [0, rm.Reason.COLD_START]
 
 
 @pytest.mark.parametrize("threshold", [3.5, None])
@@ -304,7 +302,7 @@ def test_values_do_not_depend_on_blocks(monkeypatch):
 
 def test_rating_metrics_need_ratings():
     with pytest.raises(rm.InternalError, match="'mae' was requested without ratings"):
-        compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], rm.Protocol())
+        compute(record_users(rank([2, 1], [1, math.nan])), [Metric("mae")], rm.Protocol())
 
 
 def test_errors_are_averaged_over_rows():
@@ -410,7 +408,7 @@ def test_averaged_concordance_counts_users_with_ordered_pairs():
 
 def test_log_loss_needs_probabilities():
     result = evaluate_ratings(rows((1, 0.5), (0, 1.5)), "log_loss mae", threshold=None)
-    assert result.reasons["log_loss"].tolist() == [Reason.NOT_PROBABILITY] * 2
+    assert result.reasons["log_loss"].tolist() == [rm.Reason.NOT_PROBABILITY] * 2
     assert math.isnan(result.mean()["log_loss"])
 
 
@@ -423,6 +421,6 @@ def test_only_recall_is_computed_without_a_relevant_row():
     np.testing.assert_array_equal(table(result), [[0.0, np.nan, np.nan]])
     assert [int(codes[0]) for codes in result.reasons.values()] == [
         0,
-        Reason.NOTHING_RECOMMENDED,
-        Reason.ONE_KIND,
+        rm.Reason.NOTHING_RECOMMENDED,
+        rm.Reason.ONE_KIND,
     ]
