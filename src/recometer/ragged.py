@@ -57,7 +57,7 @@ class Record:
         def n_items(self) -> int:
             """Number of items, for columns with an entry per item."""
 
-    def check_shapes(self) -> None:
+    def __post_init__(self) -> None:
         """Check that every column has an entry per row, user or item.
 
         Raises

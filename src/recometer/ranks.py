@@ -11,6 +11,7 @@ import functools
 import operator
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -126,8 +127,12 @@ class Ranks(Table):
     propensity: Float64 | None = field(default=None, metadata=PER_ROW)
     item_ids: Array | None = None
 
-    def __post_init__(self) -> None:
-        self.check_shapes()
+    @classmethod
+    def unchecked(cls, *columns: Any, **others: Any) -> Ranks:
+        """Make ranks from columns that fit by construction; `columns` are the first fields."""
+        ranks = object.__new__(cls)
+        vars(ranks).update(zip(cls.__match_args__, columns, strict=False), **others)
+        return ranks
 
     @property
     def ends_early(self) -> Bool:
@@ -196,7 +201,7 @@ class TopLists(Record):
             object.__setattr__(self, "flags", flags)
         if self.repeats is None:
             object.__setattr__(self, "repeats", np.zeros((self.n_users, 0), np.uint8))
-        self.check_shapes()
+        super().__post_init__()
         if not -1 <= self.items.min(initial=-1) <= self.items.max(initial=-1) < self.n_items:
             raise InternalError(f"TopLists.items must be -1 or below n_items={self.n_items}.")
         if ((self.items[:, :-1] < 0) & (self.items[:, 1:] >= 0)).any():
@@ -247,9 +252,6 @@ class Ratings(Table):
     predicted: Float64 = field(metadata=PER_ROW)
     threshold: Float64 | None = field(default=None, metadata=PER_USER)
     repeats: bool = False
-
-    def __post_init__(self) -> None:
-        self.check_shapes()
 
     @property
     def indptr(self) -> Int64:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -114,12 +114,24 @@ class Interactions:
         self._check_values()
 
     @classmethod
-    def _in_order(cls, value_range: tuple[float, float] | None, **fields: Any) -> Interactions:
-        """Make interactions from sorted rows and all other fields, without checking them."""
+    def _in_order(
+        cls,
+        rows: Rows,
+        indptr: Int64,
+        items: Array,
+        values: Float64 | None,
+        times: Array | None,
+        merged: Mapping[str, Any],
+    ) -> Interactions:
+        """Make interactions from sorted columns and further facts, without checking them."""
         made = object.__new__(cls)
-        vars(made).update(fields)
-        if value_range is not None:
-            vars(made)["value_range"] = value_range
+        named = {
+            name: getattr(rows, name) for name in ("n_items", "user_ids", "item_ids", "columns")
+        }
+        columns = {"items": items.astype(np.int32, copy=False), "values": values, "times": times}
+        vars(made).update(indptr=indptr, **columns, **named, **merged)
+        if rows.value_range is not None and not merged:
+            vars(made)["value_range"] = rows.value_range
         made._lay_out()
         made._check_values()
         return made
@@ -389,18 +401,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                 times = None if times is None else np.maximum.reduceat(times, starts)
                 users, items = users[starts], items[starts]
         indptr = ragged.indptr_of(np.bincount(users, minlength=rows.n_users))
-    return Interactions._in_order(
-        None if merged else rows.value_range,
-        indptr=indptr,
-        items=items.astype(np.int32, copy=False),
-        n_items=rows.n_items,
-        values=values,
-        times=times,
-        user_ids=rows.user_ids,
-        item_ids=rows.item_ids,
-        columns=rows.columns,
-        **merged,
-    )
+    return Interactions._in_order(rows, indptr, items, values, times, merged)
 
 
 def read_interactions(

@@ -25,6 +25,7 @@ from recometer.arrays import (
     Int64,
     UInt8,
     UInt32,
+    UInt64,
     all_of,
     any_of,
 )
@@ -43,7 +44,7 @@ from recometer.evaluating.checks import (
 )
 from recometer.evaluating.requirements import Requirements
 from recometer.evaluating.sides import Counts, Sides, arrays_of, inputs_of
-from recometer.measuring.compute import Measured, compute, compute_for_all
+from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedTogether, RatedUsers
@@ -203,49 +204,45 @@ def find_records(case: Case) -> Records:
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 
-def measured_by(case: Case, records: Records) -> dict[str, Measured]:
-    """Return the users to measure, keyed by kind of record, or by name for groups of items."""
-    found: dict[str, Measured] = {}
-    sides, needs = case.sides, case.requirements
-    arguments, test = sides.arguments, sides.test
-    if records.ranks is not None and needs.of_rankings:
-        keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
-        found["ranks"] = RankedUsers(records.ranks, arguments.seed, keys)
-        if needs.groups:
-            assert arguments.catalogue is not None
-            of_groups = ranks_of_groups(
-                records.ranks,
-                needs.groups,
-                test=test,
-                train=arguments.train,
-                catalogue=arguments.catalogue,
-            )
-            for group, ranks in of_groups.items():
-                found[f"ranks[{group}]"] = RankedUsers(ranks, arguments.seed, keys, group)
-        if records.ratings is not None:
-            found["ratings"] = RatedUsers(records.ratings, arguments.seed, keys)
-    if records.lists is not None:
-        rules = records.request.protocol
-        data = list_data(
-            records.lists,
-            needs.side_data_of_lists,
-            test=test,
-            train=arguments.train,
-            relevant_from=rules.relevant_from,
-            ranks=records.ranks if case.brings_truth else None,
-            catalogue=arguments.catalogue,
-            baseline=records.baseline,
-            in_train=_removed_rows(records.request, case.source),
-            memory=sides.memory,
-            popularity=arguments.popularity,
-        )
-        found["lists"] = ListedUsers(data, records.judged)
-        for group in needs.groups_of_lists:
-            assert arguments.catalogue is not None
-            assert data.categories is not None
-            column = arguments.catalogue.category_names.index(group)
-            of_group = dataclasses.replace(data, categories=data.categories[:, [column]], kept={})
-            found[f"lists[{group}]"] = ListedUsers(of_group, records.judged, group)
+def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[RankedUsers]:
+    """Return the users with the judged items of each group of items that metrics read."""
+    sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
+    assert arguments.catalogue is not None
+    of_groups = ranks_of_groups(
+        ranks,
+        needs.groups,
+        test=sides.test,
+        train=arguments.train,
+        catalogue=arguments.catalogue,
+    )
+    return [
+        RankedUsers(of_group, arguments.seed, keys, group) for group, of_group in of_groups.items()
+    ]
+
+
+def _listed_users(case: Case, records: Records, lists: TopLists) -> list[ListedUsers]:
+    """Return the users with their lists, and with the categories of each group of items."""
+    sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
+    data = list_data(
+        lists,
+        needs.side_data_of_lists,
+        test=sides.test,
+        train=arguments.train,
+        relevant_from=records.request.protocol.relevant_from,
+        ranks=records.ranks if case.brings_truth else None,
+        catalogue=arguments.catalogue,
+        baseline=records.baseline,
+        in_train=_removed_rows(records.request, case.source),
+        memory=sides.memory,
+        popularity=arguments.popularity,
+    )
+    found = [ListedUsers(data, records.judged)]
+    for group in needs.groups_of_lists:
+        assert arguments.catalogue is not None
+        assert data.categories is not None
+        column = arguments.catalogue.category_names.index(group)
+        of_group = dataclasses.replace(data, categories=data.categories[:, [column]], kept={})
+        found.append(ListedUsers(of_group, records.judged, group))
     return found
 
 
@@ -406,18 +403,26 @@ class Part:
 
 def measure(case: Case, records: Records) -> Part:
     """Compute all metrics for the users of a case."""
-    measured, rules, needs = measured_by(case, records), case.protocol, case.requirements
-    metrics, threads = case.sides.metrics, case.sides.arguments.threads
-    values, reasons = compute(measured.values(), metrics, rules, threads)
-    more: dict[str, Any] = {}
-    if case.sides.arguments.chance:
-        ranked = [one for one in measured.values() if isinstance(one, RankedUsers)]
-        more["chance"] = chance_of(ranked, metrics, rules, threads)
-    rated, listed = measured.get("ratings"), measured.get("lists")
-    if isinstance(rated, RatedUsers):
-        more["rated"] = together = rated.together(reasons)
+    sides, rules, needs = case.sides, case.protocol, case.requirements
+    arguments, test, more = sides.arguments, sides.test, dict[str, Any]()
+    ranked, rated, listed = list[RankedUsers](), list[RatedUsers](), list[ListedUsers]()
+    if records.ranks is not None and needs.of_rankings:
+        keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
+        ranked.append(RankedUsers(records.ranks, arguments.seed, keys))
+        if needs.groups:
+            ranked += _ranked_groups(case, records.ranks, keys)
+        if records.ratings is not None:
+            rated.append(RatedUsers(records.ratings, arguments.seed, keys))
+    if records.lists is not None:
+        listed += _listed_users(case, records, records.lists)
+    measured = [*ranked, *rated, *listed]
+    values, reasons = compute(measured, sides.metrics, rules, arguments.threads)
+    if arguments.chance:
+        more["chance"] = chance_of(ranked, sides.metrics, rules, arguments.threads)
+    if rated:
+        more["rated"] = together = rated[0].together(reasons)
         more["over_rows"] = compute_for_all(together, needs.over_rows, rules)
-    if isinstance(listed, ListedUsers):
+    if listed:
         needed = needed_by(needs.over_users)
         gone = [name for name in ("train", "test", "baseline") if name not in needed]
         changes: dict[str, Any] = dict.fromkeys(gone)
@@ -425,9 +430,9 @@ def measure(case: Case, records: Records) -> Part:
             changes["relevant"] = None
         more |= {
             "lists": records.lists,
-            "over_users": compute_for_all(listed, needs.over_users, rules),
+            "over_users": compute_for_all(listed[0], needs.over_users, rules),
             # The result keeps these data, so drop the parts that it does not need.
-            "list_data": dataclasses.replace(listed.data, **changes),
+            "list_data": dataclasses.replace(listed[0].data, **changes),
         }
     facts = _facts(case, records, values, reasons)
     return Part(values, reasons, records.users, records.counts, facts, **more)

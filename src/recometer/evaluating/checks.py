@@ -437,11 +437,8 @@ def check_shifted(
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
     """Return a message if the ids of one side look like positions of the other's ids, or ""."""
-    sides: list[Array] = []
-    for one in data:
-        side_ids = getattr(one, f"{kind}_ids", None)
-        if side_ids is not None and len(side_ids):
-            sides.append(side_ids)
+    named: list[Array | None] = [getattr(one, f"{kind}_ids", None) for one in data]
+    sides = [side_ids for side_ids in named if side_ids is not None and len(side_ids)]
     known = source.facts.known_ids(kind) if sides else None
     if known is None or not len(known):
         return ""

@@ -270,25 +270,24 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
     """Fill in the values and reasons of a block of users."""
     block, plan = task.block, task.plan
     some, values, codes = task.measured.users(block), task.values[:, block], task.reasons[:, block]
-    first = 0
-    for variant in plan.variants:
-        if not variant.over_users:
-            last = first + len(variant.metrics)
-            values[first:last] = some.compute(variant).T
-            first = last
-    # Rounding errors of sums over tied groups may exceed a bound.
-    values.clip(plan.lower, plan.upper, out=values)
+    unsettled = []
     row = first = 0
     for variant in plan.variants:
         outside = None if variant.over_users else some.outside(variant)
         as_found = variant.as_found and outside is None
+        if not variant.over_users:
+            values[first : first + len(variant.metrics)] = some.compute(variant).T
         for number in range(len(variant.metrics)):
             codes[row], undefined = some.reasons(variant, number)
             if not variant.over_users:
                 if undefined or not as_found:
-                    _settle(variant, number, outside, values[first], codes[row])
+                    unsettled.append((variant, number, outside, values[first], codes[row]))
                 first += 1
             row += 1
+    # Rounding errors of sums over tied groups may exceed a bound.
+    values.clip(plan.lower, plan.upper, out=values)
+    for arguments in unsettled:
+        _settle(*arguments)
 
 
 def _settle(

@@ -33,9 +33,6 @@ class Judged(Record):
     n_rows: Int64 = field(metadata=PER_USER)
     n_relevant: Int64 = field(metadata=PER_USER)
 
-    def __post_init__(self) -> None:
-        self.check_shapes()
-
     @property
     def n_users(self) -> int:
         """Number of users."""

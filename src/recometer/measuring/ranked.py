@@ -47,8 +47,7 @@ class RankedUsers(Measured):
         self, ranks: Ranks, seed: int = 0, user_keys: UInt64 | None = None, group: str = ""
     ) -> None:
         self.ranks, self.n_users, self.group = ranks, ranks.n_users, group
-        self.seed = seed
-        self.user_keys = user_keys
+        self.seed, self.user_keys = seed, user_keys
         # Avoid reference cycles, so that the memory of a block is freed immediately.
         self._settled: dict[Settling, Ranks] = {}
         self._applied: dict[int, _Rules] = {}  # by the identity of their `protocol`
@@ -109,14 +108,13 @@ class RankedUsers(Measured):
     def groups(self, variant: Variant) -> Groups:
         """Return the tie groups that metrics read, under their rules."""
         how = self._reading(variant).groups
-        found = self._groups.get(how)
-        if found is None:
+        if how not in self._groups:
             ranks, keys = self._settled_by(how.settling), self.user_keys
             if how.settling.repeated_test == "joined":
                 settling.check_places(ranks, how.ties)
             options = how.ties, how.reads, self.seed, keys, how.relevant_from, how.within
-            found = self._groups[how] = resolve(ranks, *options)
-        return found
+            self._groups[how] = resolve(ranks, *options)
+        return self._groups[how]
 
     def _reading(self, variant: Variant) -> _Reading:
         """Return how metrics read the ranks; without test values, gains equal relevance."""
@@ -251,8 +249,7 @@ class _Rules:
         result = self.for_all_metrics.copy()
         if facts.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
-        rules, n = self.protocol, self.ranks.n_candidates
-        cutoff = facts.cutoff
+        rules, n, cutoff = self.protocol, self.ranks.n_candidates, facts.cutoff
         free = facts.order_free and not self.ranks.any_cutoff
         # Skip this in the usual case: all users have more candidates than the cut-off.
         if (

@@ -478,8 +478,12 @@ def assemble(
     order: Int64,
     n_candidates: Int64,
     limit: int | None,
+    depth: Int64 | None = None,
 ) -> Ranks:
-    """Make Ranks from the counts of all judged rows, and the order of the rows, best first."""
+    """Make Ranks from the counts of all judged rows, and the order of the rows, best first.
+
+    By default, `limit` places are known, or all without a limit.
+    """
     above, flags = above[order], aligned.flags
     if any_of(tied):
         tied, before = tied[order], before[order]
@@ -493,11 +497,12 @@ def assemble(
     gain = aligned.gain if aligned.one_gain else aligned.gain[order]
     relevant = aligned.relevant if aligned.one_relevance else aligned.relevant[order]
     per_row = aligned.item[order].astype(np.int64), above, tied, before, gain, relevant
-    depth = n_candidates if limit is None else np.minimum(n_candidates, limit)
+    if depth is None:
+        depth = n_candidates if limit is None else np.minimum(n_candidates, limit)
     per_user = aligned.n_relevant, n_candidates, aligned.n_excluded, depth, flags
     rankable = None if limit is None else n_rankable(aligned, aligned.judged >= 0)
     more: dict[str, Any] = {"n_rankable": rankable, "item_ids": aligned.item_ids}
-    return Ranks(aligned.judged_indptr, *per_row, *per_user, aligned.counts, **more)
+    return Ranks.unchecked(aligned.judged_indptr, *per_row, *per_user, aligned.counts, **more)
 
 
 def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:

@@ -611,9 +611,9 @@ class ListWork:
             above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
-        ranks = assemble(aligned, above, tied, before, order, facts.n_candidates, None)
-        listed, n_excluded = self.users["listed"], facts.n_excluded
-        return dataclasses.replace(ranks, depth=listed, n_excluded=n_excluded, counts=facts.counts)
+        aligned = aligned.anew(n_excluded=facts.n_excluded, counts=facts.counts)
+        counts = above, tied, before, order, facts.n_candidates
+        return assemble(aligned, *counts, None, self.users["listed"])
 
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
         """Flag users without ranked judged items if all their candidates have the same score.

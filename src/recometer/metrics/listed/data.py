@@ -62,9 +62,6 @@ class Side(Table):
     items: Int64 = field(metadata=PER_ROW)
     gain: Float64 = field(metadata=PER_ROW)
 
-    def __post_init__(self) -> None:
-        self.check_shapes()
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListData(Record):
@@ -123,7 +120,7 @@ class ListData(Record):
     def __post_init__(self) -> None:
         if (self.test is None) != (self.relevant is None):
             raise InternalError("ListData.test and ListData.relevant belong together.")
-        self.check_shapes()
+        super().__post_init__()
 
     @property
     def n_users(self) -> int:
