@@ -22,7 +22,7 @@ try:
         rating_cases,
         variants,
     )
-    from recometer.testing.laws import LAWS, LIST_LAWS, RATING_LAWS, check_laws
+    from recometer.testing.laws import LAWS, LIST_LAWS, RATING_LAWS, at_cutoffs, check_laws
     from recometer.testing.source_laws import SOURCE_LAWS, SourceCase, check_source, source_cases
 except ModuleNotFoundError:
     need("hypothesis", "recometer.testing", "test")
@@ -38,6 +38,7 @@ __all__ = [
     "RankingCase",
     "RatingCase",
     "SourceCase",
+    "at_cutoffs",
     "cases",
     "check_laws",
     "check_source",

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from recometer.metrics import METRICS, mean_over_pairs, metric, reading
-from recometer.testing import LIST_LAWS, ListCase, check_laws
-from recometer.testing.laws import at_cutoffs
+from recometer.testing import LIST_LAWS, ListCase, at_cutoffs, check_laws
 
 EVERY = [variant for name in reading("lists") for variant in at_cutoffs(name, 2, 7)]
 

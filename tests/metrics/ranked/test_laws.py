@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from recometer.metrics import reading
-from recometer.testing import LAWS
-from recometer.testing.laws import at_cutoffs
+from recometer.testing import LAWS, at_cutoffs
 
 # Cut-off 9 is greater than the number of items; to save time, test it only without parameters.
 EVERY = [

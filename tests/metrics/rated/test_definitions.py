@@ -13,8 +13,7 @@ from rating_definitions import in_order, rating_by_definition, rating_mean_over_
 
 import recometer as rm
 from recometer.metrics import Metric, reading
-from recometer.testing import rating_cases
-from recometer.testing.laws import at_cutoffs
+from recometer.testing import at_cutoffs, rating_cases
 
 EVERY = [variant for name in reading("ratings") for variant in at_cutoffs(name, 1, 2, 4, 9)]
 

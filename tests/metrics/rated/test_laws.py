@@ -9,8 +9,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from recometer.metrics import METRICS, metric, reading
-from recometer.testing import RATING_LAWS, check_laws
-from recometer.testing.laws import at_cutoffs
+from recometer.testing import RATING_LAWS, at_cutoffs, check_laws
 
 EVERY = [variant for name in reading("ratings") for variant in at_cutoffs(name, 1, 2, 4, 9)]
 
