@@ -1,4 +1,5 @@
-// Helpers for the kernel's source files: aligned memory, special numbers and a binary search.
+// Helpers for the kernel's source files: aligned memory, special floating-point values and a
+// binary search.
 #pragma once
 
 #include <cstddef>

@@ -11,9 +11,9 @@
 namespace recometer {
 namespace {
 
-// A key leaves a candidate undecided if it equals the key of a threshold, but the scores differ.
-// Once a user has more than kFewUndecided undecided candidates, plus one for every kPerUndecided
-// candidates, keys cost more than they save and are no longer used for this user.
+// A candidate is undecided if it has the same key as a threshold, but a different score. Once a
+// user has more than kFewUndecided undecided candidates, plus one for every kPerUndecided
+// candidates counted, keys cost more than they save and are no longer used for this user.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
 // If a user has more thresholds than this, a binary search for each candidate is faster than
@@ -27,8 +27,8 @@ constexpr int kSearched = 8;  // the number of binary searches that are interlea
 /// Data that are used together are stored together, because the thresholds of users with many
 /// judged items do not fit into the inner caches.
 ///
-/// @tparam D the kind of descent, a class of descent.hpp
-/// @tparam K the kind of keys for users with few thresholds, a class of keys.hpp
+/// @tparam D the kind of descent, a class from descent.hpp
+/// @tparam K the kind of keys for users with few thresholds, a class from keys.hpp
 template <class S, class D = ByMasks<S>, class K = NoKeys<S>>
 class Board {
  public:
@@ -94,7 +94,7 @@ class Board {
         }
     }
 
-    /// Count a chunk of the user's scores. The chunk starts at the place `from`; the scores of
+    /// Count a chunk of the user's scores. The chunk starts at place `from`; the scores of
     /// items that are not candidates must be NaN.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
@@ -151,7 +151,7 @@ class Board {
     }
 
     /// Stop counting for thresholds that at least `limit` candidates exceed. Returns whether there
-    /// were such thresholds.
+    /// were any.
     bool drop(std::size_t u) {
         User& user = user_[u];
         const std::int64_t old = user.active;
@@ -180,15 +180,15 @@ class Board {
         std::int64_t begin, end;  // the user's thresholds, ascending
         std::int64_t active;      // the first threshold for which counting continues
         Real* tables;
-        bool searched;  // whether the user has too many thresholds for tables, so that a binary
+        bool searched;  // whether the user has too many thresholds for tables; if so, a binary
                         // search finds each candidate's threshold, and `landed_` counts candidates
         int keyed;      // the number of levels of the key tables, or 0 if keys are not used
         std::int64_t undecided;  // the number of candidates that keys left undecided
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score, as positions in Judged::order
-        std::int64_t passed;      // if items are scored in index order: the judged items before
-                                  // this position cannot tie with the remaining candidates by index
+        std::int64_t passed;      // if items are scored in index order, all judged items before
+                                  // this position have lower indices than the remaining candidates
         std::int64_t item;        // the first judged item with this score
         std::int64_t equal;       // the number of candidates with this score
         std::int64_t met;         // the number of these candidates that are judged items
@@ -334,7 +334,7 @@ class Board {
         return __builtin_popcount(S::bits(reached) & ((1u << (user.end - user.active)) - 1));
     }
 
-    /// Record that the candidate at a place ties with a threshold.
+    /// Record that the candidate at `place` ties with a threshold.
     void meet(Ties& tie, std::int64_t place) {
         const std::int64_t item = falling_.item(place);
         ++tie.equal;
@@ -371,7 +371,7 @@ class Board {
         return from;
     }
 
-    /// Return the position of the threshold that equals `value`. It must be in [from, to).
+    /// Return the position of the threshold that equals `value`. There must be one in [from, to).
     std::int64_t find(std::int64_t from, std::int64_t to, Real value) const {
         while (to - from > 1) {
             const std::int64_t middle = from + (to - from) / 2;
@@ -408,10 +408,11 @@ class Board {
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
-    Buffer<std::int64_t> lower_;   // per judged item: the number of tied candidates with an index
-                                   // between the previous judged item and this item
+    Buffer<std::int64_t> lower_;   // per judged item: the number of tied candidates whose index is
+                                   // between those of the previous judged item and this item
     Buffer<std::int64_t> landed_;  // per threshold of `searched` users: the number of candidates
-                                   // since the last flush that reach it, but not the next threshold
+                                   // since the last flush that reach this threshold, but not the
+                                   // next one
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

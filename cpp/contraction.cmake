@@ -1,5 +1,5 @@
-# Stop the configuration if the compiler fuses multiplications and additions in spite of the flags.
-# It may accept a flag and fuse anyway, or ignore the flag, so look at the machine code of one line.
+# Stop the configuration if the compiler fuses multiplications and additions despite the flags. It
+# may ignore a flag, or accept the flag and fuse anyway, so inspect the machine code of one line.
 function(refuse_contraction)
   set(code "${CMAKE_CURRENT_BINARY_DIR}/contraction")
   file(WRITE "${code}.cpp" "
@@ -17,7 +17,7 @@ double f(double a, double b, double c) { return a * b + c; }
   if(compiled)
     file(READ "${code}.a" machine_code HEX)
   endif()
-  # vfmadd132sd, vfmadd213sd and vfmadd231sd of x86-64; fmadd of 64-bit Arm.
+  # Look for vfmadd132sd, vfmadd213sd and vfmadd231sd (x86-64) and fmadd (64-bit Arm).
   if(NOT compiled OR said MATCHES "unknown argument"
       OR machine_code MATCHES "c4e2[0-9a-f][0-9a-f][9ab]9|(00|20)084[01]1f")
     message(FATAL_ERROR "This compiler fuses multiplications and additions, and ${ARGN} does not "

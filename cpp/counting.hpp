@@ -1,4 +1,4 @@
-// Count how many candidates of a chunk reach each of a user's thresholds. kernel.hpp describes the
+// Count how many candidates in a chunk reach each of a user's thresholds. kernel.hpp describes the
 // instruction set S.
 //
 // The thresholds are the distinct scores of a user's judged items. They are sorted in ascending
@@ -18,7 +18,7 @@ namespace {
 constexpr int kChunkVectors = 16;  // the number of vectors counted per call
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
-// The largest number of chunks between two flushes: 8 high planes can count this many.
+// The maximum number of chunks between two flushes: 8 high planes can count this many.
 constexpr std::int64_t kMaxChunks = 255;
 // If the planes of all users are kept, each user has only 5 high planes, and this limit applies
 // instead.
@@ -61,7 +61,7 @@ __attribute__((always_inline)) inline void add_words(typename S::Int* planes, in
 }
 
 /// Counts how many candidates reach each threshold of a group.
-/// @tparam D the kind of descent, a class of descent.hpp or keys.hpp
+/// @tparam D the kind of descent, a class from descent.hpp or keys.hpp
 /// @tparam kLow log2 of the number of vectors counted per call
 template <class S, class D = ByMasks<S>, int kLow = kLowPlanes>
 struct Counting {

@@ -11,7 +11,7 @@
 namespace recometer {
 namespace {
 
-/// Return the position of a node among the 2^levels - 1 thresholds. The node follows `depth`
+/// Return the position, among the 2^levels - 1 thresholds, of the node reached after `depth`
 /// decisions. `reached` has one bit per decision, and the first decision is the highest bit; a bit
 /// is 1 if the candidate reached the threshold.
 inline int node_at(int reached, int depth, int levels) {
@@ -97,7 +97,7 @@ struct ByMasks {
 /// Return the rank of a path whose bits are 1 for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
-/// Extend paths whose bits are signs by the decisions of levels kLevel to L - 1.
+/// Append the decisions at levels kLevel to L - 1 to paths whose bits are signs.
 /// @param level the tables of the levels
 /// @param score 2^kTogether vectors of scores or keys
 template <class S, int kLevel, int L, class Vec>
@@ -113,8 +113,8 @@ __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, co
 }
 
 /// Write two tables of n thresholds, indexed by paths whose bits are signs. `next` contains the
-/// threshold of the next node (`table` numbers per level), and `reached` contains the threshold
-/// reached last. `none` takes the place of thresholds that do not exist.
+/// threshold of the next node (`table` numbers per level), and `reached` contains the last
+/// threshold that was reached. `none` takes the place of thresholds that do not exist.
 template <class Number, class Threshold>
 inline void write_by_signs(int n, int levels, int table, Number none, Threshold threshold,
                            Number* next, Number* reached) {
@@ -144,7 +144,7 @@ struct BySigns {
     using Int = typename S::Int;
     static constexpr int kTable = 1 << (S::kLevels - 1);
     static constexpr int kReached =
-        kTable * S::kLevels;  // the offset of the thresholds reached last
+        kTable * S::kLevels;  // the offset of the table `reached` (see write_by_signs)
     static constexpr int kTables = kReached + 2 * kTable;
     static constexpr int kTogether = 1 << S::kTogether;
 

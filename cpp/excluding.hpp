@@ -32,7 +32,7 @@ class Excluding {
         }
     }
 
-    /// Find the excluded items of a group of users at the places [from, to), in chunks that start
+    /// Find the excluded items of a group of users at places [from, to), in chunks that start
     /// at `from`. For each user, the ranges of successive calls must ascend and must not overlap.
     /// @param which [n]: the users, at most kUsers
     void find(const std::size_t* which, std::size_t n, std::int64_t from, std::int64_t to) {

@@ -1,4 +1,4 @@
-// Fast, non-cryptographic hash functions for 64-bit numbers and for data that comes in pieces.
+// Fast, non-cryptographic hash functions for 64-bit numbers and for sequences of bytes.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once
@@ -23,7 +23,7 @@ inline std::uint64_t mix(std::uint64_t bits) {
 std::uint64_t xxh64(const unsigned char* data, std::size_t n);
 
 /// Hash data in pieces of `piece` bytes; the last piece may be shorter.
-/// @param hashes [ceil(n / piece)], output
+/// @param hashes [ceil(n / piece)]: output
 void hash_pieces(const unsigned char* data, std::size_t n, std::size_t piece,
                  std::uint64_t* hashes);
 

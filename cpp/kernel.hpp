@@ -10,14 +10,14 @@
 //     board.hpp     stores the thresholds and counts of a block of users
 //     kernel.hpp    ranks the judged items
 //
-// S provides, for scores of type Real,
+// S provides these types, for scores of type Real:
 //     Vec, Mask, Int    vectors of kLanes Reals, booleans and integers
-// with these operations for the tile (tile.hpp) and the shelves (top.hpp),
+// these operations for the tile (tile.hpp) and the shelves (top.hpp):
 //     load, store, broadcast, select(m, a, b)
 //     fma(a, b, c)      a * b + c, rounded the same way for vectors and for single Reals
 //     reaches(a, b)     a >= b per lane (false for NaN); equals(a, b)
 //     bits(m)           a mask as the bits of an integer
-// with these operations for counting,
+// these operations for counting:
 //     table(p)          the 2^(kLevels - 1) Reals at p, in the form that lookup expects
 //     lookup<B>(t, i)   t[i] per lane; i < 2^B
 //     set_bit<B>(m, x)  x | 1 << B in the lanes of m
@@ -25,12 +25,12 @@
 //     zero, load_bits, store_bits, exclusive(a, b), both(a, b)
 //     parity, majority  the two outputs of a full adder, bit by bit
 //     count_bit(x, b)   the number of lanes with bit b set
-// and, for a descent by signs,
+// and these operations for a descent by signs:
 //     subtract(a, b)    a - b
 //     push_sign(i, x)   2 * i + (whether the sign of x is set)
 //     lookup_in_two(t, u, i)  i < kLanes ? t[i] : u[i - kLanes] per lane
-// 2^kTogether vectors are compared together with at most 2^kLevels - 1 thresholds at a time. A tile
-// contains the scores of kUsers users for 2 vectors of items.
+// A descent processes 2^kTogether vectors together, and compares them with at most 2^kLevels - 1
+// thresholds. A tile contains the scores of kUsers users for 2 vectors of items.
 //
 // Everything in these files has internal linkage, and no object needs a static initialiser. If
 // files for different instruction sets shared a function or an object, the linker could pick a
@@ -49,8 +49,8 @@ namespace {
 
 /// Counts candidates whose scores are computed from factors. Used as the `Out` argument of
 /// score_by_factors.
-/// @tparam D the kind of descent, a class of descent.hpp
-/// @tparam K the kind of keys, a class of keys.hpp
+/// @tparam D the kind of descent, a class from descent.hpp
+/// @tparam K the kind of keys, a class from keys.hpp
 template <class S, class D, class K>
 class FactorCounts {
  public:
@@ -106,8 +106,8 @@ class FactorCounts {
     Board<S, D, K> board_;
     const std::int64_t chunks_;
     const bool everybody_;
-    // The largest number of chunks between two flushes. It is larger if no user can be finished
-    // early, because all users' planes can then be kept.
+    // The maximum number of chunks between two flushes. If no user can be finished early, it can be
+    // higher, because the planes of all users can then be kept.
     const std::int64_t most_;
     const int n_planes_;
     const std::size_t user_planes_;
@@ -162,8 +162,8 @@ class ScoreCounts {
 
  private:
     Board<S> board_;
-    // If counting stops for a judged item, it usually stops early, so this is checked often at
-    // first, and rarely later.
+    // The number of chunks to count before `drop` is called for the first time. Counting for a
+    // judged item usually stops early if it stops at all, so later calls are less frequent.
     const std::int64_t first_step_;
     Buffer<Int> planes_;
     std::int64_t pending_ = 0, step_ = 0;

@@ -1,4 +1,4 @@
-// The tables of functions that the files kernel_*.cpp export.
+// The function tables that the kernel_*.cpp files export.
 #pragma once
 
 #include "kernel.hpp"

@@ -24,9 +24,9 @@ struct NoKeys {
 };
 
 /// S provides vectors of 16-bit numbers, with the operations that kernel.hpp lists for counting and
-/// for a descent by signs, and
+/// for a descent by signs, and these operations:
 ///     keys(p, scale, offset)  the keys of the kLanes scores at p: scale * score + offset, rounded
-/// and clipped to kLeastKey and kMostKey; kLeastKey for NaN
+///                             and clipped to [kLeastKey, kMostKey]; kLeastKey for NaN
 ///     key(score, scale, offset)  the key of a single score
 ///     in_order(lanes)         the mask `lanes`, reordered to match the scores at p
 template <class S>
@@ -39,15 +39,15 @@ struct ByKeys {
     // If a user has fewer thresholds than this, a descent by signs is faster.
     static constexpr int kFewest = 4;
     static constexpr int kMost = (1 << S::kLevels) - 1;
-    static constexpr int kReached = S::kTable * S::kLevels;  // the offset of the thresholds reached
-                                                             // last
+    static constexpr int kReached = S::kTable * S::kLevels;  // the offset of the table `reached`
+                                                             // (see write_by_signs)
     static constexpr int kPerReal = sizeof(Real) / sizeof(std::int16_t);
     static constexpr int kTables = S::kStart + (kReached + S::kTable) / kPerReal;
 
     static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
 
-    /// Return the 16-bit numbers, which follow the scale and the offset: for each level, the keys
-    /// of the next thresholds, indexed by path; then the keys of the thresholds reached last.
+    /// Return the 16-bit numbers that follow the scale and the offset: for each level, the keys of
+    /// the next thresholds, indexed by path; then the keys of the last thresholds reached.
     template <class Tables>
     static auto numbers(Tables* tables) {
         using Number =

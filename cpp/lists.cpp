@@ -22,7 +22,7 @@ class Ranker {
     explicit Ranker(const RankLists& problem) : p(problem), mark(problem.n_items, 0) {}
 
     void rank(std::size_t user) {
-        // Marks of earlier users are below `base`, so they do not have to be cleared.
+        // Marks left by earlier users are below `base`, so they need not be cleared.
         const std::int64_t length = p.lists.end[user] - p.lists.begin[user];
         if (base > std::numeric_limits<std::int32_t>::max() - length - 1) {
             std::fill(mark.begin(), mark.end(), 0);
@@ -116,7 +116,7 @@ class Ranker {
         return last - base;
     }
 
-    /// Do the same as `read` for a list with scores. A place is a position, counted from 1, in
+    /// Like `read`, but for a list with scores. Here, a place is a position, counted from 1, in
     /// `items` and `scores`, which keep the order of the input.
     std::int32_t read_scored(std::size_t user) {
         std::int32_t last = base;
@@ -202,8 +202,8 @@ class Ranker {
 
     const RankLists& p;
     std::int32_t base{1};
-    // Per item: a value below `base` means that the item is not listed, and `base` that it is a
-    // training item. A higher value is `base` plus the item's place.
+    // Per item: a value below `base` means that the item is not listed, and `base` itself means
+    // that it is a training item. A higher value is `base` plus the item's place.
     std::vector<std::int32_t> mark;
     std::vector<std::int32_t> items;
     std::vector<double> scores;

@@ -2,7 +2,7 @@
 //
 // One pass over a user's list drops padding, training items and repeated items, and marks each item
 // with its place. If the list has scores, the score of each judged item is compared with all other
-// scores in the list. For this, nothing is sorted unless the user has many judged items.
+// scores in the list. These comparisons require sorting only if the user has many judged items.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once
@@ -27,7 +27,7 @@ struct Lists {
 struct RankLists {
     Lists lists;
     std::size_t n_users;
-    std::size_t n_items;  ///< an upper bound: every item is below it
+    std::size_t n_items;  ///< every item is below this bound
     Ragged excluded;
     Ragged judged;         ///< the judged items; a negative item is in no list
     bool input_order;      ///< whether ties are broken by input order instead of by item
@@ -40,16 +40,16 @@ struct RankLists {
     std::uint32_t* flags;  ///< [n_users]: ScoreFlag bits are added
     std::int64_t* given;   ///< [n_users]: the number of entries that are not padding
     std::int64_t* listed;  ///< [n_users]: the number of distinct items that remain in the list
-    std::int64_t* removed;      ///< [n_users]: the number of entries that are training items
-    std::int64_t* repeated;     ///< [n_users]: the number of entries that repeat an item; the best
-                                ///< entry counts
-    std::int64_t k;             ///< the number of top items to write; may be 0
-    TieOrder order;             ///< how to break ties among the top items, unless `input_order` is
-                                ///< true
+    std::int64_t* removed;   ///< [n_users]: the number of entries that are training items
+    std::int64_t* repeated;  ///< [n_users]: the number of surplus entries of repeated items; only
+                             ///< the best entry of an item is used
+    std::int64_t k;          ///< the number of top items to write; may be 0
+    TieOrder order;          ///< how to break ties among the top items, unless `input_order` is
+                             ///< true
     const std::uint64_t* keys;  ///< [n_users]: the seed of each user's random order
     std::int32_t* top;          ///< [n_users][k]: items, best first; unused places are not written
     std::int64_t* left;         ///< [n_users]: the number of items outside the top k that tie with
-                                ///< its last item
+                                ///< the last of the top k
 };
 
 void rank_lists(const RankLists& problem);
@@ -64,7 +64,7 @@ void rank_lists(const RankLists& problem);
 /// @returns whether every row belongs to one of the lists; if not, counting stops early
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
-/// Group the values of a column by list. Within a list, they keep the order of the input.
+/// Group the values of a column by list. Within a list, values keep the order of the input.
 /// @param list [n]: the list of each row
 /// @param next [n_lists]: the position in `grouped` of each list's next value; updated
 template <class Value>
@@ -86,9 +86,9 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
 /// @param came [n_users]: whether each user already has a list; updated if the batch is accepted
 /// @param taken [n][k]: output, a copy of the items
 /// @param taken_users [n]: output, a copy of the users
-/// @returns whether the batch is accepted: all items are between -1 and n_items - 1, and every user
-/// exists and had no list before. If it is not, `came` is unchanged, and the contents of `taken`
-/// and `taken_users` are undefined
+/// @returns whether the batch is accepted, that is, whether all items are between -1 and
+/// n_items - 1, and every user exists and had no list before. If the batch is rejected, `came` is
+/// unchanged, and the contents of `taken` and `taken_users` are undefined
 template <class Item>
 bool take_lists(const Item* items, std::size_t n, std::size_t k, std::int32_t n_items,
                 const std::int64_t* users, std::size_t n_users, bool* came, std::int32_t* taken,

@@ -35,8 +35,7 @@ struct Ragged {
     const std::int32_t* items;   ///< the items of each user, in ascending order
 };
 
-/// Item factors as they are stored in memory. The strides are numbers of elements, and can have any
-/// value.
+/// Item factors as they are stored in memory. Strides are in elements and can have any value.
 template <class Real>
 struct ItemFactors {
     const Real* data;
@@ -47,13 +46,13 @@ struct ItemFactors {
     std::int64_t n_items;
 };
 
-/// An order in which to score items, by descending upper bounds of their scores. A "place" is a
+/// An order in which to score items, by descending upper bounds on their scores. A "place" is a
 /// position in this order. Scoring stops for a user as soon as no later item can change that user's
 /// results: the user is then "finished". Results do not depend on the order.
 struct Falling {
     const std::int32_t* items;   ///< [n_items]: the item at each place; null for index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
-    /// user_bound[u] * item_bound[p] is an upper bound of the computed scores of user u for the
+    /// user_bound[u] * item_bound[p] is an upper bound on the computed scores of user u for the
     /// items at place p and all later places. `user_bound` is [n_users]; `item_bound` is [n_items]
     /// and descends.
     const double* user_bound;
@@ -74,18 +73,18 @@ struct Judged {
     Ragged table;
     const Real* scores;             ///< the score of each judged item
     const std::int64_t* order;      ///< the positions of each user's judged items, sorted by
-                                    ///< (score, item). They are at the offsets of `table`, less its
-                                    ///< first offset
+                                    ///< (score, item). They start at the offsets of `table`, minus
+                                    ///< its first offset
     const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; judged
-                                    ///< items that are in no part are not ranked and keep their
+                                    ///< items outside these parts are not ranked and keep their
                                     ///< counts
     std::int64_t* above;            ///< the number of candidates with a higher score
     std::int64_t* tied;             ///< the number of other candidates with the same score
     std::int64_t* before;           ///< the number of tied candidates with a lower index
 };
 
-/// Score the listed items. A score is the item's bias at first, and then becomes fma(user[f],
-/// item[f], score) for f = 0, 1, ...
+/// Score the listed items. A score starts as the item's bias, and is then replaced by fma(user[f],
+/// item[f], score) for each f = 0, 1, ...
 /// @param users [n_users][n_factors], contiguous
 /// @param scores output: the score of each listed item, at the offsets of `listed`
 template <class Real>
@@ -98,7 +97,7 @@ struct ScoreItems {
     Real* scores;
 };
 
-/// Scores computed from factors, for a block of users and the items at the places [first, last).
+/// Scores computed from factors, for a block of users and the items at places [first, last).
 template <class Real>
 struct FactorScores {
     const Real* users;  ///< [n_users][n_factors], contiguous
@@ -177,8 +176,9 @@ using TopScores = FindTop<GivenScores<Real>, Real>;
 
 /// The kernel's functions for one instruction set and one type of scores.
 ///
-/// rank_factors and rank_scores return -1. Any other value is an internal error: it is the position
-/// of a judged item whose own score was not found exactly once among the candidates.
+/// rank_factors and rank_scores return -1 on success. Any other value indicates an internal error:
+/// it is the position of a judged item whose own score was not found exactly once among the
+/// candidates.
 template <class Real>
 struct Kernel {
     void (*score_items)(const ScoreItems<Real>&);
@@ -191,7 +191,7 @@ struct Kernel {
 struct InstructionSet {
     const char* name;
     int users_at_once;  ///< the number of users per tile of scores; if the size of a block is not a
-                        ///< multiple of it, part of a tile stays empty
+                        ///< multiple of this number, part of the last tile stays empty
     Kernel<float> single;
     Kernel<double> twice;
 };

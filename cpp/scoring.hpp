@@ -26,11 +26,11 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
 ///
 /// @tparam Out receives the scores. It provides
 ///     leaves()              says whether users can be finished before the last item
-///     stays(user, from)     says whether items from this place on can change a user's results
+///     stays(user, from)     says whether items from place `from` on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
-///     next(n_chunks, last)  announces n_chunks chunks; `last` says whether they are the last
-///     begin(first)          announces a group of users, from active user number `first` on
-///     put(u, user, scores, from)  receives a chunk of scores of the group's u-th user
+///     next(n_chunks, last)  announces the next n_chunks chunks; `last` is true if none follow
+///     begin(first)          announces a group of users, starting with active user number `first`
+///     put(u, user, scores, from)  receives a chunk of scores for the group's u-th user
 ///     end(users, n)         marks the end of the group's chunks
 template <class S, class Out>
 void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
@@ -121,8 +121,8 @@ void read_scores(const GivenScores<typename S::Real>& p, Out& out) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
         std::int64_t absent = 0;
         out.begin(u);
-        // All scores are read even if no judged item is left, because the flags and the number of
-        // candidates depend on all of them.
+        // All scores are read, even once counting has stopped for every judged item, because the
+        // flags and the number of candidates depend on every score.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());

@@ -21,8 +21,8 @@ struct Bits128 {
     static Int parity(Int a, Int b, Int c) { return exclusive(exclusive(a, b), c); }
     static Int majority(Int a, Int b, Int c) { return vbslq_u32(exclusive(a, b), c, a); }
 
-    /// Look up bytes in a table of kBytes bytes. The more registers the table takes, the slower the
-    /// lookup is.
+    /// Look up bytes in a table of kBytes bytes. The more registers the table takes up, the slower
+    /// the lookup.
     template <int kBytes>
     static uint8x16_t entries(const uint8x16x4_t& table, uint8x16_t bytes) {
         if constexpr (kBytes <= 16) return vqtbl1q_u8(table.val[0], bytes);

@@ -82,7 +82,7 @@ void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int6
 /// finite number may be in any order. Infinite numbers are sorted like the largest finite number.
 /// @param lengths [n]: at least 0, not NaN
 /// @param order [n]: output
-/// @param bounds [n]: output, for each place the largest number at this place or later
+/// @param bounds [n]: output; for each place, the largest number at that place or later
 void longest_first(const double* lengths, std::size_t n, std::int32_t* order, double* bounds);
 
 }  // namespace recometer

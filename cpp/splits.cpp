@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
 
-/// Map a double to an integer, so that the integers are in the same order as the doubles. 0 and -0
-/// map to the same integer.
+/// Map a double to an integer, preserving the order of doubles. 0 and -0 map to the same integer.
 inline std::uint64_t ascending_bits(double number) {
     std::uint64_t bits;
     std::memcpy(&bits, &number, sizeof bits);
@@ -98,8 +97,8 @@ class Grouped {
             const std::uint64_t first = draw(a), second = draw(b);
             if (first != second) return first < second;
         }
-        // This comparison is a safeguard: a user's rows only have the same draw if they have the
-        // same item.
+        // This comparison is only a safeguard, because two rows of a user have the same draw only
+        // if they have the same item.
         const std::uint64_t first_item = p.item_draws[p.items[a]];
         const std::uint64_t second_item = p.item_draws[p.items[b]];
         if (first_item != second_item) return first_item < second_item;

@@ -1,8 +1,8 @@
-// Decide which rows of interactions a split holds out, by an order of each user's rows.
+// Decide which rows of interactions a split holds out, based on an order of each user's rows.
 //
 // Rows may be in any order and are never moved. Each call processes a range of users: it gathers
 // the keys of their rows, and sorts each user's rows as far as necessary. Calls for different
-// ranges can run at the same time, and each call only needs memory for its own range.
+// ranges can run at the same time, and each call needs memory only for its own range.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once
@@ -20,7 +20,7 @@ struct InteractionRows {
     const std::uint32_t* items;
     const std::uint64_t* user_draws;
     const std::uint64_t* item_draws;  ///< [n_items]: a different draw for each item
-    std::size_t n_items;              ///< an upper bound: every item is below it
+    std::size_t n_items;              ///< every item is below this bound
     const std::int64_t* times;        ///< [n]: the time of each row; may be null
     bool float_times;                 ///< whether `times` holds the bits of doubles
     const double* values;             ///< [n]: the value of each row; may be null
@@ -66,10 +66,10 @@ void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
                  std::int64_t* counts);
 
 /// Remove rows whose user or item has too few rows left, in one pass over the rows.
-/// @param user_counts, item_counts  the remaining rows; updated
-/// @param kept [n]  1 for rows that remain, 0 for removed rows
-/// @param backwards whether the pass goes from the last row to the first; alternating between both
-/// directions needs fewer passes
+/// @param user_counts, item_counts the number of remaining rows of each user and item; updated
+/// @param kept [n]: 1 for rows that remain, 0 for removed rows; updated
+/// @param backwards whether the pass goes from the last row to the first; alternating between the
+/// two directions reduces the number of passes
 /// @returns the number of removed rows; 0 means that every remaining user and item has enough rows
 std::int64_t trim_core(const std::uint32_t* users, const std::uint32_t* items, std::size_t n,
                        std::int64_t* user_counts, std::int64_t* item_counts,

@@ -19,7 +19,7 @@ struct StringViews {
     const void* const* buffers;
 };
 
-/// Number strings in order of first appearance, from 0 on.
+/// Number strings in order of first appearance, starting at 0.
 /// @param numbers [n of all chunks]: output, the number of each string
 /// @param rows [n of all chunks]: output, the row in which each number first appears
 /// @returns the number of distinct strings

@@ -23,7 +23,7 @@ double parted_sum(const double* terms, std::size_t n) {
     return parted_sum(parts.data(), parts.size());
 }
 
-/// Sum the terms of a user's rows in parts. This is for users with many rows.
+/// Sum the terms of a user's rows in parts. Used for users with many rows.
 template <class Term>
 double in_parts(const Term& term, std::size_t begin, std::size_t end) {
     std::vector<double> terms;

@@ -1,4 +1,4 @@
-// Sums over each user's rows within cut-offs, for several cut-offs in one pass.
+// Sum over each user's rows within a cut-off, for several cut-offs in one pass.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once
@@ -30,11 +30,11 @@ struct PlacedRows {
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums);
 
-/// Sum like add_within, with 1 as the term of every row.
+/// Like add_within, but the term of every row is 1.
 void add_hits(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
               double* sums);
 
-/// Sum like add_within, with the precision at the row's place as the term: (n + 1) / j, where j is
+/// Like add_within, but the term of a row is the precision at its place: (n + 1) / j, where j is
 /// the place, counted from 1, and n is the number of the user's earlier rows.
 void add_precisions(const PlacedRows& rows, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
@@ -46,14 +46,14 @@ struct Gains {
     std::ptrdiff_t stride;
 };
 
-/// Sum like add_within, with gain / log(place + 1) as the term, where places count from 1.
+/// Like add_within, but the term of a row is gain / log(place + 1), where places count from 1.
 /// @param logarithms [n_logarithms]: the logarithms of 0, 1, 2, ...
 /// @throws std::invalid_argument if there are too few logarithms
 void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,
                     std::size_t n_logarithms, const std::int64_t* cutoffs, std::size_t n_cutoffs,
                     double* sums);
 
-/// Count the rows of each user whose place is below the user's own limit.
+/// For each user, count the rows whose place is below the user's own limit.
 /// @param limits [n_users]
 /// @param counts [n_users]: output
 void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64_t* counts);

@@ -11,8 +11,8 @@ constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // this many rows 
                                                               // bits
 
 /// Find the rows of several items in a range with ascending items. The searches are interleaved, so
-/// that none has to wait for another, and have no branches, because processors could not predict
-/// them.
+/// that none has to wait for another, and branch-free, because processors could not predict the
+/// branches.
 template <std::size_t kItems>
 void find_some(const std::int32_t* items, const std::int32_t* there, Range range,
                std::int64_t* found) {
@@ -50,9 +50,9 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
                  std::size_t first, std::size_t last) {
-    // `falls` counts all rows whose item is not above the item of the previous row, regardless of
-    // users, because the compiler can vectorise this loop. `allowed` counts such rows where a new
-    // user begins.
+    // `falls` counts all rows whose item is not above the item of the previous row, whichever user
+    // they belong to, so that the compiler can vectorise the loop. `allowed` counts only those of
+    // these rows that start a new user.
     std::int64_t falls = 0, allowed = 0;
     for (std::size_t user = first; user < last; ++user) {
         const std::int64_t begin = indptr[user], end = indptr[user + 1];

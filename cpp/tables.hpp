@@ -37,7 +37,7 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
                std::int64_t* found);
 
 /// Whether each user's items are strictly ascending and between 0 and n_items - 1.
-/// @param indptr [>= last + 1]: the offsets of the table, ascending
+/// @param indptr [>= last + 1]: the offsets of the table, in ascending order
 /// @param first, last the range of users to check: [first, last)
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,

@@ -11,8 +11,8 @@
 namespace recometer {
 namespace {
 
-constexpr std::size_t kPackedBytes =
-    std::size_t{512} * 1024;  // bytes of packed item factors, which fill part of the level-2 cache
+// The maximum number of bytes of packed item factors, which fill part of the level-2 cache.
+constexpr std::size_t kPackedBytes = std::size_t{512} * 1024;
 
 /// Return the number of chunks of items to pack at once, at least 1.
 template <class Real>
@@ -51,7 +51,7 @@ inline Real bias_of(const ItemFactors<Real>& items, std::int64_t item) {
     return items.bias == nullptr ? Real{0} : items.bias[row_of(items, item)];
 }
 
-/// Score N items for one user. Their sums are independent of each other, which hides the latency of
+/// Score N items for one user. The N sums are independent of each other, which hides the latency of
 /// fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,
@@ -119,7 +119,7 @@ inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + i * kStride, columns + i, sizeof(Quad));
 }
 
-/// Pack the items at the places [from, to) into panels of 2 vectors of items. A panel has a row of
+/// Pack the items at places [from, to) into panels of 2 vectors of items. A panel has a row of
 /// biases (NaN for padding), then one row per factor.
 template <class S>
 void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
@@ -213,7 +213,7 @@ void pack_users(const typename S::Real* users, std::size_t n_factors, const std:
     }
 }
 
-/// Score the next n packed items for kUsers users. Returns the address after these items.
+/// Score the next n packed items for kUsers users. Returns the address just past these items.
 /// @param out [kUsers][n]
 template <class S>
 const typename S::Real* score_chunk(const typename S::Real* panel, const typename S::Real* users,
@@ -226,7 +226,7 @@ const typename S::Real* score_chunk(const typename S::Real* panel, const typenam
     return panel;
 }
 
-/// Copy a user's scores of the items [from, to) to a chunk, padded with NaN.
+/// Copy a user's scores for the items [from, to) to a chunk, padded with NaN.
 /// @param columns see GivenScores
 template <class S>
 void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,
@@ -247,7 +247,7 @@ void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::in
 template <class Real>
 void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
                   std::uint32_t& flags, std::int64_t& absent) {
-    // Almost always, all scores are finite. This check needs no branch per score.
+    // Almost always, all scores are finite. This loop checks them without a branch per score.
     std::uint32_t not_finite = 0;
     for (std::int64_t i = 0; i < n; ++i) not_finite |= scores[i] - scores[i] == 0 ? 0u : 1u;
     if (not_finite == 0) return;

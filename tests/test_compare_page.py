@@ -16,11 +16,11 @@ CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # but no versions or times
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # but not versions or times
 
 
 def ratio_of(results, name):
-    """Return the ratio that COMPARE.md calls `name`: of a call, of two timings, or of a measure."""
+    """Return the ratio called `name` in COMPARE.md: that of a call, two timings or a measure."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
@@ -42,7 +42,7 @@ def round_like(value, printed):
 
 
 def all_ratios():
-    """Return all ratios in the files of results, and those of splits in benchmarks/README.md."""
+    """Return all ratios in the result files, and those of splits in benchmarks/README.md."""
     ratios = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Tests that the conda-forge recipe has the requirements of pyproject.toml."""
+"""Tests that the conda-forge recipe has the same requirements as pyproject.toml."""
 
 import re
 import sys

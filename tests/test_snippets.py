@@ -20,9 +20,9 @@ METRICS = "ndcg@10 hit@10"
 
 
 def blocks(path: str, language: str, heading: str = "") -> list[str]:
-    """Return a page's code blocks in a language, without doctests.
+    """Return a page's code blocks in the given language, without doctests.
 
-    If a heading is passed, return only the blocks below this heading.
+    If a heading is passed, return only the blocks below it.
     """
     text = (ROOT / path).read_text(encoding="utf-8")
     if heading:

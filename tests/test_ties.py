@@ -213,7 +213,7 @@ def test_every_rule_gives_distinct_places_within_the_tie_group(case: RankingCase
 
 @pytest.mark.parametrize(
     ("n_items", "n_judged"),
-    # Large groups of judged items take another code path than small groups.
+    # Large groups of judged items take a different code path from small groups.
     [(4, 3), (4, 4), (6, 2), (7, 3)],
 )
 def test_random_places_are_equally_likely(n_items, n_judged):
@@ -230,7 +230,8 @@ def test_random_places_are_equally_likely(n_items, n_judged):
     mean = n_users / len(outcomes)
     chi_square = sum((counts[outcome] - mean) ** 2 / mean for outcome in outcomes)
     degrees = len(outcomes) - 1
-    # A chi-square statistic has mean d and variance 2d, and hardly ever deviates by six sigma.
+    # A chi-square statistic with d degrees of freedom has mean d and variance 2d, and hardly ever
+    # deviates from its mean by six standard deviations.
     assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
 
 

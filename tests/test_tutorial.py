@@ -1,4 +1,4 @@
-"""Tests that the tutorial runs from start to end as it is written."""
+"""Tests that the tutorial runs from start to end as written."""
 
 from __future__ import annotations
 

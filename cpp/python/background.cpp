@@ -16,8 +16,8 @@ class HeldBackground {
  public:
     HeldBackground() = default;
     ~HeldBackground() {
-        // Threads that are still running need the arrays, so the arrays are never freed in this
-        // case.
+        // Threads that are still running need the arrays, so the arrays are deliberately leaked in
+        // this case.
         if (!background_.ended()) {
             [[maybe_unused]] auto* const left = held_.release();
         }
@@ -86,7 +86,8 @@ class HeldBackground {
 
 void bind_background(nb::module_& m) {
     nb::class_<HeldBackground>(m, "Background",
-                               "Runs steps on other threads, without Python's lock.")
+                               "Runs steps on other threads, without holding Python's global "
+                               "interpreter lock.")
         .def(nb::init<>())
         .def("hash_pieces", &HeldBackground::hash_pieces, exact("data"), nb::arg("piece"),
              exact("hashes"), "Add a call to the function of the same name as a step.")

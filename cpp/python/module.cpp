@@ -42,9 +42,8 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's ex
             return sets;
         },
         nb::sig("def instruction_sets() -> dict[str, int]"),
-        "Return the instruction sets that this processor supports, best first.\n\nThe values are "
-        "the "
-        "numbers of users that they score at a time.");
+        "Return the instruction sets that this processor supports, best first.\n\nEach value is "
+        "the number of users that the instruction set scores at a time.");
     bind_ranking(m);
     bind_rows(m);
     bind_background(m);

@@ -76,7 +76,7 @@ def test_padding_can_match_the_last_item_of_the_previous_source() -> None:
 
 
 def test_repeated_edge_counts_once_with_a_padded_list() -> None:
-    """PyTorch Geometric 2.8.1 also prints 1.0: it reads -1 as item 7 of the previous source."""
+    """PyTorch Geometric 2.8.1 also prints 1.0, since it reads -1 as item 7 of the previous node."""
     edges, lists = np.array([[0, 0, 1], [7, 7, 3]]), np.array([[1, 2], [3, -1]])
     metric = pyg.LinkPredRecall(k=2)
     metric.update(lists, edges)

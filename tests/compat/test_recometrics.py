@@ -1,4 +1,4 @@
-"""`calc_reco_metrics` returns the same values as the function of recometrics."""
+"""`calc_reco_metrics` returns the same values as the function of the same name in recometrics."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_more_rows_than_needed_are_ignored_with_a_warning(example, change, messa
 R_NAMES = [
     *("p_at_k", "tp_at_k", "r_at_k", "ap_at_k", "tap_at_k", "ndcg_at_k", "hit_at_k", "rr_at_k"),
     *("roc_auc", "pr_auc"),
-]  # from the documentation of R package 0.1.6-3
+]  # from the documentation of the R package, version 0.1.6-3
 
 
 @pytest.mark.parametrize("cumulative", [False, True])

@@ -1,4 +1,4 @@
-"""`split_reco_train_test` agrees with the function of recometrics."""
+"""`split_reco_train_test` agrees with the function of the same name in recometrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 
 
 def random_split_case(seed):
-    """Draw options, and interactions of users, who interacted with none, some or all items."""
+    """Draw options, and interactions of users with none, some or all of the items."""
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(2, 30)), int(rng.integers(6, 25))
     sizes = rng.choice([0, 1, 2, 3, 5, n_items - 2, n_items - 1, n_items], n_users)

@@ -1,4 +1,4 @@
-"""The drop-in for Recommenders' evaluation returns the values of Recommenders 1.2.1."""
+"""The drop-in for Recommenders' evaluation functions returns the values of version 1.2.1."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_binary_ratings_give_auc_and_log_loss() -> None:
 
 
 def test_constant_true_ratings_give_0_or_1() -> None:
-    """Recommenders returns the values of scikit-learn, which it calls."""
+    """Recommenders calls scikit-learn, which returns these values."""
     true = TRUE.assign(rating=3.0)
     assert recommenders.rsquared(true, PREDICTED) == 0.0
     assert recommenders.exp_var(true, PREDICTED) == 0.0

@@ -37,7 +37,7 @@ def test_rows_without_gains_score_the_same_as_in_scikit_learn() -> None:
 
 
 def test_ignored_ties_are_broken_arbitrarily() -> None:
-    """With `ignore_ties`, the value is that of one order of the tied items."""
+    """With `ignore_ties`, the value is that of a single, arbitrary order of the tied items."""
     value = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
     assert value == pytest.approx(1.0) or value == pytest.approx(1 / np.log2(3))
 

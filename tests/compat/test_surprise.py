@@ -11,7 +11,7 @@ from recometer.compat import surprise
 
 
 class Prediction(NamedTuple):
-    """A stand-in for Surprise's class of predictions."""
+    """A stand-in for Surprise's class `Prediction`."""
 
     uid: str
     iid: str

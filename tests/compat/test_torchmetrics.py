@@ -14,7 +14,7 @@ PREDS = np.array([0.9, 0.3, -0.2, 0.5, 0.7, 0.1, 0.4], np.float32)
 TARGET = np.array([0, 1, 1, 0, 1, 0, 0])
 INDEXES = np.array([0, 0, 0, 1, 1, 2, 2])
 
-# TorchMetrics 1.9.0 prints these values for RetrievalMAP(top_k=2) and its other retrieval classes.
+# TorchMetrics 1.9.0 prints these values for RetrievalMAP(top_k=2) and the other retrieval classes.
 OF_CLASSES = {
     "MAP": 0.5,
     "MRR": 0.5,

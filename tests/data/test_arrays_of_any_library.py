@@ -1,4 +1,4 @@
-"""Tests of arrays of any library, read through their method __dlpack__ or __array__."""
+"""Tests of arrays from any library, read through their `__dlpack__` or `__array__` method."""
 
 import numpy as np
 import pytest

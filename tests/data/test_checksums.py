@@ -35,7 +35,7 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
 
 
 def seeds_of(split_result: rm.Split) -> set[int]:
-    """Return the seeds of a split's parts, which their item ids reveal."""
+    """Infer the seeds of a split's parts from their item ids."""
     of_parts = split_result.interactions()
     return {
         int(item_id) // 10 for part in (of_parts.train, of_parts.test) for item_id in part.item_ids
@@ -57,8 +57,8 @@ def damaged(content: bytes) -> Iterator[bytes]:
         yield content + extra
 
 
-# Reading files is slow: the checksum is tested on every damaged copy, but only every 20th copy is
-# written to a file and loaded.
+# The checksum is tested on every damaged copy, but only every 20th copy is written to a file and
+# loaded, because reading files is slow.
 READ_EVERY = 20
 
 

@@ -131,7 +131,7 @@ def test_ids_in_text_are_integers_only_if_nothing_is_lost(text):
     assert ids("1", "x") == ["1", "x"]
     assert ids("1.0", "2") == ["1.0", "2"]
     assert ids(2**65, 1) == ["1", str(2**65)]
-    # The type depends on all rows, not only on the first rows.
+    # The type depends on all rows, not just the first ones.
     assert ids(*range(2000), "x")[-1] == "x"
 
 

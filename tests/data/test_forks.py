@@ -1,4 +1,4 @@
-"""Tests that a process that is forked after Polars has run raises an error instead of hanging."""
+"""Tests that a process forked after Polars has run raises an error instead of hanging."""
 
 from __future__ import annotations
 

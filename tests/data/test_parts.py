@@ -1,4 +1,4 @@
-"""Tests of tables made of several Parquet files with different types and named folders."""
+"""Tests of tables in several Parquet files, with different types and values in folder names."""
 
 import pathlib
 

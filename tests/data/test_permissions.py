@@ -1,4 +1,4 @@
-"""Tests of the errors for files without read permission and folders without access."""
+"""Tests of the errors for unreadable files and inaccessible folders."""
 
 from __future__ import annotations
 

@@ -146,8 +146,8 @@ def test_conventions_keep_the_relevance_rules_of_their_libraries():
             **table.get(part.get("like"), part).get("rules", {}),
             **part.get("rules", {}),
         }
-        # Only the scikit-learn convention may omit relevant_from: its areas under curves treat a
-        # label of -1 like 0, which is the default.
+        # Only the scikit-learn convention may omit relevant_from, because its areas under curves
+        # treat a label of -1 like 0, as recometer does by default.
         assert ("relevant_from" in stated_rules) == (convention.name != "sklearn"), convention.name
         assert convention.protocol.negative_gains == "counted"
     for name in ("rectools", "replay", "pyspark", "surprise", "pyg", "torchmetrics"):

@@ -1,6 +1,6 @@
 """Tests that tensors on the CPU are read in place, without importing torch.
 
-These tests replace torch by a stand-in; tests/live uses torch itself.
+These tests replace torch with a stand-in; tests/live uses torch itself.
 """
 
 import sys

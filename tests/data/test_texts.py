@@ -1,4 +1,4 @@
-"""Tests of text files with the byte order marks, line endings and blanks of common programs."""
+"""Tests of text files with byte order marks, line endings and blanks that programs often write."""
 
 import gzip
 import json

@@ -81,7 +81,7 @@ def test_huge_lists_in_a_small_parquet_file_are_refused(read, limit_of_one_mebib
 
 
 def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
-    """The list has 2**17 entries of 8 bytes, which take exactly the limit of 1 MiB."""
+    """The list has 2**17 entries of 8 bytes each, which is exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
     monkeypatch.setattr(unpacking, "MOST", 2**20)

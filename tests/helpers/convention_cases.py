@@ -439,7 +439,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Evaluate users with three concordant pairs, one discordant pair, and one concordant pair."""
+    """Evaluate three users: with 3 concordant pairs, 1 discordant pair and 1 concordant pair."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -595,7 +595,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user for each item, which is the user's only relevant item."""
+    """Evaluate one user per item, where that item is the user's only relevant item."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -628,7 +628,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Evaluate the precision at 1 to 5 for a list of relevant items."""
+    """Evaluate the precision at 1 to 5 for a list in which every item is relevant."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -663,7 +663,7 @@ def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] 
 
 
 def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate a list with ten places in a catalogue of only five items."""
+    """Evaluate a list with ten places for a catalogue of only five items."""
     name, positive = record["impl"].split(",")[0], int(record["impl"].split("[")[1][0])
     source = rm.Scores([[0.9, 0.8, 0.7, 0.6, 0.5]], user_ids=[USER], item_ids=np.arange(5))
     metric = f"{name}@10"
@@ -673,7 +673,7 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
 
 # The functions below reproduce recorded list metrics.
 
-# If a user has too few candidates, RecBole fills the list up with masked items and padding, in the
+# If a user has too few candidates, RecBole fills up the list with masked items and padding, in the
 # order in which torch.topk returns them. These lists were recorded with torch 2.13.0 on the CPU for
 # topk=[5], [1, 3, 5, 10], [20] and [21]. RecBole uses item 0 as padding, so each item's number here
 # is 1 greater than in the cases.
@@ -746,7 +746,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate lists that RecBole filled up with masked items, and whose items begin at 1."""
+    """Evaluate lists that RecBole filled up with masked items, and that number items from 1."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

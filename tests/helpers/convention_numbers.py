@@ -41,7 +41,7 @@ def rules_of(convention: str | rm.Protocol) -> rm.Protocol:
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
-    """Evaluate a case of the file; "binary" and "all items" are variants of the case "lists"."""
+    """Evaluate a case from the file; "binary" and "all items" are variants of the case "lists"."""
     content: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
     arguments: dict[str, Any] = {"metrics": metric, "protocol": convention}
     if case in ("ratings", "labels"):

@@ -1,4 +1,4 @@
-"""Direct implementations of all ranking metrics, which compute the value of one order of items."""
+"""Direct implementations of all ranking metrics, which compute values for one order of items."""
 
 from __future__ import annotations
 

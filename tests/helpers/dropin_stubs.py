@@ -1,4 +1,4 @@
-"""Write stub files, from which editors learn the functions that drop-ins create from tables."""
+"""Write stub files, which tell editors about the functions that drop-ins create from tables."""
 
 from __future__ import annotations
 

@@ -433,7 +433,7 @@ def count_items(
     counts: Int64,
     sums: Int64,
 ) -> None:
-    """Count the rows of each item, and add them up for each user; see `cpp/popularity.hpp`."""
+    """Count the rows of each item, and sum the counts for each user; see `cpp/popularity.hpp`."""
     counts[:] = np.bincount(items, minlength=len(counts))
     for user in range(len(sums)):
         row = user if users is None else users[user]

@@ -75,7 +75,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, exposures: dict[int, float], of: str) -> dict[int, float]:
-    """Keep the exposures of catalogue items; "padded" sums all other exposures as item -1."""
+    """Keep the exposures of catalogue items; "padded" adds up all others as those of item -1."""
     if of not in ("catalogue", "padded"):
         return exposures
     inside = {item: x for item, x in exposures.items() if item not in case.uncatalogued}
@@ -445,7 +445,7 @@ def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) 
     if expected == "similarity":
         known_items = [
             x for x in case.train[user] if not math.isnan(case.features[x][0])
-        ]  # an item without features has similarity 0 to every item
+        ]  # an item without features has a similarity of 0 to every item
         similarities = [
             1 - _distance(case, item, known_item, "cosine") for known_item in known_items
         ]
@@ -478,7 +478,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of training items among the hits, or of other items unless `repeated`."""
+    """Return the share of hits in train if `repeated`, or of hits outside train otherwise."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
     return len(hits_of_kind) / len(hits) if hits else math.nan

@@ -1,4 +1,4 @@
-"""Direct implementations of all rating metrics, which compute the value of one order of rows."""
+"""Direct implementations of all rating metrics, which compute values for one order of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start a standalone Spark cluster on this machine: a master and workers, each in a process."""
+"""Start a standalone Spark cluster on this machine: a master and workers, each its own process."""
 
 import contextlib
 import os

@@ -12,7 +12,7 @@ from rows_to_count import counting
 
 from recometer import _kernel
 
-PIECE, SOON = 8, 60.0  # the bytes that are hashed together, and a time-out in seconds
+PIECE, SOON = 8, 60.0  # the number of bytes hashed together, and a time-out in seconds
 BYTES = np.zeros(9, np.uint8)
 
 
@@ -83,7 +83,7 @@ def test_background_can_be_stopped_or_deleted_while_it_runs():
 
 
 def processors_of_threads():
-    """Return the processors that each thread of this process may use, as Linux writes them."""
+    """Return the processors that each thread of this process may use, in Linux's notation."""
     processors = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:

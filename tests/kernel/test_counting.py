@@ -21,7 +21,7 @@ from ranked_biases import NOTHING, rank_biases, tables, zero_counts
 from recometer import _kernel
 
 SETS = _kernel.instruction_sets()
-NOT_FUSED = ("plain",)  # these instruction sets round each product before they add it
+NOT_FUSED = ("plain",)  # these instruction sets round each product before adding it
 
 
 def ragged(rng, n_users, n_items, max_items, avoid=None):
@@ -67,7 +67,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """Return an order of items by descending length, which gives the kernel score bounds."""
+        """Return an order of items by descending length, with bounds on their scores."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -393,7 +393,7 @@ def test_rank_scores_agrees_with_its_twin(nan_rule, seed, n_items, dtype, permut
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    # A judged item that is not a candidate has the score NaN, as in sources.
+    # A judged item that is not a candidate has a score of NaN, as in sources.
     judged_scores[np.isneginf(judged_scores)] = np.nan
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])

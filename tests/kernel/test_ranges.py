@@ -1,4 +1,4 @@
-"""Kernel calls for ranges of items, in any order, fill the same counts and lists as the twin.
+"""Kernel calls for ranges of items, in any order, produce the same counts and lists as the twin.
 
 A Hypothesis state machine passes ranges of items in any order, each with its own instruction set.
 In between, it makes invalid calls, which the kernel must reject without changing any array.

@@ -15,7 +15,7 @@ orders = st.sampled_from(_kernel.RowOrder)
 
 @st.composite
 def problems(draw):
-    """Draw rows with so few users, items and times that they repeat."""
+    """Draw rows from so few users, items and times that some rows repeat."""
     n, n_users, n_items = draw(st.integers(0, 60)), draw(st.integers(1, 5)), draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     integers = rng.integers(-3, 4, n)

@@ -57,7 +57,7 @@ class Lists:
 
 @given(
     seed=st.integers(0, 2**31),
-    # The sizes are just below, at and above those of tiles of users and chunks of items.
+    # Sizes just below, at and just above the user-tile and item-chunk sizes.
     n_users=st.sampled_from([1, 4, 5, 6, 7, 13, 14, 15, 29]),
     n_items=st.sampled_from([1, 7, 16, 17, 63, 64, 65, 127, 255, 257, 511, 700]),
     n_factors=st.sampled_from([0, 1, 3, 17]),

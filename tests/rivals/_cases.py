@@ -19,7 +19,7 @@ class Case:
     Attributes
     ----------
     lists : dict of user to {item: score}
-            The items of each user, best first, with distinct scores.
+        The items of each user, best first, with distinct scores.
     truth : dict of user to {item: grade}
         The relevant items of each user, with grades from 1 to 3.
     """
@@ -39,7 +39,7 @@ class Dense:
     Attributes
     ----------
     users, items : float64 [n_users, 4] and [n_items, 4]
-            The factors, whose products are the scores; a user's scores are distinct.
+        The factors, whose products are the scores; a user's scores are distinct.
     train : bool [n_users, n_items]
     truth : float64 [n_users, n_items]
         The grades of the items, which are 0 for irrelevant items and for items in train.

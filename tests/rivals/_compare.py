@@ -10,8 +10,8 @@ import pytest
 
 import recometer as rm
 
-# For each metric of a library, the values of users (None if the library returns only a mean), and
-# the mean (None if the library returns no mean).
+# For each metric of a library, the value of each user (None if the library returns only a mean),
+# and the mean (None if the library returns no mean).
 LibraryValues = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
 
 

@@ -17,13 +17,13 @@ class Queries:
     Attributes
     ----------
     sizes : int [n_queries]
-            The number of documents of each query, at least one of which has 12 documents.
+        The number of documents of each query. At least one query has 12 documents.
     query, label : int [n_rows]
-            The query and the label of each document. Labels range from 0 to 3; in some queries, all
-            labels are 0, and in some, none are.
+        The query and the label of each document. Labels range from 0 to 3; in some queries, all
+        labels are 0, and in some, none are.
     score : float64 [n_rows]
-            The score of each document. Every second case has ties, half of which exist only in
-            float32.
+        The score of each document. Every second case has ties, half of which exist only in
+        float32.
     """
 
     number: int

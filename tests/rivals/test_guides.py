@@ -23,7 +23,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-# Most guides are called from_LIBRARY.md; these two have another name in place of LIBRARY.
+# Most guides are called from_LIBRARY.md; in these two, a different name takes the place of LIBRARY.
 PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
@@ -105,7 +105,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Spark use few partitions, since guides have few rows, and use this Python for workers."""
+    """Configure Spark with few partitions, since guides have few rows, and with this Python."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     arguments = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")

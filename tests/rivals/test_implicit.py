@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("case", dense_cases(), ids=str)
 def test_values_match_implicit(case: Dense, signed: bool) -> None:
-    """To implicit, every item with a stored value is relevant, even if the value is negative."""
+    """implicit treats every item with a stored value as relevant, even if the value is negative."""
     truth = case.truth * np.where(np.arange(case.truth.shape[1]) % 2 == 1, -1, 1)
     _compare(case.users, case.items, case.train, truth if signed else case.truth)
 

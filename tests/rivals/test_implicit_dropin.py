@@ -29,7 +29,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
 
 
 def model_of(number: int, generator: np.random.Generator, train: Any) -> Any:
-    """Make a factor model, which often has ties, or a neighbour model, whose lists are short."""
+    """Make a factor model, which often produces ties, or a neighbour model with short lists."""
     from implicit.als import AlternatingLeastSquares
     from implicit.nearest_neighbours import ItemItemRecommender
 

@@ -1,4 +1,4 @@
-"""recometer's convention trec_eval gives the same values as pytrec_eval."""
+"""recometer's convention for trec_eval gives the same values as pytrec_eval."""
 
 import pytest
 from _cases import CUTOFFS, Case, cases

@@ -35,7 +35,7 @@ def test_values_match_recometrics(case: Dense, values: tuple[int, ...] | None) -
             nthreads=1,
         )
         for name, column in frame.items():
-            # recometrics leaves out users with fewer than k candidates, so even areas depend on k.
+            # recometrics leaves out users with fewer than k candidates, so even AUCs depend on k.
             label = name if "@" in name else f"{name}@{k}"
             library_values[label] = (column.to_dict(), None)
     assert len(library_values) == 10 * len(CUTOFFS)

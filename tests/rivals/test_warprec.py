@@ -52,7 +52,7 @@ def test_values_match_warprec(case: Dense) -> None:
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
 def test_rating_errors_match_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
-    scores = case.scores / 1024  # scores of the size of ratings, which are exact in float32
+    scores = case.scores / 1024  # scores as large as ratings, and exact in float32
     user, item = np.nonzero(truth)
     frame = pl.DataFrame(
         {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}

@@ -1,4 +1,4 @@
-"""Tests of candidates, which may be a whitelist, sets per user or a sample, and of `exclude`."""
+"""Tests of `candidates`, which may be a whitelist, sets per user or a sample, and of `exclude`."""
 
 import warnings
 import zlib
@@ -66,7 +66,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
-    """The test compares `candidates` and `exclude` with scores of -inf, which use other code."""
+    """The test compares `candidates` and `exclude` with scores of -inf, a separate code path."""
     scores, test, train, is_candidate = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     whitelist = np.flatnonzero(is_candidate[0])
@@ -125,7 +125,7 @@ def test_lists_of_all_items_agree_with_scores(ties, problem, as_ids):
         lists = rm.Lists(order)
         if ties != "item":
             return
-    # Lists that are only ordered have no scores, so turn off the rule for constant scores.
+    # Lists that are merely ordered have no scores, so turn off the rule for constant scores.
     options = {"train": train, "metrics": METRICS, "ties": ties, "constant_scores": "ties"}
     for limits in (
         {"candidates": listed},
@@ -289,7 +289,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return the number of candidates with `items()` as candidates, exclude or catalogue."""
+    """Return the numbers of candidates with `items()` as candidates, exclude and catalogue."""
     model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -547,7 +547,7 @@ def test_draws_are_the_same_in_every_version():
 
 @pytest.mark.parametrize("n", [5, 28])
 def test_draws_are_uniform(n):
-    """5 items are drawn one by one; the last of 28 items are chosen by their hashes."""
+    """Five items are drawn one by one; of 28 items, the last few are chosen by their hashes."""
     n_users, n_items = 20_000, 30
     test = np.zeros((n_users, n_items))
     test[:, 0] = 1
@@ -849,7 +849,7 @@ def test_values_at_cutoffs_do_not_depend_on_other_metrics(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_users_with_only_relevant_candidates_are_undefined_at_cutoffs(kind):
-    """The values are the same whether an AUC is computed as well or not."""
+    """The values are the same whether or not an AUC is computed as well."""
     scores = np.random.default_rng(6).random((4, 5))
     test = np.array([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 1, 1]])
     for candidates in (None, [0, 1], [0]):

@@ -1,4 +1,4 @@
-"""Tests that lists that are cut at a depth behave as if they had never been longer."""
+"""Tests that lists cut at a depth behave as if they had never been longer."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ def test_repeated_item_counts_at_its_first_place(ties: str) -> None:
                 source, {0: [0]}, metrics="recall@1 ndcg@1", ties=ties, duplicates=duplicates
             )
             assert result.mean() == {"recall@1": 1.0, "ndcg@1": 1.0}
-    # The item's first place is that of its best score, wherever this row is in the frame.
+    # An item's first place is that of the row with its best score, wherever that row is in the
+    # frame.
     later = pl.DataFrame({"user": [0] * 3, "item": [0, 1, 0], "score": [1.0, 2.0, 3.0]})
     result = rm.evaluate(rm.Lists(later), {0: [0]}, metrics="rr", ties=ties, duplicates="first")
     assert result.mean() == {"rr": 1.0}

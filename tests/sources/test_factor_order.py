@@ -20,7 +20,7 @@ KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant",
 
 
 def draw_factors(rng, kind, n, n_factors, dtype):
-    """Draw factors; `kind` decides their lengths and ties."""
+    """Draw factors; `kind` determines their lengths and ties."""
     rows = rng.standard_normal((n, n_factors))
     limits = np.finfo(dtype)
     if kind == "whole":
@@ -64,7 +64,7 @@ def interactions(rng, n_users, n_items, share):
 
 
 def outcome(source, request, k, *, longest_first):
-    """Return all ranks and lists; on request, score the longest items first."""
+    """Return all ranks and lists; optionally, score the items with the longest factors first."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(factor_source, name, 0 if longest_first else 2**62)

@@ -1,4 +1,4 @@
-"""Tests of the flags for known users, users with train items, and constant scores."""
+"""Tests of the flags for known users, users with training items, and constant scores."""
 
 import numpy as np
 import polars as pl
@@ -36,7 +36,7 @@ def test_ranks_flag_known_trained_and_constant_users(name):
 
 @pytest.mark.parametrize("name", ["scores", "factors"])
 def test_top_lists_carry_the_flags_of_their_users(name):
-    """`top` looks at no judged item, but must set the flags from all scores."""
+    """`top` does not look at judged items, but must derive the flags from all scores."""
     source, _ = SOURCES[name]()
     test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
     assert source.top(Request(test, train, rm.Protocol()), 3).flags.tolist() == EXPECTED

@@ -34,7 +34,7 @@ def rr(source, test=TEST, **options):
 
 
 def columns(order=range(5), *, ids=str, third="score"):
-    """Return the columns of a frame, with the rows in this order."""
+    """Return the columns of a frame, with the rows in the given order."""
     names = {"user_id": USERS, "item_id": ITEMS}
     rows = {name: [values[row] for row in order] for name, values in names.items()}
     if ids is not str:
@@ -272,7 +272,7 @@ def test_positions_beyond_the_items_are_refused():
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
 def test_node_numbers_of_a_graph_are_read_with_an_offset(dtype):
-    """In the graph, the numbers of items follow those of the 3 users."""
+    """In the graph, the item nodes are numbered after the 3 user nodes."""
     nodes = np.where(ARRAY >= 0, ARRAY + 3, -1).astype(dtype)
     assert rr(rm.Lists(nodes, item_offset=3), ARRAY_TEST) == EXPECTED
     with_ids = rm.Lists(nodes, item_offset=3, user_ids=["bob", "ann", "zoe"], item_ids=list("zyxw"))
@@ -798,7 +798,7 @@ def test_test_item_outside_the_catalogue_is_found_in_lists():
     lists, test = {"ann": ["?", "a"], "bob": ["a"]}, {"ann": ["?"], "bob": ["?"]}
     result = rm.evaluate(rm.Lists(lists), test, metrics="rr", catalogue=["a", "b"])
     assert result["rr"].tolist() == [1.0, 0.0]
-    assert result.counts["relevant_unranked"] == 1  # Bob's relevant item is in no list of his
+    assert result.counts["relevant_unranked"] == 1  # Bob's relevant item is not in his list
 
 
 def test_catalogue_may_contain_positions():

@@ -21,7 +21,7 @@ TEST = np.random.default_rng(7).random((N_USERS, N_ITEMS)) < 0.15
 
 
 def of(module, name, *bases, **attributes):
-    """Return an instance of a new class, which pretends to be defined in the module."""
+    """Return an instance of a new class, which pretends to be defined in the given module."""
     return type(name, bases, {"__module__": module, **attributes})()
 
 
@@ -136,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """A stand-in for a model of Surprise, which estimates a number, returns a tuple or raises."""
+    """A stand-in for a Surprise model, which returns a number or a tuple, or raises an error."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(
@@ -285,7 +285,7 @@ def test_unknown_models_are_refused():
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Tests of models that recometer recognises by their method `recommend`
+# Tests of models that recometer recognises by their `recommend` method
 
 KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
@@ -296,7 +296,7 @@ SCORES = np.linspace(1, 0, N_ITEMS)
 
 
 def takes_all_users(form):
-    """Return a method `recommend` for all users, whose items [n_users, k] `form` converts."""
+    """Return a `recommend` method for all users; `form` converts its items [n_users, k]."""
 
     def recommend(self, user_ids, k=10):
         rows = np.asarray(user_ids) % 100

@@ -685,7 +685,7 @@ def test_nan_scores_are_ranked_by_their_rule(nan_scores, expected):
 
 
 def test_train_applies_to_the_right_rows_if_a_row_is_left_out():
-    """Ann's item d is in train, and item b is excluded; Bob's row of item d must remain."""
+    """Ann's item d is in train, and item b is excluded; Bob's row for item d must remain."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}

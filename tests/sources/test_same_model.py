@@ -27,7 +27,7 @@ def problems(draw):
 
 
 def narrowed(draw_from, shape):
-    """Return options of `evaluate` that leave out items for all users, for each user, or never."""
+    """Return options of `evaluate` that leave out items for all users, some users or no users."""
     items = list(range(shape[1]))
     kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
     if kind == "whitelist":
@@ -50,7 +50,7 @@ def test_all_sources_agree(ties, problem, random):
         options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    if options:  # sources detect constant scores in different cases
+    if options:  # each kind of source detects constant scores in different cases
         options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})

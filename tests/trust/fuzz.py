@@ -32,7 +32,7 @@ def file_of(data: bytes, name: str) -> pathlib.Path:
 
 
 def answer(call: Callable[[], object]) -> None:
-    """Make a call, which must either return or raise an error of recometer."""
+    """Make a call, which must either return or raise a `RecometerError`."""
     from recometer.errors import RecometerError
 
     with contextlib.suppress(RecometerError):

@@ -1,7 +1,7 @@
 """Save a result repeatedly, and kill the saving process (SIGKILL) one step later every time.
 
-For each kill, `python killed.py WHAT FOLDER` prints `old` or `new`, which is the version that is
-complete on disk. At the end, it prints `ended`. A step is a system call that Python makes for a
+For each kill, `python killed.py WHAT FOLDER` prints `old` or `new`, whichever version is complete
+on disk. At the end, it prints `ended`. A step is a system call that Python makes for a
 file in the folder. `test_killed.py` runs this script. The script forks before Polars starts its
 threads, since a forked process would not have these threads.
 """
@@ -74,7 +74,7 @@ class SavedSplit:
 
 
 class Text:
-    """A text file, which a function of a seed and a path writes."""
+    """A text file, written by a function of a seed and a path."""
 
     def __init__(self, name, write):
         self.name, self.write = name, write

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def run_script(name, *arguments, timeout=None, **environment):
-    """Run a script of this folder; check that it succeeds, and return its output."""
+    """Run a script in this folder; check that it succeeds, and return its output."""
     run = subprocess.run(
         [sys.executable, str(Path(__file__).with_name(name)), *arguments],
         capture_output=True,

@@ -51,7 +51,7 @@ def many_cutoffs():
 
 
 def many_users():
-    """Allocate arrays with an entry for each of very many users."""
+    """Allocate arrays with an entry for each of hundreds of millions of users."""
     return rm.Interactions.of(np.array([[2**28 - 5], [7]]), n_users=2**28 - 1, n_items=8)
 
 

@@ -1,10 +1,10 @@
 """Evaluate a 3 GiB file with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
 
-The numbers take 3 GiB in the dtype in which the kernel reads them: float16 scores are converted to
+The numbers take up 3 GiB in the dtype that the kernel reads; float16 scores are converted to
 float32.
 
-The script prints how many bytes of anonymous memory the evaluation took, and whether its values are
-those of an evaluation in memory. `test_streamed.py` runs this script.
+The script prints how many bytes of anonymous memory the evaluation took, and whether its values
+equal those of an evaluation in memory. `test_streamed.py` runs this script.
 """
 
 import json
@@ -22,7 +22,7 @@ GIB = 2**30
 LIMIT = 3 * GIB // 2  # the maximum number of bytes in the process's data segment
 N_ROWS, N_FACTORS, N_OTHERS = 12_582_912, 64, 24  # the factors take at least 3 GiB
 N_SCORED = 768  # the number of users; the scores of each user take 4 MiB
-WRITTEN = 4096  # the number of rows of factors that are not 0, which are spread over the file
+WRITTEN = 4096  # the number of nonzero rows of factors, which are spread over the file
 
 
 def anonymous():
@@ -64,7 +64,7 @@ def best(scores, places):
 
 
 def items(path, dtype, order):
-    """Write item factors to the file; the judged items are some of the best items with factors."""
+    """Write item factors to the file; the judged items are some of the items with high scores."""
     nonzero_items, positions = factors_in_file(path, dtype, order)
     users = np.random.default_rng(1).standard_normal((N_OTHERS, N_FACTORS)).astype(dtype)
     place = best(users @ nonzero_items.T.astype(dtype), [0, 5, 8, 40, 90])
@@ -85,7 +85,7 @@ def users(path, dtype, order):
 
 
 def scores(path, dtype, order):
-    """Write scores to the file, which are not 0 for some users."""
+    """Write scores to the file; only some users have scores other than 0."""
     matrix = file_of(path, (N_SCORED, GIB // 1024), dtype, order)
     rows = np.arange(0, N_SCORED, 64)
     matrix[rows, :1000] = np.random.default_rng(0).random((len(rows), 1000), np.float32)
@@ -112,7 +112,7 @@ class Watch(threading.Thread):
 
 
 def main(case, dtype, order, folder):
-    """Evaluate the file with limited memory, and then only its rows that are not 0, in memory."""
+    """Evaluate the file with limited memory, and then only its nonzero rows, in memory."""
     path = folder / "a.npy"
     (make, test), (small_source, small) = CASES[case](path, dtype, order)
     mapped, read_as = np.load(path, mmap_mode="r"), np.result_type(dtype, np.float32)

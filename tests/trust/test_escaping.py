@@ -132,7 +132,7 @@ def test_names_add_no_elements_to_tables(names):
 @example([-1.5, -3, float("-inf"), True])
 @examples(4)
 def test_spreadsheets_do_not_read_strings_as_formulas(values):
-    # Python 3.10's module csv can neither read nor write the character NUL.
+    # Python 3.10's csv module can neither read nor write the NUL character.
     assume(sys.version_info >= (3, 11) or not any("\0" in str(value) for value in values))
     table = Table([Column("a")], [{"a": value} for value in values])
     unescaped, safe = (

@@ -11,7 +11,7 @@ pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's memory limits"),
 ]
 ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
-ALLOWED_GROWTH = 4 * 2**20  # allocators keep some memory, so it may grow by this many bytes
+ALLOWED_GROWTH = 4 * 2**20  # in bytes; some growth is normal, since allocators retain memory
 
 
 def output_of(case):

@@ -1,4 +1,4 @@
-"""recometer never runs code that is in data, and never writes outside the given folder."""
+"""recometer never runs code contained in data, and never writes outside the given folder."""
 
 import ast
 import json
@@ -21,7 +21,7 @@ MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "mars
 MODULES |= {"subprocess", "ctypes", "yaml", "xml", "requests", "urllib", "http", "socket", "runpy"}
 NAMES = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
 ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "spawnv", "loadtxt"}
-# In these files, the modules and functions are used in a harmless way.
+# These files use the modules and functions in harmless ways.
 ALLOWED = {
     ("sources/models.py", "eval"),  # torch's method Module.eval ends training mode
     ("integrations/lightning.py", "eval"),  # this is also Module.eval

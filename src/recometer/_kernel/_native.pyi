@@ -58,7 +58,7 @@ def instruction_sets() -> dict[str, int]:
     """
     Return the instruction sets that this processor supports, best first.
 
-    The values are the numbers of users that they score at a time.
+    Each value is the number of users that the instruction set scores at a time.
     """
 
 @overload
@@ -477,7 +477,7 @@ def number_strings(
 ) -> int: ...
 
 class Background:
-    """Runs steps on other threads, without Python's lock."""
+    """Runs steps on other threads, without holding Python's global interpreter lock."""
 
     def __init__(self) -> None: ...
     def hash_pieces(
