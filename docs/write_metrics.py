@@ -109,7 +109,7 @@ LISTS_TAIL = """
 A value is undefined if the list is empty, or if data that the metric needs are missing: a second
 item (ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
 history (miscalibration), the list of the baseline, or the features of a listed item. Of the rules
-below, `min_candidates`, 5 and 6 do not apply to these metrics, and the rules about relevant items
+below, 5, 6 and `min_candidates` do not apply to these metrics, and the rules about relevant items
 apply only if the metric uses test. Some ranking metrics and some parameters need other data:
 
 {needs}

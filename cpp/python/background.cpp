@@ -86,8 +86,7 @@ class HeldBackground {
 
 void bind_background(nb::module_& m) {
     nb::class_<HeldBackground>(m, "Background",
-                               "Runs steps on other threads, without holding Python's global "
-                               "interpreter lock.")
+                               "Runs steps on threads that do not hold Python's interpreter lock.")
         .def(nb::init<>())
         .def("hash_pieces", &HeldBackground::hash_pieces, exact("data"), nb::arg("piece"),
              exact("hashes"), "Add a call to the function of the same name as a step.")

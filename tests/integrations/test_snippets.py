@@ -16,7 +16,7 @@ SECTIONS = {
     for section in (DOCS / page).read_text(encoding="utf-8").split("\n## ")
     if (blocks := re.findall(r"```python\n((?!>>>).*?)```", section, re.DOTALL))
 }
-START = SECTIONS.pop("The data of the examples below")
+START = SECTIONS.pop("Data for the examples below")
 FIXTURES = {
     "MLflow": "mlflow",
     "Weights & Biases": "wandb",

@@ -477,7 +477,7 @@ def number_strings(
 ) -> int: ...
 
 class Background:
-    """Runs steps on other threads, without holding Python's global interpreter lock."""
+    """Runs steps on threads that do not hold Python's interpreter lock."""
 
     def __init__(self) -> None: ...
     def hash_pieces(

@@ -28,8 +28,8 @@ class ExitCode(enum.IntEnum):
 
 MEANINGS = {
     ExitCode.DONE: "success",
-    ExitCode.FAILED: "a failure, which standard error explains: files or data that do not fit, "
-    "a gate that a model fails, an installation that does not work",
+    ExitCode.FAILED: "a failure, explained on standard error: files or data that do not fit "
+    "together, a gate that a model fails, an installation that does not work",
     ExitCode.USAGE: "wrong usage: an option, a name or a value that does not exist",
     ExitCode.VERDICT: "the command succeeded, but the verdict that you asked for is bad: leakage "
     "or a problem with --strict, or an undecided gate",

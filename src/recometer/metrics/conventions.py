@@ -38,7 +38,7 @@ CUTOFF, NUMBER = "{k}", "{x}"
 CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
 # These rules apply to a whole call to `evaluate`, so a single name cannot change them. Sources read
-# some of them, and rank only once for all metrics; the others do not change values.
+# some of these rules, and rank only once for all metrics; the other rules do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
@@ -58,7 +58,7 @@ class Entry:
     # empty. `metric` is the documented metric.
     defect: str
     defect_rules: Mapping[str, Any]  # the rules of the convention that the defect changes
-    from_source: bool  # whether it is based on the source code, without a comparison of numbers
+    from_source: bool  # whether the entry is based on the source code, without comparing numbers
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -104,9 +104,9 @@ class Refused:
     """Numbers that a library's defect changes and that ``defects=True`` does not reproduce."""
 
     metrics: Sequence[str]  # prefixes of the metric names, without brackets and cut-offs
-    where: str  # the users with such numbers: a key of `recometer.evaluating.checks.DEFECTS`
+    where: str  # the affected users: a key of `recometer.evaluating.checks.DEFECTS`
     says: str  # what the library does
-    way: str  # a hint at another way to get the library's numbers
+    way: str  # a hint on another way to get the library's numbers
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -120,9 +120,9 @@ class Convention:
     library, version
         The library and its version.
     protocol
-        The rules that hold for all of its metrics.
+        The rules that apply to all of its metrics.
     entries
-        Its metrics, by the library's names.
+        Its metrics, under the library's names.
     notes
         Further notes, for instance on what cannot be reproduced.
     float32
@@ -160,8 +160,8 @@ class Convention:
         metrics
             Metrics in any form that `recometer.metrics.parse` accepts.
         protocol
-            The protocol of the convention, in which the user may have replaced single rules.
-            Replaced rules hold for all metrics, even if a name changes the same rule. The rule
+            The protocol of the convention, in which the user may have replaced individual rules.
+            Replaced rules apply to all metrics, even if a name changes the same rule. The rule
             `defects` decides whether defects are reproduced.
 
         Raises

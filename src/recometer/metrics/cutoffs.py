@@ -22,7 +22,7 @@ def bad_cutoff(name: str, value: object) -> InputError:
 def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
     """Return the hint for a cut-off that is part of a name, as in ndcg10 or ndcg_at_10.
 
-    `meaning` returns the metric that a name refers to. For any other name, the hint is empty.
+    `meaning` returns the metric that a name refers to. The hint is empty for names of other forms.
     """
     parts = CUTOFF_AT_END.fullmatch(name)
     metric = meaning(parts[1]) if parts else None

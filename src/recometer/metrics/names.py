@@ -16,8 +16,8 @@ from recometer.metrics.registry import METRICS, Metric, MetricDefinition, canoni
 from recometer.ties import WHOLE
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
-# Outside the brackets of parameters and groups, names are separated by spaces, and by commas before
-# a letter.
+# Names are separated by spaces, and by commas that precede a letter, except within the brackets of
+# parameters and groups.
 NAMES = re.compile(r"(?:[^\s(\[,]|,(?!\s*[^\W\d])|\([^)]*\)|\[[^\]]*\]|[(\[])+")
 # Matches a parameter with several values, as in ndcg@10(gain=[0,1,3]) and
 # ndcg@10(label_gain=0,1,3).
@@ -30,7 +30,7 @@ WITH_GROUP = re.compile(r"(.+)\[([^\[\]@][^\[\]]*)\]", re.DOTALL)
 MAX_CUTOFFS = 10_000
 """The largest number of cut-offs in a range."""
 MAX_OF_GROUPS = 1000
-"""The largest number of metrics of item groups that `of_groups` makes."""
+"""The largest number of metrics of item groups that `of_groups` returns."""
 # The cache of parsed names holds at most this many names, each with at most this many cut-offs.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
@@ -47,10 +47,11 @@ def parse(metrics: Metrics) -> list[Metric]:
     metrics
         Names separated by spaces or commas: ``"recall@5,10 ndcg@1..3 roc_auc"``. Several cut-offs
         are separated by commas, and ``1..3`` means 1, 2 and 3. Parameters come last, in
-        brackets: ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric`, works as well, as
-        does a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. A cut-off in the dict
-        is a number, several numbers, a range, a string such as ``"1..20"``, or None for no cut-off.
-        Synonyms of a metric are understood, in upper or lower case; see `registry.canonical`.
+        brackets: ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric` objects, works as
+        well, as does a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. A cut-off in
+        the dict is a number, several numbers, a range, a string such as ``"1..20"``, or None for no
+        cut-off. Synonyms of a metric are understood, in upper or lower case; see
+        `registry.canonical`.
 
     Returns
     -------
@@ -61,9 +62,10 @@ def parse(metrics: Metrics) -> list[Metric]:
     Raises
     ------
     UnknownNameError
-        If a metric, or a parameter of it, does not exist.
+        If a metric, or one of its parameters, does not exist.
     InputError
-        If there is no metric, or a metric does not take the cut-off or the value of a parameter.
+        If the argument contains no metric, or a metric does not take the cut-off or the value of a
+        parameter.
     InputTypeError
         If the argument is not a name.
 
@@ -186,7 +188,7 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
     Raises
     ------
     InputError
-        If no metric can be restricted, a name of a group has square brackets, or there are more
+        If no metric can be restricted, a group's name contains square brackets, or there are more
         than `MAX_OF_GROUPS` metrics.
     """
     # `Metric` refuses a metric that cannot be restricted.

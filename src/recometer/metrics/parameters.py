@@ -33,7 +33,7 @@ class Parameter:
         Whether `evaluate` takes the number from test (the largest gain) and puts it into the name,
         unless the name already sets it.
     examples
-        Numbers with which the tests try the parameter.
+        Numbers that the tests use for the parameter.
     for_conventions
         Whether it exists only to reproduce other libraries' numbers. The pages about metrics hide
         such parameters in a collapsed section.
@@ -64,7 +64,7 @@ class Parameter:
 
     @property
     def is_flag(self) -> bool:
-        """Whether its name switches it on."""
+        """Whether the parameter is switched on by its name alone."""
         return self.default is False
 
     def settle(self, value: object, metric: str) -> Value:

@@ -1,4 +1,7 @@
-"""Predicted and true ratings, as metrics read them."""
+"""Predicted and true ratings, as metrics read them.
+
+For each row, `p` denotes the predicted rating and `a` the true rating.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class Predictions:
     relevant: Bool | None = None
     n_recommended: Int64 | None = None  # [n_users], None if there is no threshold
     n_relevant: Int64 | None = None  # [n_users], None if there is no threshold
-    ranked: Groups | None = None  # of the relevant rows, under the rule for ties, if needed
+    ranked: Groups | None = None  # the relevant rows under the rule for ties, if needed
 
     @classmethod
     def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:
@@ -136,12 +139,12 @@ class Predictions:
 
     @cached_property
     def by_prediction(self) -> Int64:
-        """The numbers of the rows of all users, best predicted first."""
+        """The indices of all users' rows, best prediction first."""
         return np.argsort(-self.predicted, kind="stable")
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """Number of pairs that differ in `a`, and number of these that `p` orders correctly."""
+        """Number of pairs of rows that differ in `a`, and how many of them `p` orders correctly."""
         return _ordered_pairs(self)
 
     def across(self, weights: Float64) -> tuple[float, float]:
@@ -169,7 +172,7 @@ class Predictions:
         return self.total((shifted - mean[self.user]) ** 2)
 
     def mean(self, values: Float64) -> Float64:
-        """Return the mean of each user's values, or 0 without a row."""
+        """Return the mean of each user's values, or 0 for users without rows."""
         first = self.first(values)
         return first + ratio(self.total(values - first[self.user]), self.n_rows)
 
@@ -235,7 +238,8 @@ def ordered(
     owner : int64 [n_rows]
         The owner of each row, ascending; both rows of a pair have the same owner.
     new : bool [n_rows]
-        Whether the prediction differs from that of the row before; the best predictions come first.
+        Whether the prediction differs from that of the previous row; the best predictions come
+        first.
     relevant, others : float64 [n_rows]
         How often each row counts as relevant, and as not relevant.
 

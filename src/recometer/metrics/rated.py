@@ -3,10 +3,10 @@
 For one user, `p` denotes the predicted ratings and `a` the true ratings of the n rows. With a
 threshold t, a row is relevant if ``a >= t``, and recommended if ``p >= t``.
 
-The functions that end with `_over_rows` return the value over the rows of all users, which most
-papers report; ``weights`` (float64 [n_users]) say how often each user counts. They return NaN if
-the denominator is 0. Sums per user are cached, so that resampling with other weights costs only a
-pass over the users.
+The functions whose names end with `_over_rows` return the value over the rows of all users, which
+most papers report; ``weights`` (float64 [n_users]) say how often each user counts. They return NaN
+if the denominator is 0. Sums per user are cached, so that resampling with other weights costs only
+a pass over the users.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
 @error_metric(
     title="Coefficient of determination",
     formula="1 - sum of (predicted - true)^2 / sum of (true - mean of true)^2",
-    source="Kvålseth 1985, his first",
+    source="Kvålseth 1985, his first definition",
     lower=-np.inf,
     needs="variance",
     over_rows=r2_over_rows,
@@ -201,7 +201,8 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
 
 @error_metric(
     title="Fraction of concordant pairs",
-    formula="pairs predicted in the order of their true ratings / pairs that differ in these",
+    formula="pairs of rows predicted in the order of their true ratings / pairs with different "
+    "true ratings",
     source="Koren & Sill 2013",
     needs="pairs",
     parameters={
@@ -240,8 +241,8 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
 def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean negative logarithm of the probability predicted for the true outcome; 0 or more.
 
-    A prediction is the probability that the row is relevant: that its true rating reaches the
-    threshold, which is 1 by default. Probabilities are kept 2.2e-16 away from 0 and 1, as in
+    A prediction is the probability that the row is relevant, that is, that its true rating reaches
+    the threshold (1 by default). Probabilities are kept at least 2.2e-16 away from 0 and 1, as in
     scikit-learn.
 
     References
@@ -253,13 +254,14 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
 
 @error_metric(
     title="Area under the ROC curve of predicted ratings",
-    formula="pairs of a relevant and another row predicted in this order / such pairs",
+    formula="share of the pairs (relevant, not relevant) of rows predicted in the right order; "
+    "pairs with equal predictions count half",
     source="Fawcett 2006",
     needs="kinds",
     over_rows=rated_roc_auc_over_rows,
 )
 def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
-    """Fraction of (relevant, non-relevant) pairs of rows predicted in this order; in [0, 1].
+    """Fraction of (relevant, non-relevant) pairs of rows predicted in the right order; in [0, 1].
 
     A pair with equal predictions counts half, whatever the rule for ties. In the value over all
     rows, the two rows of a pair may belong to different users, as in the pooled ROC-AUC of
@@ -285,7 +287,7 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the recommended rows in the first k that are relevant; in [0, 1].
 
-    The first k rows have the best predicted ratings. Tied rows count as their mean.
+    The first k rows have the best predicted ratings. Ties are averaged over all orders.
 
     References
     ----------
@@ -305,7 +307,7 @@ def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the relevant rows that are recommended and in the first k; in [0, 1].
 
-    The first k rows have the best predicted ratings. Tied rows count as their mean.
+    The first k rows have the best predicted ratings. Ties are averaged over all orders.
 
     References
     ----------

@@ -93,8 +93,8 @@ class metric:
     ``function(groups, cutoffs, **parameters)``. For the record ``"ratings"``, the call is
     ``function(predictions, cutoffs)``. The function computes the formula for every user, as float64
     [n_users, n_cutoffs]; a ratio with a denominator of 0 is 0. The cut-offs are an int64 array, in
-    which `recometer.ties.WHOLE` means the whole ranking. Other code
-    (`recometer.measuring.compute`) decides when the metric is undefined.
+    which `recometer.ties.WHOLE` means the whole ranking. `recometer.measuring.compute` decides when
+    the metric is undefined.
 
     For the record ``"lists"``, the call is ``function(data, cutoffs)``. A metric with one value for
     all users also takes ``weights``, and returns float64 [n_cutoffs]; see `over_users`.
@@ -115,7 +115,7 @@ class metric:
     when
         How the value of a parameter changes the attributes below:
         ``{"gain": {"binary": {"reads": "relevance"}}}``. Default values count as well. `side` and
-        `without` are added to the metric's own; other attributes are replaced.
+        `without` are added to those of the metric; other attributes are replaced.
     lower, upper
         Bounds of the value.
     lower_of_gains
@@ -171,9 +171,10 @@ class metric:
         Whether a metric of lists has one value for all users. Its function then takes ``weights``
         (int64 [n_users], how often each user counts, or None) as the third argument.
     adds_up
-        How to compute the value from sums over parts of the users. None if it needs all lists.
+        How to compute the value from sums over parts of the users. None if the metric needs all
+        lists.
     takes_group
-        Whether it can be restricted to a group of items, as in ``recall@10[new]``.
+        Whether the metric can be restricted to a group of items, as in ``recall@10[new]``.
     of_empty_lists
         Whether a metric of lists has a value for a user with an empty list.
     """
@@ -343,15 +344,16 @@ class Metric:
         The number of first places to read. None reads the whole ranking.
     parameters
         A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. The attribute
-        has pairs, in the order of the registry, without parameters at their default.
+        holds pairs in the order of the registry, without parameters that have their default value.
     label
-        The requested name, if it differs: the name in a convention, or a name to which a
-        convention gives other parameters (see `recometer.metrics.conventions`).
+        The requested name, if it differs from recometer's: the name in a convention, or a name to
+        which a convention gives other parameters (see `recometer.metrics.conventions`).
     rules
         The rules of the protocol that this name changes, as a mapping or pairs.
     group
         A category of the catalogue: only its items count as relevant, and
-        ``str(Metric("recall", 10, group="new"))`` is ``"recall@10[new]"``. By default, all items.
+        ``str(Metric("recall", 10, group="new"))`` is ``"recall@10[new]"``. By default, all items
+        count.
 
     Raises
     ------
@@ -563,7 +565,7 @@ def parameters_from_test(metric: Metric) -> list[str]:
 
 
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
-    """Set the parameters that come from test and are not set yet to the largest gain."""
+    """Use the largest gain for parameters that come from test and are not set yet."""
     settled = []
     for metric in metrics:
         missing = dict.fromkeys(parameters_from_test(metric), largest)

@@ -20,12 +20,12 @@ from recometer.ties import Groups, shared, sum_by_user
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
 SMALLEST = 2**12  # the smallest table of logarithms goes up to the logarithm of this number
 BLOCK = 2**14  # size of a block whose temporary arrays fit into the caches of a processor
-UPPER_HALF = np.int64(-(2**29))  # a mask of the first 24 of the 53 significant bits of a number
+UPPER_HALF = np.int64(-(2**29))  # a mask for the first 24 of the 53 significant bits
 
 
 @functools.cache
 def log2_table(size: int) -> Float64:
-    """Return log2 of 0 .. size, a power of two of at least `SMALLEST`; log2(0) is set to 0.
+    """Return log2 of 0 .. `size`, a power of two not below `SMALLEST`; log2(0) is set to 0.
 
     Each logarithm is the sum of the previous one and a small term: log2(n + 1) = log2(n) + log2(1 +
     1/n), where the natural logarithm of 1 + 1/n is 2 atanh(1 / (2n + 1)). The sums restart at every
@@ -49,7 +49,7 @@ def log2_table(size: int) -> Float64:
 
 
 def _octave(start: int) -> tuple[Float64, Float64]:
-    """Return log2(n / start) for n from start to below 2 start, each as the sum of two numbers."""
+    """Return log2(n / start) for start <= n < 2 start, each as the sum of two numbers."""
     numbers = np.arange(start, 2 * start - 1)
     high, low = np.empty(len(numbers)), np.empty(len(numbers))
     for here in slices(len(numbers), BLOCK):
@@ -108,15 +108,16 @@ def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def repeated(values: Float64, cutoffs: Int64) -> Float64:
-    """Repeat each user's value, which depends on no cut-off: float64 [n_users, n_cutoffs]."""
+    """Repeat each user's value for every cut-off: float64 [n_users, n_cutoffs]."""
     return np.repeat(values[:, np.newaxis], len(cutoffs), axis=1)
 
 
 def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, the terms of the groups within each cut-off: [n_users, n_cutoffs].
 
-    ``value(rows, places)`` returns the terms of groups, for their first `places` places. It is
-    called only once for whole groups and once for split groups, regardless of the cut-offs.
+    ``value(rows, places)`` returns the terms of the groups `rows`, for their first `places` places.
+    It is called only once for whole groups and only once for split groups, regardless of the number
+    of cut-offs.
     """
     if groups.single:  # in this case, no cut-off splits a group
         rows, indptr, start = groups.first(largest(cutoffs))
@@ -164,7 +165,7 @@ def single_within(groups: Groups, limits: Int64) -> Int64:
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gain / log2(rank + 1); all groups must be single places: [n_users, n_cutoffs]."""
     indptr, start = _placed(groups)
-    last = min(largest(cutoffs), largest(start) + 1)  # the next number may also be needed
+    last = min(largest(cutoffs), largest(start) + 1)  # log2(last + 1) is needed too
     table = log2_table(table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))
     gain = np.require(groups.gain, requirements=["ALIGNED"])
@@ -257,7 +258,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 
 def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
-    """Yield 0, 1, 2, ... with the rows that take more steps; `steps` must be descending."""
+    """Yield 0, 1, 2, ..., each with the rows that take more steps; `steps` must be descending."""
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):
         yield step, slice(0, n)
@@ -275,7 +276,7 @@ def log1p_of(values: Float64) -> Float64:
 
 
 def table_size(number: int) -> int:
-    """Round a number up to a power of two, so that few tables are made."""
+    """Round a number up to a power of two, so that only a few tables are created."""
     return max(1 << number.bit_length(), SMALLEST)
 
 

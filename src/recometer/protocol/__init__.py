@@ -216,7 +216,7 @@ class Protocol:
 
     name: str = rule(
         "recometer",
-        no_step="It names the other rules.",
+        no_step="It only labels the set of rules.",
         about="The name of this set of rules.",
     )
     ties: TieRule = rule(
@@ -259,7 +259,7 @@ class Protocol:
             "counted": "The gain of an item whose value in test is below 0 is below 0, too.",
         },
         step="ranking",
-        about="It applies to metrics that read gains, such as NDCG.",
+        about="The rule applies to metrics that read gains, such as NDCG.",
     )
     undefined: Literal["nan"] | float = rule(
         "nan",
@@ -374,7 +374,7 @@ class Protocol:
             NUMBER: "A user without a relevant item has the value {}.",
         },
         step="undefined values",
-        about="If a metric reads gains, it also applies to users without a positive gain.",
+        about="If a metric reads gains, the rule also applies to users without a positive gain.",
     )
     no_list: Literal["misses", "undefined"] = rule(
         "misses",
@@ -441,7 +441,7 @@ class Protocol:
         False,
         {False: "Shares are at most 1.", True: "Shares are in percent."},
         step="rounding",
-        about="It applies to metrics with one value for all users.",
+        about="The rule applies to metrics with one value for all users.",
     )
     unranked: Literal["misses", "left_out"] = rule(
         "misses",
@@ -473,7 +473,8 @@ class Protocol:
         "removed",
         {
             "removed": "An item repeated in a list counts once, and the rest moves up.",
-            "first": "An item repeated in a list counts once, and the others keep their places.",
+            "first": "An item repeated in a list counts once, and all other items keep their "
+            "places.",
             "counted": "An item repeated in a list counts each time.",
             "joined": "An item repeated in a list counts each time, as a relevant item of its own.",
         },
@@ -520,16 +521,16 @@ class Protocol:
         },
         no_step="It changes only what is refused, not a value.",
         about="The ids of a model look like positions if they are exactly 0 to n-1, and test and "
-        "train together contain n but not 0. Its item ids also do if the item ids of test and "
-        "train begin at the number of users, like the nodes of a graph. The ids of test and train "
-        "look like positions if they are exactly 0 to n-1 (n is 10 or more), and those of the "
-        "model exactly 1 to n. In these cases, each user would get the list of a neighbouring "
-        "user. Set 'kept' if the numbers really are the same ids on both sides.",
+        "train together contain n but not 0. Its item ids also look like positions if the item "
+        "ids of test and train begin at the number of users, like the nodes of a graph. The ids of "
+        "test and train look like positions if they are exactly 0 to n-1 (n is 10 or more), and "
+        "those of the model exactly 1 to n. In these cases, each user would get the list of a "
+        "neighbouring user. Set 'kept' if the numbers really are the same ids on both sides.",
     )
     version: str = rule(
         "",
-        no_step="It names the other rules.",
-        about="The version of the library whose convention this is.",
+        no_step="It only labels the set of rules.",
+        about="The version of the library that this convention reproduces.",
     )
     defects: bool = rule(
         False,
@@ -539,7 +540,7 @@ class Protocol:
             "documentation says otherwise.",
         },
         no_step="It changes the parameters and rules that a name stands for.",
-        about="Only the protocols of libraries have this rule.",
+        about="Only the protocols of other libraries have this rule.",
     )
 
     def __post_init__(self) -> None:

@@ -57,7 +57,7 @@ def category_entropy(
 ) -> Float64:
     """Shannon entropy of the categories' shares of the list, in bits; 0 or more.
 
-    An item with n categories counts 1 / n for each. An item without a category does not count.
+    An item with n categories counts as 1 / n in each. An item without a category does not count.
 
     References
     ----------
@@ -75,8 +75,8 @@ def category_entropy(
 
 @list_metric(
     title="Share of items with a category",
-    formula="items in the first k places that have a category, or the one in brackets / items in "
-    "the first k places",
+    formula="items in the first k places that have a category, or the category in brackets / items "
+    "in the first k places",
     source="Abdollahpouri, Burke & Mobasher 2019 (of the long tail)",
     takes_group=True,
     side=("categories",),
@@ -171,7 +171,8 @@ def subtopic_recall(
     without=("relevant", "relevant_categories"),
     parameters={
         "alpha": Parameter(
-            "The share by which each further item of a category is worth less than the previous.",
+            "The share by which each further item of a category is worth less than the previous "
+            "one.",
             above=0,
             below=1,
             examples=(0.75,),
@@ -243,7 +244,7 @@ def miscalibration(
     """Divergence of the list's categories from those of the user's history; 0 or more.
 
     ``KL(p || (1 - a) q + a p)`` in bits with a = 0.01, where p and q are the shares of the
-    categories in the history and in the list. An item with n categories counts 1 / n for each. An
+    categories in the history and in the list. An item with n categories counts as 1 / n in each. An
     item without a category does not count.
 
     References
@@ -299,7 +300,7 @@ def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
         available[chosen] = False
         was_chosen = np.zeros(len(rows), bool)
         was_chosen[chosen] = True
-        # A topic belongs to one user, whose chosen item has it at most once, so indices are
+        # A topic belongs to one user, whose chosen item has it at most once, so the indices are
         # distinct.
         worth[topic[was_chosen[row]]] *= factor
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)

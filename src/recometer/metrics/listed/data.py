@@ -67,8 +67,8 @@ class Side(Table):
 class ListData(Record):
     """Lists, and the side data that metrics of lists read; items are given by their positions.
 
-    Fields that no metric needs are None. A metric declares its side data in the registry, and
-    the code that makes a `ListData` fills in the fields.
+    Fields that no metric needs are None. A metric declares its side data in the registry, and the
+    code that creates a `ListData` fills in the fields.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class ListData(Record):
         return self.lists.items[:, :cutoff]
 
     def keep(self, name: Hashable, compute: Callable[[], Kept], *, of_users: bool = False) -> Kept:
-        """Return a result; compute it only once. `of_users` says that it depends on the users."""
+        """Return a cached result; `of_users` says whether it depends on the users."""
         cache = self.kept_of_users if of_users else self.kept
         if name not in cache:
             cache[name] = compute()

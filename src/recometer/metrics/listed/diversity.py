@@ -203,7 +203,7 @@ def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     """Add up the number of differing features over all pairs of listed items.
 
     If two items have a and b nonzero features, the number of features that differ is a + b, minus
-    the features that are nonzero in both, minus those of them that are equal.
+    the features that are nonzero in both, minus the features that are nonzero and equal in both.
     """
     import scipy.sparse
 
@@ -316,7 +316,7 @@ def _without_nan(features: Features) -> Features:
 def _as_values(
     features: Features,
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Return two tables with 1 for each nonzero feature: a column per feature, or per value."""
+    """Return two tables with 1 for each nonzero feature, by feature and by (feature, value)."""
     import scipy.sparse
 
     table = scipy.sparse.csr_array(features)

@@ -54,8 +54,8 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the places whose item is also at an earlier place of the list; in [0, 1].
 
-    Places are counted in the list as the model returned it, without the user's training items. By
-    default, later items move up in place of repeated ones for other metrics (rule ``duplicates``).
+    Places are counted in the list as the model returned it, without the user's training items. For
+    other metrics, later items move up by default to replace repeated ones (rule ``duplicates``).
 
     References
     ----------
@@ -78,7 +78,7 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
 
     A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
     item is also at an earlier place. Places are counted in the list as the model returned it,
-    without the user's training items. An empty list has no valid place: its value is 0.
+    without the user's training items. An empty list has no valid place, so its value is 0.
 
     References
     ----------

@@ -258,8 +258,8 @@ def epc(
                 "users": "its number of training users / users",
                 "interactions": "its number of training users / interactions",
                 "largest": "its number of training users / that of the most popular item",
-                "percentile": "its rank among the training items, from the least popular on / the "
-                "number of training items; equally popular items share their mean rank",
+                "percentile": "its rank among the training items, counted from the least popular / "
+                "the number of training items; equally popular items share their mean rank",
             },
         ),
         "unseen": Parameter(
@@ -369,7 +369,7 @@ def tail_share(
 
 
 def _percentiles(count: Int64) -> Float64:
-    """Return each training item's mean rank by ascending popularity, divided by their number.
+    """Return the training items' mean ranks by ascending popularity, divided by their number.
 
     Items that are not in train get 0.
     """

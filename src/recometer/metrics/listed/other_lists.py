@@ -265,7 +265,7 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """Count the items that are in the first d, but not d - 1, places of both lists, for each d.
+    """For each d, count the items in the first d places of both lists, but not in the first d - 1.
 
     Returns int64 [n_users, width of the wider lists]. Only places in the mask `counted` count; by
     default, all places with an item do.

@@ -78,8 +78,8 @@ def coverage(
 ) -> Float64:
     """Share of the catalogue that is recommended to at least one user; in [0, 1].
 
-    ``|union of the first k items of all lists| / |catalogue|``. With ``denominator=train``, it can
-    exceed 1 if lists contain items that are not in train.
+    ``|union of the first k items of all lists| / |catalogue|``. With ``denominator=train``, the
+    value can exceed 1 if lists contain items that are not in train.
 
     References
     ----------

@@ -86,9 +86,10 @@ def _counted(
 
 
 def _of_items(data: ListData, counts: Float64, support: str) -> Summed:
-    """Return how often each item is listed, with items outside the catalogue in one total.
+    """Return how often each item is listed, with a joint total for items outside the catalogue.
 
-    The total exists if `support` is the catalogue, and is the count of the padding entry, if any.
+    The total exists only if `support` is the catalogue. If there is a padding entry, it is the
+    count of that entry.
     """
     if support not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)

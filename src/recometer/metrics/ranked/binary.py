@@ -253,8 +253,8 @@ def f(
 def hit(groups: Groups, cutoffs: Int64) -> Float64:
     """1 if a relevant item is in the first k places (``h(k) > 0``), and 0 otherwise.
 
-    With tied items, the value is the probability of a hit, in [0, 1]. Let the first tied group
-    with a relevant item have n items, r relevant ones, and s places within k: the probability is
+    With tied items, the value is the probability of a hit, in [0, 1]. If the first tied group with
+    a relevant item has n items, r of them relevant, and s places within k, the probability is
     ``1 - C(n-r, s) / C(n, s)``, where C(n, s) is a binomial coefficient.
 
     References
@@ -562,7 +562,8 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
 
     and, if all places of the group count (q = 0), from S(n) = 1 / (t + 1). Downwards, the
     recurrence may start at any larger r: an error in the start value fades out, and no new errors
-    appear. Upwards, it takes r steps. The function chooses the shortest accurate method.
+    appear. Upwards, it takes r steps. The function chooses the accurate method with the fewest
+    steps.
     """
     last = size - relevant + 1  # the last possible place of the first relevant item
     places = np.minimum(places, last)

@@ -15,8 +15,8 @@ from recometer.metrics.sums import hits_within, ratio
 from recometer.ties import Groups
 
 UNBOUNDED = Parameter(
-    "The first places count as k items, and the relevant candidates as R, even if there are fewer "
-    "candidates.",
+    "The formula uses k and R unchanged, even if there are fewer than k candidates, or fewer than "
+    "R relevant ones.",
     for_conventions=True,
 )
 

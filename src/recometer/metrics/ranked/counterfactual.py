@@ -1,4 +1,4 @@
-"""Metrics that weight each hit by 1 / propensity, where propensity is its chance of being in test.
+"""Metrics that weight hits by 1 / propensity, where propensity is the chance of being in test.
 
 The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
 """

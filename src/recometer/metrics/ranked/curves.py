@@ -285,7 +285,8 @@ def _auc_of_known(groups: Groups, cutoff: int, n_items: Int64, others: Int64) ->
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     rows, within = groups.within(cutoff)
     start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
-    # Count the non-relevant items above the hits, in earlier tie groups and in the hits' own.
+    # Count the non-relevant items above the hits, in earlier tie groups and in the hits' own
+    # groups.
     rate = (size - relevant) / np.maximum(size - 1, 1)
     before = within * (start - groups.hits_before[rows]) + rate * (within * (within - 1) / 2)
     wrong = groups.total(rows, relevant / size * before)

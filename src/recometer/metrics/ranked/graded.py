@@ -1,4 +1,4 @@
-"""Metrics of gain. The gain of an item is its value in test, which says how good it is."""
+"""Metrics based on gains. The gain of an item is its value in test, which says how good it is."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def dcg(
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
                 "signed": "the largest gains of all judged items, including those below 0",
-                "sum": "gains of 1, as many as the sum of all gains (rounded towards 0, from 1 to "
-                "k); a negative sum s counts as k + 1 + s",
+                "sum": "as many gains of 1 as the sum of all gains (rounded towards 0, at least 1 "
+                "and at most k); a negative sum s counts as k + 1 + s",
             },
             for_conventions=True,
         ),
@@ -298,7 +298,7 @@ def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Flo
 
 
 def _graded_terms(rank: Int64, gain: Float64) -> Float64:
-    """Return gain / log2(rank * gain + 1); NaN without a logarithm, and 0 if that is -inf."""
+    """Return gain / log2(rank * gain + 1); NaN if there is no logarithm, and 0 if it is -inf."""
     product = np.where(gain == 0, rank, rank * gain)
     terms = np.full(len(gain), np.nan)
     some = product > -1
@@ -316,7 +316,8 @@ def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
     """Add up the discounts of `places` places after the first `start`."""
     if discount != "original":  # with "graded", this is correct for gains of 1
         return discounts(start, places)
-    # The discount is 1 at the first place, and then the standard discount of the place before.
+    # The discount is 1 at the first place, and the standard discount of the previous place after
+    # that.
     top = (start == 0).astype(np.int64)
     total: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
     return total

@@ -31,7 +31,8 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     Parameters
     ----------
     start, size, places
-        The number of places above the group, of items in the group, and of its places that count.
+        The numbers of places above the group, items in the group, and places of the group that
+        count.
     content
         The probability q, in [0, 1], that each judged item satisfies the user; 0 for other items.
     """

@@ -132,8 +132,8 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
     places = np.minimum(groups.size[last], cutoff - groups.start[last])
     value = np.zeros(groups.n_users)
     value[users], missed = _last_in_group(groups, last, places)
-    # If the last group has no relevant item within the cut-off, the last one is in the group
-    # before.
+    # If the last group has no relevant item within the cut-off, the last relevant item is in the
+    # previous group.
     again = np.flatnonzero((missed > 0) & (count[users] > 1))
     before = last[again] - 1
     earlier, _ = _last_in_group(groups, before, groups.size[before])
@@ -144,7 +144,8 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
 def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, Float64]:
     """Return the expected mean precision up to the last hit in the first `places` of each group.
 
-    It counts as 0 if these places have no relevant item. Also return the probability of that.
+    The mean counts as 0 if these places have no relevant item. Also return the probability of this
+    case.
     """
     order = np.argsort(-places, kind="stable")
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]

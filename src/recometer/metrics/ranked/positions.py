@@ -82,8 +82,8 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
     """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.
 
     The value is the mean of ``(rank - 1) / (n - 1)`` over the relevant items, where n is the number
-    of candidates. Items that could not be ranked count 1. Tied items share their mean rank. Hu et
-    al. weight items by gain and pool all users.
+    of candidates. Items that could not be ranked count as 1. Tied items share their mean rank. Hu
+    et al. weight items by gain and pool all users.
 
     References
     ----------
@@ -128,9 +128,10 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
     """Frequency with which relevant items rank above items judged not relevant; in [0, 1].
 
     ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)``, where N is
-    the number of judged non-relevant items. A relevant item counts 1 if no such item is above it,
-    and 0 if it was not ranked. Unjudged items do not count. Of m judged non-relevant items in a
-    tied group, each number from 0 to m is equally likely to be above a relevant one.
+    the number of judged non-relevant items. A relevant item counts as 1 if no such item is above
+    it, and as 0 if it was not ranked. Unjudged items do not count. If a tied group contains m
+    judged non-relevant items, the number of these above a relevant item of the group is equally
+    likely to be 0, 1, ... or m.
 
     References
     ----------

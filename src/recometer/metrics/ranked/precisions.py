@@ -60,7 +60,7 @@ def _precision_terms(groups: Groups, rows: Int64 | slice, places: Int64) -> Floa
 
 @shared
 def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the sums of P(j) over distinct places j <= k of hits; see `precision_sum` for ties."""
+    """Sum P(j) over the distinct places j <= k that hold hits; ties as in `precision_sum`."""
     user, start = groups.user, groups.start
     last = np.ones(len(start), bool)
     last[:-1] = (np.diff(user) != 0) | (np.diff(start) != 0)
@@ -112,7 +112,7 @@ def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return how many places each list is shorter than k: int64 [n_users, n_cutoffs]."""
+    """Return by how many places each list is shorter than k: int64 [n_users, n_cutoffs]."""
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 

@@ -30,7 +30,7 @@ from recometer.ties import Groups, two_to, two_to_less_one
 
 NEGLIGIBLE = 2.0**-60  # terms smaller than this share of the value are ignored
 LOOK = 64  # number of places between two checks of whether the remainder is negligible
-ROW_FREE = 100  # the fixed time of a step, as the number of rows that take equally long
+ROW_FREE = 100  # the fixed cost of a step, as a number of rows that take the same time
 MOST_WORK = 10**6  # for tied groups with more work (in rows), computing an integral is faster
 
 
