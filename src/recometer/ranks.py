@@ -137,11 +137,10 @@ class Ranks(Table):
     @property
     def ends_early(self) -> Bool:
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
-        has_ranking = raised(self.flags, UserFlag.KNOWN)
         early: Bool = self.n_candidates < 0
         if self.depth is not self.n_candidates:  # for whole rankings, it is the same array
             early = early | (self.depth < self.n_candidates)
-        return has_ranking & early
+        return early & raised(self.flags, UserFlag.KNOWN)
 
 
 REMOVED_REPEAT, KEPT_REPEAT = 1, 2  # the codes in `TopLists.repeats`

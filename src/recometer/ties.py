@@ -45,10 +45,9 @@ def shared(function: Shared) -> Shared:
         key: tuple[Any, ...] = (function,)
         for option in options:
             key += (option.tobytes() if isinstance(option, np.ndarray) else option,)
-        result = groups.cache.get(key)
-        if result is None:
-            result = groups.cache[key] = function(groups, *options)
-        return result
+        if key not in groups.cache:
+            groups.cache[key] = function(groups, *options)
+        return groups.cache[key]
 
     return cast(Shared, remembered)
 

@@ -142,8 +142,7 @@ class Interactions:
             array = getattr(self, name)
             # Convert to the byte order of the machine.
             if array is not None:
-                native = laid_out(array, array.dtype.newbyteorder("="))
-                object.__setattr__(self, name, native)
+                vars(self)[name] = laid_out(array, array.dtype.newbyteorder("="))
 
     def _check_values(self) -> None:
         """Refuse values that are NaN."""

@@ -174,15 +174,6 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     )
 
 
-def check_baseline(baseline: object) -> None:
-    """Refuse a baseline that is not a source."""
-    if not isinstance(baseline, Source | None):
-        raise InputTypeError(
-            f"{argument_text('baseline')} is of type {type(baseline).__name__}, expected another "
-            "source, such as rm.baselines.most_popular(train)."
-        )
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Arguments:
     """The arguments of `evaluate`, except the source and the test data."""

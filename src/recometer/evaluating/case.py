@@ -100,15 +100,14 @@ class Case:
 
     def kept(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the arguments for repeating the evaluation, or None if they are too large."""
-        arguments = self.sides.arguments
         known = [one for named in arrays.values() for one in named.values() if one is not None]
         n_bytes = sum(math.prod(one.shape) * one.dtype.itemsize for one in known)
-        sources = filter(None, (self.source, arguments.baseline))
+        sources = [data for data in self.inputs.values() if isinstance(data, Source)]
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
         # If the source contains test, a repeated evaluation needs no such argument, either.
         own = {"test": None} if self.brings_truth else {}
-        return {**self.inputs, **arguments.as_given, **own}
+        return {**self.inputs, **self.sides.arguments.as_given, **own}
 
     def told(self) -> Inputs:
         """Return the inputs for messages."""
@@ -153,7 +152,7 @@ def find_records(case: Case) -> Records:
     """Request the records that the metrics read, and check them."""
     rules, sides, source, needs = case.protocol, case.sides, case.source, case.requirements
     arguments, test, request = sides.arguments, sides.test, request_of(case)
-    ratings, ranks = None, None
+    ratings, ranks, lists, baseline, judged = None, None, None, None, None
     if needs.of_ratings:
         ratings = _ratings(source, request, needs.of_ratings)
     if ratings is not None and not (ratings.repeats and needs.reads_ranks):
@@ -162,7 +161,6 @@ def find_records(case: Case) -> Records:
         ranks = source.rank(request)
         if needs.leaves_out:
             ranks = leave_out(ranks, rules)
-    lists, baseline, judged = None, None, None
     if needs.of_lists:
         lists, baseline = _lists(source, arguments.baseline, request, needs)
         judged = _judged(request, source, ranks if case.brings_truth else None)
@@ -415,8 +413,7 @@ def measure(case: Case, records: Records) -> Part:
             rated.append(RatedUsers(records.ratings, arguments.seed, keys))
     if records.lists is not None:
         listed += _listed_users(case, records, records.lists)
-    measured = [*ranked, *rated, *listed]
-    values, reasons = compute(measured, sides.metrics, rules, arguments.threads)
+    values, reasons = compute([*ranked, *rated, *listed], sides.metrics, rules, arguments.threads)
     if arguments.chance:
         more["chance"] = chance_of(ranked, sides.metrics, rules, arguments.threads)
     if rated:
@@ -479,7 +476,6 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
 
     with Fingerprinting(new, threads, count) as fingerprinting:
         part = measure(case, records)
-        measured = time.perf_counter()
         prints = {**sides.fingerprints, **fingerprinting.result()}
     sides.counts[:] = counts
     sides.fingerprints.update({name: prints[name] for name in new if name != "source"})
@@ -494,7 +490,7 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         "timings": {
             "reading": read - begin,
             "ranking": ranked - read,
-            "metrics": measured - ranked,
+            "metrics": time.perf_counter() - ranked,
             "total": time.perf_counter() - begin,
         },
         "versions": versions(),

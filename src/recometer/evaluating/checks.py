@@ -132,9 +132,9 @@ def check_facts(
             f"{source.facts.of_unknown} ({source.describe()}){unknown.such}, and {effect}."
             f"{unknown.hint}"
         )
-    unranked = counts.get("relevant_unranked", 0)
-    if unranked > MANY * n_relevant and (find := inputs().find):
+    if counts.get("relevant_unranked", 0) > MANY * n_relevant and (find := inputs().find):
         source, unknown = inputs().source, find("item")
+        unranked = counts["relevant_unranked"]
         effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
         warn(
             f"{unranked:,} of {n_relevant:,} relevant rows of test ({unranked / n_relevant:.0%}) "

@@ -12,10 +12,9 @@ from recometer.data.fingerprints import glimpse
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import is_threshold
 from recometer.data.numbers import flag, seed_of
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, argument_text
 from recometer.evaluating.arguments import (
     Arguments,
-    check_baseline,
     check_source,
     is_made,
     parts_of,
@@ -73,13 +72,13 @@ class Preparation:
         if is_made(test):
             test, train = parts_of(test, train)
         stated = protocol_of(protocol, rules, [*(Preparation.__init__.__kwdefaults__ or ())])
-        requested = (
-            read_once(parse_under, metrics, stated)
-            if isinstance(metrics, str)  # other forms may not be hashable
-            else tuple(parse_under(metrics, stated))
-        )
+        requested = read_once(parse_under, metrics, stated)
         items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
-        check_baseline(baseline)
+        if not isinstance(baseline, Source | None):
+            raise InputTypeError(
+                f"{argument_text('baseline')} is of type {type(baseline).__name__}, expected "
+                "another source, such as rm.baselines.most_popular(train)."
+            )
         how = seed_of(seed), resolve_threads(threads), progress, flag("chance", chance)
         trained = None if train is None else read_interactions(train, "train", warns=False)
         needs = requirements_of(requested, stated)

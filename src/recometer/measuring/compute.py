@@ -195,9 +195,7 @@ def compute(
     reading: dict[tuple[str, str], list[Metric]] = {}
     for metric in metrics:
         reading.setdefault((metric.definition.record, metric.group), []).append(metric)
-    values: dict[str, Float64] = {}
-    reasons: dict[str, UInt8] = {}
-    tasks: list[_Task] = []
+    values, reasons, tasks = dict[str, Float64](), dict[str, UInt8](), list[_Task]()
     for one in every:
         wanted = reading.pop((one.record, one.group), [])
         plan = _planned(tuple(wanted), tuple(map(id, wanted)), protocol, type(one))

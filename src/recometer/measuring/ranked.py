@@ -133,11 +133,10 @@ class RankedUsers(Measured):
         return self._settled[how]
 
     def _ruled(self, reading: _Reading) -> _Rules:
-        found = self._applied.get(id(reading.rules))
-        if found is None:
-            ranks = self._settled_by(reading.groups.settling)
-            found = self._applied[id(reading.rules)] = _Rules(ranks, reading.rules)
-        return found
+        rules = reading.rules
+        if id(rules) not in self._applied:
+            self._applied[id(rules)] = _Rules(self._settled_by(reading.groups.settling), rules)
+        return self._applied[id(rules)]
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:

@@ -222,18 +222,22 @@ def _in_group(metric: Metric, group: str) -> Metric:
     return dataclasses.replace(metric, group=group, label=label)
 
 
-def read_once(read: Callable[..., Iterable[Metric]], *arguments: Hashable) -> tuple[Metric, ...]:
-    """Return the result of `read` for some names, cached until the registered metrics change."""
+def read_once(
+    read: Callable[..., Iterable[Metric]], names: Metrics, *others: Hashable
+) -> tuple[Metric, ...]:
+    """Return the result of `read`; if the names are text, cache it until other metrics register."""
+    if not isinstance(names, str):  # other forms may not be hashable
+        return tuple(read(names, *others))
     registered = list(METRICS.values())
     if _Cache.metrics != registered or len(_Cache.parsed) > MOST_NAMES:
         # This order of assignments keeps other threads from using outdated entries.
         _Cache.parsed = {}
         _Cache.metrics = registered
     cache = _Cache.parsed
-    key = read, *arguments
+    key = read, names, *others
     result = cache.get(key)
     if result is None:
-        result = tuple(read(*arguments))
+        result = tuple(read(names, *others))
         if len(result) <= FEW_CUTOFFS:
             cache[key] = result
     return result

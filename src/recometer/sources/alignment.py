@@ -90,7 +90,7 @@ class Aligned:
         self.item_rows, self.item_ids = index.sorted_items
         positions = index.items_of(test, "test")
         self.flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-        counts: dict[str, int] = {}
+        counts = {"users_unknown": int(np.count_nonzero(rows < 0))}
         self.excluded_indptr = np.zeros(test.n_users + 1, np.int64)
         self.excluded = np.zeros(0, np.int32)
         if request.train is not None:
@@ -111,12 +111,10 @@ class Aligned:
             counts["relevant_unranked"] = int(np.count_nonzero(unknown & self.relevant))
             if not request.some_users:
                 index.check_items(test, judged, unknown)
-        counts["users_unknown"] = int(np.count_nonzero(rows < 0))
         self.n_items, self.numbers, self.offered, self.n_offered = index.n_items, None, None, None
         if request.candidates is not None or request.exclude is not None:
             self._choose(index, request, catalogue, counts)
-        self.ranked, self.ranked_indptr = None, self.judged_indptr
-        self.ranked_items = self.judged
+        self.ranked, self.ranked_indptr, self.ranked_items = None, self.judged_indptr, self.judged
         if counts["users_unknown"] or (self.judged is not judged and (self.judged < 0).any()):
             can = (self.judged >= 0) & (rows >= 0).repeat(np.diff(self.judged_indptr))
             self.ranked = np.flatnonzero(can)

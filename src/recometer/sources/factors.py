@@ -20,6 +20,7 @@ from recometer.arrays import (
     Int32,
     Int64,
     UInt32,
+    all_of,
     follow,
     laid_out,
     slices,
@@ -315,13 +316,8 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     Arrays are in the form that the kernel reads. If one of the two is a tensor on a device, both
     become tensors there.
     """
-    on_device = None
-    if is_tensor(users) or is_tensor(items):
-        on_device = _torch.factors(users, items)
-    if on_device:
-        left, right = on_device
-    else:
-        left, right = _numbers(users, "users"), _numbers(items, "items")
+    on_device = _torch.factors(users, items) if is_tensor(users) or is_tensor(items) else None
+    left, right = on_device or (_numbers(users, "users"), _numbers(items, "items"))
     for name, matrix in (("users", left), ("items", right)):
         if matrix.ndim != 2:
             raise InputError(
@@ -452,9 +448,7 @@ class FactorsWork:
         self.instruction_set = _kernel.instruction_set()
         self.items = {"items": factors.items, "bias": factors.item_bias, "rows": aligned.item_rows}
         ordered = request.depth is not None and aligned.offered is None
-        scale = shared_scale(factors, aligned) if ordered else None
-        lengths = None if scale is None else item_lengths(factors, scale)
-        self.scale = scale or 0.0
+        self.scale, lengths = item_lengths(factors, aligned) if ordered else (0.0, None)
         # No factor is larger than the longest row, if the lengths are known.
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (known or factors.finite_up_to())
@@ -507,6 +501,8 @@ class FactorsWork:
         """Flag users without ranked judged items if all their candidates have the same score."""
         aligned = self.aligned
         shown = (aligned.rows < 0) | (steps(aligned.ranked_indptr) > 0)
+        if all_of(shown):
+            return
         users = users_to_check(aligned.judged_indptr, shown, request.protocol)
         if not len(users):
             return
@@ -566,8 +562,7 @@ class FactorsWork:
             for counts, value in zip(self.counts.values(), (-1, 0, 0), strict=True):
                 counts[mine][beyond] = value
         if self.best is not None:
-            above, _, before = self.counts.values()
-            _kernel.best_first(indptr, above, before, self.best)
+            _kernel.best_first(indptr, self.counts["above"], self.counts["before"], self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
         """Write the scores of listed items for the given users; `users` are their factors."""
@@ -650,31 +645,26 @@ def longest_first(lengths: Float64) -> dict[str, Array]:
 OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
 
 
-def shared_scale(factors: FactorArrays, aligned: Aligned) -> float | None:
-    """Return the extra factor of every user, which multiplies the items' biases (0 without biases).
+def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float64 | None]:
+    """Return bounds of the lengths of items, with the bias as an extra factor of each item.
 
-    Return None if sorting the items by length is not worthwhile.
+    Returns the extra factor of every user, which multiplies that of the items (0 without biases),
+    and the bounds, or None if sorting the items by length is not worthwhile.
     """
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
-        return None
+        return 0.0, None
     one, typical = 0.0, _some(factors.items)
+    more: Float64 | float = 0.0
     some_bias: Float64 | float = 0.0
     if factors.item_bias is not None:
+        # Drop negative biases: they only lower scores, even rounded ones.
         bias = np.maximum(factors.item_bias, 0).astype(np.float64)
         one = _balance(factors.users, typical, bias)
-        some_bias = _some(bias) / one
+        more, some_bias = bias / one, _some(bias) / one
     some_lengths = length_bounds(typical, some_bias)
     if np.median(some_lengths) > MOST_ALIKE * some_lengths.max():
-        return None
-    return one
-
-
-def item_lengths(factors: FactorArrays, one: float) -> Float64:
-    """Return bounds of the lengths of items, with the bias as an extra factor."""
-    if factors.item_bias is None:
-        return length_bounds(factors.items)
-    # Drop negative biases: they only lower scores, even rounded ones.
-    return length_bounds(factors.items, np.maximum(factors.item_bias, 0).astype(np.float64) / one)
+        return 0.0, None
+    return one, length_bounds(factors.items, more)
 
 
 def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:

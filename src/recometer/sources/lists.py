@@ -349,12 +349,8 @@ class Lists(Source):
         ranks = work.ranks(catalogue, request.threads, without_repeats)
         if table.scores is not None and table.given is None:
             ranks = dataclasses.replace(ranks, by_rank=True)
-        if request.protocol.score_above is not None and table.given is not None:
-            scores = judged_scores(table, work.aligned.rows, ranks)
-            ranks = dataclasses.replace(ranks, score=scores)
-        elif request.protocol.score_above is not None and request.protocol.version:
-            # Under a convention, items of lists without scores never count as scored too low.
-            ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
+        if request.protocol.score_above is not None:
+            ranks = _with_scores(ranks, table, work.aligned.rows, request.protocol)
         if repeats is None:
             return ranks
         ranks = repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
@@ -408,6 +404,15 @@ class Lists(Source):
                 n_items -= int(np.count_nonzero(numbers < 0))
                 catalogue = catalogue._replace(n_items=n_items)
         return work, catalogue
+
+
+def _with_scores(ranks: Ranks, table: ListTable, lists: Int64, protocol: Protocol) -> Ranks:
+    """Add the score of each judged item, if lists have scores or under a convention."""
+    if table.given is not None:
+        return dataclasses.replace(ranks, score=judged_scores(table, lists, ranks))
+    if protocol.version:  # items of lists without scores never count as scored too low
+        return dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
+    return ranks
 
 
 USERS_PER_TASK = 4096
