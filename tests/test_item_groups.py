@@ -308,5 +308,5 @@ def test_command_line_evaluates_groups_of_items(tmp_path, monkeypatch):
     assert rm.load("out/als.parquet").mean() == rows
     failed = run_command([*arguments, "--by-items", "items.csv"])
     assert failed.exit_code == 1
-    assert "Which column holds the groups?" in failed.stderr
+    assert "--by-items items.csv: Which column holds the groups?" in failed.stderr
     assert "as in COLUMN=FILE" in failed.stderr

@@ -120,6 +120,7 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
     expected = rm.compare({n: results[n] for n in ("new", "prod")}, cluster=people)
     table = pl.DataFrame({"user_id": np.arange(len(OLD)), "person": people, "age": 3})
     table.reverse().write_csv("people.csv")
+    table.select("person", "age").write_csv("persons.csv")
     table.drop("age").write_parquet("people.parquet")
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--cluster")
     for cluster in ("person=people.csv", "people.parquet", "person=people.parquet"):
@@ -127,7 +128,9 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
         assert result.stdout == f"{expected}\n", result.output
     assert expected.rows[0].interval != rm.compare(list(results.values())).rows[0].interval
     for cluster, message in (
+        ("people.csv", "--cluster people.csv: Which column holds the groups?"),
         ("people.csv", "Hint: name it before the file, as in COLUMN=FILE."),
+        ("persons.csv", "--cluster persons.csv: no column could hold the users."),
         ("persn=people.csv", "Did you mean 'person'"),
         ("peple.csv", "There is no file"),
     ):

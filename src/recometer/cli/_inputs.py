@@ -273,7 +273,8 @@ class Inputs:
         with self.stated():
             file = self.stdin.path(path)
             item_column = self._present(file, "item")["item"]
-            return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
+            with naming(f"--by-items {path}"):
+                return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
 
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> rm.Lists:
         """Read recommended lists, and convert their ids to the types of the ids in test."""

@@ -11,11 +11,11 @@ import typer
 import recometer as rm
 from recometer.cli._messages import usage_of
 from recometer.cli._models import split_name, stem
-from recometer.data.columns import columns_of_groups
+from recometer.data.columns import columns_of_groups, common_names
 from recometer.data.factor_files import like
 from recometer.data.files import column_names, names_in, read_columns
 from recometer.data.storage import is_table
-from recometer.errors import FileError
+from recometer.errors import ColumnError, FileError, naming
 from recometer.results.saved import PROFILE
 
 if TYPE_CHECKING:
@@ -85,6 +85,14 @@ def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
         If a column does not exist, or several could be meant.
     """
     column, path = split_name(text, option)
-    users, groups = columns_of_groups(column_names(path), "user", None, column or None)
-    frame = read_columns(path, [users, groups])
-    return frame.with_columns(like(frame[users], result.user_ids))
+    names = column_names(path)
+    with naming(f"{option} {path}"):
+        users = common_names("user", names)
+        if len(users) != 1:
+            raise ColumnError(
+                f"{'several columns' if users else 'no column'} could hold the users. Hint: call "
+                f"one user_id. Columns: {', '.join(names)}."
+            )
+        chosen = columns_of_groups(names, "user", users[0], column or None)
+    frame = read_columns(path, chosen)
+    return frame.with_columns(like(frame[users[0]], result.user_ids))
