@@ -35,7 +35,7 @@ class Pair(NamedTuple):
 
 
 class Library(NamedTuple):
-    """A library: its calls, the number of users or queries, and the package of the version."""
+    """A library: its calls, the number of users or queries, and the package with its version."""
 
     pairs: Callable[[int], list[Pair]]
     n_users: int

@@ -68,7 +68,7 @@ def product(data: Data) -> Call:
 
 
 def faiss_lists(data: Data, threads: int) -> Call:
-    """Return faiss's search for each user's top items, including training items; no metrics."""
+    """Return a call to faiss's search for top items, including training items; no metrics."""
     import faiss
 
     faiss.omp_set_num_threads(threads)

@@ -18,8 +18,8 @@ import recometer as rm
 SECONDS, GIB = 5.0, 2.0
 COLUMNS = {"user": "user", "item": "item", "reward": "click", "propensity": "shown"}
 ESTIMATORS = ("ips", "clipped_ips", "snips", "direct", "dr")
-# The number of users, and how much the two policies differ: the largest weight is 2.5 for 0.3, and
-# 14.9 for 0.9.
+# The number of users, and how much the two policies differ: the largest weight is 2.5 for a
+# difference of 0.3, and 14.9 for 0.9.
 WORLDS = ((50, 0.3), (200, 0.3), (1_000, 0.3), (200, 0.9), (1_000, 0.9), (5_000, 0.9))
 N_ITEMS, PER_USER, CLIP = 10, 5, 10
 APPEAL = np.linspace(-2.5, 0.5, N_ITEMS)
@@ -62,7 +62,7 @@ def speed(n: int) -> None:
 
 
 def clicks(taste: np.ndarray, item: np.ndarray | int) -> np.ndarray:
-    """Return the probability that users with a taste click an item."""
+    """Return the probability that users with the given taste click an item."""
     return np.asarray(1 / (1 + np.exp(-(APPEAL[item] + taste))))
 
 

@@ -43,7 +43,7 @@ LENGTH = max(CUTOFFS)  # the length of the lists that other libraries get
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """The places of each user's relevant items, from 0 on: [n_users, N_RELEVANT].
+    """The places of each user's relevant items, counted from 0: [n_users, N_RELEVANT].
 
     A tenth of the users have a relevant item at the top, and 90 % have one among the first hundred.
     """
@@ -66,7 +66,7 @@ class Data:
         return len(self.places)
 
     def ranks(self) -> Ranks:
-        """Return the ranks: in groups of four ties, or with 1 % of the items tied in pairs.
+        """Return the ranks: in groups of four tied items, or with 1 % of the items tied in pairs.
 
         In a pair, the other item is irrelevant and comes second.
         """

@@ -2,8 +2,9 @@
 
 Run, in an environment that has the library: python benchmarks/peers.py --library replay
 
-Each side gets the data that its users have in memory, and converts it as needed. Only metrics at 10
-that both libraries have are computed. `_pairs.py` explains how the two sides are timed.
+Each side gets the data that its users have in memory, and converts it as needed. Only metrics
+with a cut-off of 10 that both sides support are computed. `_pairs.py` explains how the two sides
+are timed.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evalu
 
 
 def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Return each call's CPU time. Calls run in turn, so others may use the machine meanwhile."""
+    """Return each call's CPU time. Calls run in turn, so other load affects all of them alike."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -148,7 +148,7 @@ def _pairs(path: Path) -> rm.Pairs:
     return rm.Pairs(frame, score="score", rating="rating", threshold=0.5)
 
 
-# For each kind of input: whether ids are numbers or texts, and the function that reads it.
+# For each kind of input: whether ids are numbers or text, and the function that reads it.
 KINDS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "lists": ("numbers", lambda path: rm.Lists(path, score="score")),
     "lists, ids of text": ("texts", lambda path: rm.Lists(path, score="score")),

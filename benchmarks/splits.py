@@ -51,7 +51,7 @@ LARGE_SECONDS, LARGE_GIB = 45.0, 8.0
 
 
 def interactions(n: int, *, distinct: bool = True, seed: int = 0) -> pl.DataFrame:
-    """Return interactions of n / 125 users with n / 500 items, both by power laws.
+    """Return interactions of n / 125 users with n / 500 items, both drawn from power laws.
 
     Users, items and rows are in random order.
     """
@@ -95,7 +95,7 @@ def ours(data: pl.DataFrame, threads: int) -> dict[str, Call]:
 
 
 def with_polars(data: pl.DataFrame) -> dict[str, Call]:
-    """Return the splits as users would write them in Polars."""
+    """Return calls that split as users would in Polars."""
     time_ = pl.col("timestamp")
 
     def parts(held: pl.Expr, frame: pl.DataFrame = data) -> object:
@@ -126,7 +126,7 @@ def with_polars(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_replay(data: pl.DataFrame) -> dict[str, Call]:
-    """Return RePlay's splitters with a Polars frame."""
+    """Return calls to RePlay's splitters, with a Polars frame."""
     from replay.preprocessing.filters import MinCountFilter
     from replay.splitters import LastNSplitter, RandomSplitter, TimeSplitter
 
@@ -151,7 +151,7 @@ def with_replay(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_rectools(data: pl.DataFrame) -> dict[str, Call]:
-    """Return RecTools' splitters with a pandas frame, including the selection of rows."""
+    """Return calls to RecTools' splitters with a pandas frame, including the selection of rows."""
     from rectools.dataset import Interactions
     from rectools.model_selection import LastNSplitter, RandomSplitter, TimeRangeSplitter
 
@@ -176,7 +176,7 @@ def with_rectools(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_lenskit(data: pl.DataFrame) -> dict[str, Call]:
-    """Return LensKit's splitters for its own type of data set."""
+    """Return calls to LensKit's splitters, with its own type of data set."""
     from lenskit.data import from_interactions_df
     from lenskit.splitting import LastN, SampleFrac, sample_records, sample_users, split_global_time
 
@@ -196,7 +196,7 @@ def with_lenskit(data: pl.DataFrame) -> dict[str, Call]:
 
 
 def with_recometrics(data: pl.DataFrame) -> dict[str, Call]:
-    """Return recometrics' split of all users with a sparse matrix."""
+    """Return a call to recometrics' split of all users, with a sparse matrix."""
     import scipy.sparse as sp
     from recometrics import split_reco_train_test
 

@@ -1,8 +1,8 @@
 """Measure whether intervals and tests have their nominal error rates, and how fast they are.
 
-Users are drawn with replacement from two data sets, so the means of these are the true means.
-The script prints tables and writes ``results/stats.json``. (The name is not statistics.py because
-benchmarks import the standard library module of that name.)
+Users are drawn with replacement from two data sets, so the means of the data sets are the true
+means. The script prints tables and writes ``results/stats.json``. (The name is not statistics.py
+because benchmarks import the standard library module of that name.)
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     """Return how often the randomisation test rejects when it should, and the predicted rate.
 
     The models of some users are swapped at random so that about half of the samples reject (the
-    mean difference is 2 standard errors), or all users' differences are shifted by it.
+    mean difference is 2 standard errors), or all users' differences are shifted by as much.
     """
     differences = population.first - population.second
     unit = unit_of(differences)

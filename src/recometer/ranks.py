@@ -84,8 +84,8 @@ class Ranks(Table):
         Whether every metric allows cut-offs up to the number of candidates, because the candidates
         were listed individually and are not the whole catalogue.
     n_rankable : int64 [n_users] or None
-        The number of relevant items that are candidates. None if the ranked items show it, because
-        lists do not end at `depth`.
+        The number of relevant items that are candidates. None if the ranked items show this number,
+        because lists do not end at `depth`.
     score : float64 [n_judged] or None
         The score of each item, or NaN if it has none. Present only if the rule `score_above` is
         set.
@@ -93,8 +93,8 @@ class Ranks(Table):
         Whether an earlier row has the same item, because a list repeats it. None if there are no
         such rows.
     copies : int64 [n_judged] or None
-        The number of rows in test for this user and item, if a metric reads it. None means one row
-        each.
+        The number of rows in test for this user and item, if a metric reads it. None means one
+        row for each item.
     by_rank : bool
         Whether the source contains ranks instead of scores, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
@@ -176,8 +176,8 @@ class TopLists(Record):
         unknown which items are in the catalogue.
     repeats : uint8 [n_users, any]
         For each place of the lists before repeats were removed, whether its item is a repeat:
-        `KEPT_REPEAT` if the repeat is a miss in accuracy, `REMOVED_REPEAT` if later items move up
-        there, too, and 0 if it is not a repeat. By default, there are no repeats.
+        `KEPT_REPEAT` if ranking metrics count the repeat as a miss, `REMOVED_REPEAT` if they
+        leave it out, too, and 0 if it is not a repeat. By default, there are no repeats.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -224,7 +224,7 @@ class TopLists(Record):
 
     @property
     def n_places(self) -> Int64:
-        """The number of places of each list, with repeats that keep theirs: int64 [n_users]."""
+        """The number of places of each list, including those of kept repeats: int64 [n_users]."""
         kept: Int64 = np.count_nonzero(self.repeats == KEPT_REPEAT, axis=1).astype(np.int64)
         return self.lengths + kept
 
@@ -284,7 +284,7 @@ def drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None)
 
 
 def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
-    """Shuffle all `size` places of every group; return those of its first `count` members."""
+    """Shuffle all `size` places of every group; return the places of its first `count` members."""
     group, index = number_runs(size)
     order = np.lexsort((mix(key[group] ^ index.astype(np.uint64)), group))
     place = np.empty_like(index)

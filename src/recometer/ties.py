@@ -29,7 +29,7 @@ Property = Literal[
 
 Shared = TypeVar("Shared", bound=Callable[..., Any])
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
-"""The number of rows per part of a long sum, and the most rows that are added without parts."""
+"""The number of rows in each part of a long sum, and the most rows that are summed in one part."""
 
 FEW = 2**12  # below this many numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
@@ -196,7 +196,7 @@ class Groups:
         return _best_first(self.ranks, np.where(self.ranks.above >= 0, self.judged_gain, 0))
 
     def signed_ideal(self) -> tuple[Int64, Float64]:
-        """Return `ideal_indptr` and `ideal_gain` with gains that are not positive, too."""
+        """Return `ideal_indptr` and `ideal_gain`, including gains that are not positive."""
         ranks = self.ranks
         judged = slice(None) if ranks.repeated is None else ~ranks.repeated
         user, gain = ranks.user[judged], self.judged_gain[judged]
@@ -346,7 +346,7 @@ def _places(
 def worth_of(
     ranks: Ranks, by: Property, relevant_from: RelevantFrom = None
 ) -> tuple[Bool, Float64]:
-    """Return a mask of the judged items with a property, and each item's worth: 0 without it.
+    """Return a mask of the judged items with a property, and each item's worth (0 without it).
 
     The worth of an item under each property:
 

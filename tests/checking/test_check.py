@@ -368,7 +368,7 @@ def test_recometers_sources_never_contradict_themselves(
 
 
 def test_ranks_are_compared_by_ids() -> None:
-    """A new item in the second call changes the numbers of other items, but not their ranks."""
+    """A new item in the second call changes how other items are numbered, but not their ranks."""
 
     class Growing:
         calls = 0

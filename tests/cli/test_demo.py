@@ -26,7 +26,7 @@ def shipped() -> Result:
 
 
 def leaderboard(result: Result) -> dict[str, list[str]]:
-    """Return the first table as a dict from each model to the other cells of its row."""
+    """Return the first table as a dict that maps each model to the other cells of its row."""
     table = result.stdout.partition("\nmodel ")[2].partition("\n\n")[0]
     rows = [re.split(r"  +", line) for line in table.splitlines()[1:]]
     return {row[0]: row[1:] for row in rows}
@@ -226,7 +226,7 @@ def test_error_about_an_unknown_column_lists_the_columns(file) -> None:
             "user,item\n" + "".join(f"ann,{item}\n" for item in range(20)),
             r"1 of 1 user: all candidates have the same score, .* \(most popular, item-kNN,",
         ),
-        # There are fewer items than the cut-off.
+        # The cut-off is larger than the number of items.
         (
             "user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(6) if u % 5 != i),
             r"no more candidates than the cut-off: every ranking has the same value \(.*recall@10",

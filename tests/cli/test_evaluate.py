@@ -88,7 +88,7 @@ def _write_files() -> None:
 def _write_lists(scores: np.ndarray) -> None:
     """Write lists of 8 items as files with scores, with ranks, and with fewer users.
 
-    The lists contain no train items.
+    The lists contain no training items.
     """
     train = pl.read_parquet("train.parquet")
     scores = scores.astype(np.float64)

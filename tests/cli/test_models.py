@@ -80,7 +80,7 @@ def lists(seed: int) -> pl.DataFrame:
 class TestBaselines:
     @pytest.mark.parametrize("rated", [False, True])
     def test_baselines_match_python(self, rated: bool) -> None:
-        """The baselines are fitted with their defaults to training data with or without ratings."""
+        """Baselines use their default settings, whether or not the training data have ratings."""
         if rated:
             rows = pl.read_parquet("train.parquet")
             rating = pl.Series("rating", np.arange(len(rows)) % 5 + 1.0)

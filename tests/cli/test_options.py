@@ -101,7 +101,7 @@ def test_options_that_name_files_are_found() -> None:
 def test_output_does_not_replace_an_input_file(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test passes the output of a command as one of its inputs, so the command must fail."""
+    """A command must fail if the file that it would write is also one of its inputs."""
     monkeypatch.chdir(tmp_path)
     rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
     for path in ("rows.parquet", "lists.parquet"):

@@ -1,4 +1,4 @@
-"""Tests that ``recometer evaluate`` prints the values of trec_eval for TREC files."""
+"""Tests that ``recometer evaluate`` prints the same values as trec_eval for TREC files."""
 
 from __future__ import annotations
 

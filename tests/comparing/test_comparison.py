@@ -1,4 +1,4 @@
-"""`compare` tests each pair of models on the users who have a value from each of the two models."""
+"""`compare` tests each pair of models on the users who have a value from both models."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_seeds_are_compared_on_metrics_with_one_value_for_all_users(tmp_path: pa
     assert repeated_run.runs is not None
     assert repeated_run.runs.deviation_runs[0] == 0
     assert repeated_run.interval.width == pytest.approx(single_run.interval.width, rel=0.02)
-    # Saved files do not contain the lists, so the intervals of metrics of lists are wider.
+    # Saved files do not contain the lists, so the intervals of list metrics are wider.
     paths = [tmp_path / f"{number}.parquet" for number in range(3)]
     for run, path in zip(als, paths, strict=True):
         run.save(path)
@@ -411,8 +411,8 @@ def test_relative_intervals_include_the_variance_between_seeds() -> None:
     assert row.relative_interval.method == "random effects"
     assert 0.0 in row.interval
     assert 0.0 in row.relative_interval
-    # The mean of the baseline hardly varies compared with the seeds, so the relative interval is
-    # the absolute one divided by this mean.
+    # The baseline's mean is known precisely compared with the differences between seeds, so the
+    # relative interval is close to the absolute interval divided by this mean.
     scaled = np.array(tuple(row.interval)) / row.mean_other
     np.testing.assert_allclose(tuple(row.relative_interval), scaled, rtol=0.1)
     assert (

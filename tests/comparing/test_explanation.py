@@ -84,7 +84,7 @@ def test_first_and_last_means_match_evaluate(name: str, seed: int) -> None:
         ):
             unchanged = np.array_equal(before, after, equal_nan=True)
             assert unchanged == (right.users == 0)
-            # If a step changes no user's value, only another way of averaging can change the mean.
+            # If a step changes no user's value, only a change in averaging can change the mean.
             if unchanged and right.name not in ("average", "population"):
                 np.testing.assert_equal(left.mean, right.mean)
 
@@ -336,7 +336,7 @@ def test_shares_in_percent_are_explained_as_a_step() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
 def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
-    """Libraries keep training items in lists, so explanations have a step for these items."""
+    """The other library keeps training items in lists, so the explanation has a step for them."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
     test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
     data = {"train": train, "catalogue": list("abcde"), "metrics": name}

@@ -109,7 +109,7 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: float) -> None:
-    """At the confidence 1 - p, the interval therefore ends at 0."""
+    """At a confidence of 1 - p, the interval therefore ends at 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
     new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))

@@ -83,7 +83,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# For each rule that takes effect only in combination, the rule that must accompany it.
+# For each rule that takes effect only together with another rule, that other rule.
 COMPANY: dict[str, dict[str, Any]] = {
     "defects": {"protocol": "evidently"},
 }
@@ -205,7 +205,9 @@ class Changed(Exception):
 
 
 def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[str, Any]) -> Any:
-    """Return "refused" if a rule raises an error, "warned" if it warns, or else both outcomes.
+    """Return "refused" if a rule raises an error, and "warned" if it causes a warning.
+
+    Otherwise, return the outcomes with and without the rule.
 
     Raises
     ------

@@ -233,7 +233,7 @@ def test_evaluator_matches_evaluate_on_labelled_sources():
 
 
 def test_evaluator_notices_ids_that_change_in_place():
-    """The evaluator reads the caller's array of ids without a copy, so it notices changes in it."""
+    """The evaluator does not copy the caller's array of ids, so it notices later changes."""
     data = Data()
     items = np.arange(N_ITEMS)
     test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)

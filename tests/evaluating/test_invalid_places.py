@@ -25,7 +25,7 @@ TEST = {"ann": ["x", "z"], "bob": ["y"], "cat": ["x"], "dan": ["w"]}
 
 
 def by_definition(row, removed, k):
-    """Remove a user's training items from a list, and compute its three metrics by definition."""
+    """Compute three metrics of a list by their definitions, without the training items."""
     row = [item for item in row if item not in removed]
     first = [item not in row[:place] for place, item in enumerate(row)]
     valid = sum(new and item in CATALOGUE for item, new in zip(row[:k], first, strict=False)) / k

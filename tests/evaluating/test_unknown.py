@@ -282,7 +282,7 @@ def test_relevant_rows_with_unknown_items_are_reported():
     )
     with pytest.warns(rm.DataWarning, match=message):
         rm.evaluate(source_of_few_items, TEST)
-    # Lists do not tell which items a model knows, so missing items cause no warning.
+    # Lists do not show which items a model knows, so missing items cause no warning.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.evaluate(rm.Lists(dict(enumerate(BEST[:, :3] + 1, 1))), TEST, metrics="rr")

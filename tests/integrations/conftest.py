@@ -1,4 +1,4 @@
-"""Load the libraries that the integrations need; the tests of a missing library fail."""
+"""Load the libraries that the integrations need; if one is missing, its tests fail."""
 
 import importlib
 import os

@@ -14,7 +14,7 @@ N_USERS, N_ITEMS = 25, 40
 
 @pytest.fixture(scope="module")
 def graph(torch):
-    """Return training and test edges, in which the numbers of items follow those of users."""
+    """Return training and test edges, in which item nodes are numbered after user nodes."""
     rng = np.random.default_rng(0)
     kind = rng.random((N_USERS, N_ITEMS))
     train, test = (

@@ -28,7 +28,7 @@ def evaluated(n_users, n_items, begun):
 # This evaluation would take minutes, so the interruption must have worked if it ends within
 # seconds.
 LONG = "evaluated(200_000, 100_000, {!r})"
-LATEST = 5.0  # even on a busy machine, the evaluation must end within these seconds
+LATEST = 5.0  # even on a busy machine, the evaluation must end within this many seconds
 PATIENCE = 120.0
 
 
@@ -53,7 +53,7 @@ def reply(client: Any, cell: str) -> dict[str, Any]:
 
 
 def wait_for(begun: pathlib.Path) -> None:
-    """Wait until a cell has created a file, which is more reliable than its printed output."""
+    """Wait until a cell has created a file; this is more reliable than waiting for output."""
     latest = time.monotonic() + PATIENCE
     while not begun.exists():
         assert time.monotonic() < latest
@@ -68,7 +68,7 @@ def test_evaluation_in_a_notebook_can_be_interrupted(
     # Interrupt twice: after the first interruption, the kernel must still be able to evaluate.
     for time_of_two in ("first", "second"):
         begun = tmp_path / time_of_two
-        # By default, an error in this cell would also abort a next cell that is already queued.
+        # By default, an error in this cell would also abort any cell queued after it.
         cell = client.execute(LONG.format(str(begun)), stop_on_error=False)
         wait_for(begun)
         time.sleep(1)  # wait until ranking has started

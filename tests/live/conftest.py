@@ -1,4 +1,4 @@
-"""Load third-party libraries; the tests of a missing library fail."""
+"""Load third-party libraries; if one is missing, its tests fail."""
 
 import importlib
 import os

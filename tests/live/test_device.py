@@ -26,7 +26,7 @@ SMALLER = 64  # the tests divide the size of blocks by this number
 
 @pytest.fixture
 def peak(torch, tmp_path):
-    """Return a function that measures how many bytes of tensor memory a call takes at most."""
+    """Return a function that measures the peak tensor memory of a call, in bytes."""
 
     def measured(function):
         with torch.profiler.profile(

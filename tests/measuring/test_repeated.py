@@ -109,7 +109,7 @@ def test_repeated_rows_have_their_mean_gain_unless_they_count_once() -> None:
 
 
 def test_ideal_order_of_a_list_contains_repeated_items_once() -> None:
-    """The DCG of a, a, b is 3 + 3/log2(3) + 1/2, and that of the ideal order a, b 3 + 1/log2(3)."""
+    """The DCG of a, a, b is 3 + 3/log2(3) + 1/2, and that of a, b is 3 + 1/log2(3)."""
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
         metrics="ndcg@3(ideal=list)", duplicates="counted",

@@ -102,7 +102,7 @@ def test_repeated_item_that_is_not_a_candidate_is_left_out_once(duplicates: str)
     options = {"candidates": {1: [5, 6, 7]}, "unranked": "left_out", "duplicates": duplicates}
     result = make_evaluation({1: [4, 4, 4, 5, 6]}, {1: [4, 5]}, "recall@3 rr", **options)
     assert result.n_relevant.tolist() == [1]
-    # An item that is not a candidate takes no place, so item 5 comes first.
+    # An item that is not a candidate does not occupy a place, so item 5 comes first.
     assert [result["recall@3"].item(), result["rr"].item()] == [1.0, 1.0]
 
 

@@ -298,7 +298,7 @@ def test_threads_compute_the_same_values_without_printing(monkeypatch, capfd):
 
 
 def test_gains_count_even_if_no_item_is_relevant():
-    """Metrics of gains are defined even if no gain reaches `relevant_from`."""
+    """Metrics computed from gains are defined even if no gain reaches `relevant_from`."""
     result = rm.evaluate(
         rm.Scores([[2.0, 1.0]]), np.array([[1.0, 1.0]]), metrics="dcg@1 hits@1", relevant_from=2,
         no_relevant="computed",

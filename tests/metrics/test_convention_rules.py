@@ -121,7 +121,7 @@ def test_names_of_the_library_and_of_recometer_can_be_mixed() -> None:
     assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
     assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
     assert metrics[5].ours == "rbp@4(p=0.5)"
-    # A parameter in brackets replaces that of the library, even if it is recometer's default.
+    # A parameter in parentheses replaces the library's, even if it is recometer's default.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
     # LensKit has no metric called tprecision, so the name is read as recometer's.
@@ -407,7 +407,7 @@ def test_defects_are_refused_if_the_cutoff_exceeds_the_catalogue() -> None:
     assert rm.evaluate(source, {"a": [0]}, **arguments).mean() == {"precision@5": 1}
     with pytest.raises(rm.InputError, match=r"precision@5: defects=True is refused for users"):
         rm.evaluate(source, {"a": [0]}, **arguments, defects=True)
-    # implicit counts item 0 again; since item 0 is irrelevant, the value stays right.
+    # implicit counts item 0 again; since item 0 is irrelevant, the value is still correct.
     assert rm.evaluate(source, {"a": [1]}, **arguments, defects=True).mean() == {"precision@5": 1}
     lists = rm.Lists({"a": [0, 1, 2]})  # the number of items is unknown
     with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
@@ -456,7 +456,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_repeated_items_outside_the_candidates_take_no_places(duplicates: str) -> None:
-    """Item 0 is repeated but is not a candidate, so item 1 is at the first place."""
+    """Item 0 is repeated but is not a candidate, so item 1 has rank 1."""
     result = rm.evaluate(
         rm.Lists({0: [0, 0, 1, 3]}),
         {0: [0, 1, 2]},
@@ -478,7 +478,7 @@ def test_weighted_metrics_follow_the_rule_duplicates(metric: str) -> None:
     first_only = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
     assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == first_only[f"{metric}@4"][0]
     first = rm.evaluate(lists, test, duplicates="first", **options)
-    # The second occurrence of item 0 takes a place, but is not a hit.
+    # The second occurrence of item 0 occupies a place, but is not a hit.
     assert 0 < first[f"{metric}@4"][0] <= first_only[f"{metric}@4"][0]
     counted_twice = rm.evaluate(lists, test, duplicates="counted", **options)
     assert counted_twice[f"{metric}@4"][0] > first[f"{metric}@4"][0]
@@ -536,7 +536,7 @@ DEFECTS = [
 def test_defects_are_reproduced_for_a_single_list(
     protocol: str, metric: str, labels: list[float], expected: float
 ) -> None:
-    """The list contains the items 0 to 4 in ascending order."""
+    """The list contains items 0 to 4 in ascending order."""
     result = rm.evaluate(
         rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
         np.array([labels], float),

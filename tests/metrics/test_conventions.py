@@ -222,7 +222,7 @@ def evaluation_of(
 ) -> tuple[Any, ...] | None:
     """Return a record's evaluation, its metric, and the evaluation with the rules for single users.
 
-    The second evaluation has the values of separate calls of the library for each user.
+    The second evaluation corresponds to calling the library separately for each user.
     """
     ask = ask_for(record)
     if ask is None or not has_metric(ask):
@@ -243,7 +243,7 @@ def has_metric(ask: Ask) -> bool:
 
 
 def user_by_user(ask: Ask) -> Ask:
-    """Return the call that corresponds to a separate call of the library for each user."""
+    """Return the call that corresponds to calling the library separately for each user."""
     rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
     return dataclasses.replace(ask, rules=rules)
 
@@ -360,7 +360,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """For each name, there is a number that the library printed, or a note says why not."""
+    """Each name was compared with a number that the library printed, or a note says why not."""
     compared = outcome.compared | {
         (convention, metric) for convention, _, numbers in printed_values() for metric in numbers
     }

@@ -22,7 +22,7 @@ from recometer.metrics.sums import SMALLEST, log2_of, log2_table
 from recometer.ties import LONG, PART, resolve, sum_by_user
 
 MANY = 1_000_000
-# A naive sum of these numbers has an error of about 1e-11, which grows with their number.
+# A naive sum of these numbers has an error of about 1e-11, which grows with the number of terms.
 TENTHS = np.full(MANY, 0.1)
 
 
@@ -157,8 +157,8 @@ def correctly_rounded(number: int) -> float:
 
 def test_logarithms_are_correct_to_the_last_bit() -> None:
     size = 2**20
-    # Some mathematical libraries round the logarithms of these numbers incorrectly, or those of
-    # numbers near powers of two.
+    # Some math libraries incorrectly round the logarithms of these numbers, or those of numbers
+    # near powers of two.
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
     awkward += [3393, 7957]  # their logarithms are nearly halfway between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]

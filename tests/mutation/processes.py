@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parents[1]
-# The package on PYTHONPATH is found first, and otherwise the installed package.
+# A package on PYTHONPATH takes precedence over the installed package.
 _found = importlib.util.find_spec("recometer")
 assert _found is not None, "recometer is not installed"
 assert _found.origin is not None
@@ -42,7 +42,7 @@ def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, st
         mutant = Path(folder) / "mutant.py"
         mutant.write_text(source, encoding="utf-8")
         command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
-        # In a new process group, the processes that tests start can be ended, too.
+        # A new process group allows killing the processes that tests start, too.
         with subprocess.Popen(
             command,
             cwd=TESTS.parent,

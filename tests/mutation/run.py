@@ -114,8 +114,8 @@ def draw(
 ) -> list[SelectedMutant]:
     """Draw mutants of each area in a random order.
 
-    Hashes of the mutants decide which mutants are drawn, so changes elsewhere in the code have no
-    influence.
+    Hashes of the mutants decide which mutants are drawn, so changes elsewhere in the code do
+    not affect the draw.
     """
     selected = []
     for area, nearest in areas.items():

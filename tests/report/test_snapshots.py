@@ -19,7 +19,7 @@ N_USERS, N_ITEMS = 32, 8
 
 
 def policies() -> Report:
-    """Return the report of two policies with the same values on every processor."""
+    """Return a report of two policies whose values are the same on every processor."""
     user = np.arange(256) // 2
     shown_probability, good = np.where(user % 2, 0.5, 0.25), np.where(user % 2, 0.75, 0.0625)
     frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": shown_probability}
@@ -98,7 +98,7 @@ def check(path: Path, content: str, doc: str | None) -> None:
 
 @pytest.fixture(scope="module")
 def sections() -> dict[str, str]:
-    """Return the sections of a page about two models with the same values on every processor."""
+    """Return the sections of a page on two models whose values are the same on every processor."""
     user, item = np.arange(N_USERS), np.arange(N_ITEMS)
     place = (item - user[:, np.newaxis]) % N_ITEMS
     train, test = place < 1 + user[:, np.newaxis] % 3, place == 5

@@ -36,7 +36,7 @@ def test_results_do_not_change_if_a_worker_dies(table, monkeypatch, tmp_path):
     marks = str(tmp_path)
 
     class Dying(evaluation.Job):
-        """A job in which each task ends its process after the first rows, at its first attempt."""
+        """A job in which each task ends its process after the first rows, on its first attempt."""
 
         def __call__(self, batches):
             import pyspark

@@ -19,7 +19,7 @@ WORDS = "positions seem to stand for ids"
 
 
 def ranked(table, users, items):
-    """Return lists of all users, which contain the best items first."""
+    """Return lists of all users, with the best items first."""
     columns = {
         "user": np.repeat(users, 5),
         "item": items[BEST].ravel(),

@@ -25,7 +25,7 @@ OF_LISTS = (
 )
 
 
-FEW_RESAMPLES = (8, 8)  # the least and the most resamples; few suffice to compare results
+FEW_RESAMPLES = (8, 8)  # the minimum and maximum number; a few suffice to compare results
 
 
 def assert_same_whole(result, expected):
@@ -165,7 +165,7 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     options = {"metrics": "ndcg@5 coverage@5 personalization@5", "catalogue": items}
     options["users"] = "listed"
     together = {**options, "lists": True}
-    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # of different users
+    for name, listed_users in (("a", users[:50]), ("b", users[6:])):  # different users
         rows = {
             "user": np.repeat(listed_users, 6),
             "item": np.concatenate([rng.permutation(items)[:6] for _ in listed_users]),

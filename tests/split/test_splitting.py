@@ -85,7 +85,7 @@ def interactions(seed=0, n=240, n_users=18, n_items=12):
 
 
 def split_or_none(data, what, **options):
-    """Return the split, or None if the data have no test user."""
+    """Return the split, or None if the data have no test users."""
     try:
         return split(data, what, **options)
     except NoTestUsersError:
@@ -119,8 +119,8 @@ def one_row_per_pair(frame):
 def test_every_composition_obeys_the_laws_of_splits(who, what):
     data = interactions()
     n_tested = 0
-    # Test a third of the filters for each combination; over all combinations, each filter meets
-    # every `who` and every `what`.
+    # Test a third of the filters for each combination; over all combinations, each filter is
+    # tested with every `who` and every `what`.
     first = (WHO.index(who) + WHAT.index(what)) % 3
     for number, filters in list(enumerate(FILTERS))[first::3]:
         untested = ("train", "apart")[number // 3]
@@ -757,7 +757,7 @@ def test_every_parameter_of_evaluate_is_passed_on_for_splits(monkeypatch):
         "train",
         "rules",
         "until",
-    }  # splits replace these arguments, or are passed to the evaluator's call
+    }  # replaced by the split, or passed when the evaluator is called
     names = set(inspect.signature(rm.evaluate).parameters) - other_parameters
     received = {}
 

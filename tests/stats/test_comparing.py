@@ -329,7 +329,7 @@ def test_t_statistic_at_the_ends_of_the_relative_interval_is_the_critical_value(
 
 
 def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
-    """Without the only user whose divisor is not 0, the ratio of a resample is unlimited."""
+    """Without the only user whose divisor is not 0, the ratio of a resample is unbounded."""
     second = np.zeros(20)
     second[0] = 1.0
     compared = compare(np.ones(20), second)

@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean over users end where other methods or simulations say."""
+"""Confidence intervals of a mean over users agree with other methods or with simulations."""
 
 from __future__ import annotations
 

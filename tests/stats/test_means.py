@@ -335,7 +335,7 @@ def test_groups_leave_out_users_without_a_value_or_size() -> None:
     grouped = group([0.5, np.nan, 0.25, 1.0], [2.0, 1.0, np.nan, 1.0])
     assert grouped.n == 2
     assert grouped.estimate == 0.5
-    assert (grouped.n_above, grouped.n_below) == (0, 0)  # groups with sizes do not count them
+    assert (grouped.n_above, grouped.n_below) == (0, 0)  # not counted if users have sizes
     assert group([0.5, np.nan, 1.0]).estimate == 0.75
 
 

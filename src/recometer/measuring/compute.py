@@ -1,8 +1,8 @@
 """Computes metrics in a single loop over all kinds of `Measured` users.
 
 The kinds (in `recometer.measuring.ranked`, `rated` and `listed`) compute values, and say for which
-users a value is undefined, and why. This module applies the rules to the values. The functions of
-metrics contain only formulas.
+users a value is undefined, and why. This module applies the rules to the values. The metric
+functions contain only formulas.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recometer.ties import WHOLE
 
 
 class Together(typing.Protocol):
-    """The data that metrics with one value for all users read."""
+    """The data read by metrics that have one value for all users."""
 
     @property
     def n_users(self) -> int:
@@ -33,7 +33,7 @@ class Together(typing.Protocol):
 
     @property
     def size(self) -> int:
-        """The work for one value: the number of places in lists, or of rows."""
+        """The amount of work for one value: the number of list places or of rows."""
 
     def users(self, chosen: Int64) -> Together:
         """Return the data of only the given users."""
@@ -81,7 +81,7 @@ class Measured(abc.ABC):
     """A block of users, with the record that metrics of one kind read.
 
     It computes values, and says for which users they are undefined, and why. The name of a metric
-    may change individual rules.
+    may override individual rules.
     """
 
     record: ClassVar[Record]
@@ -179,7 +179,7 @@ def compute(
     metrics
         Metrics from `recometer.metrics.parse`.
     protocol
-        The rules. Names of metrics may change individual rules.
+        The rules. Names of metrics may override individual rules.
     threads
         The number of threads to use; the values do not depend on it.
 
@@ -187,7 +187,7 @@ def compute(
     -------
     values : dict of str to float64 [n_users]
         Values by the metric's name, such as ``"ndcg@10"``, in the requested order. Metrics with one
-        value for all users are missing here; see `compute_for_all`.
+        value for all users are not included; see `compute_for_all`.
     reasons : dict of str to uint8 [n_users]
         The `Reason` why a value is undefined, or 0 if it is defined.
     """
@@ -230,7 +230,7 @@ def compute_for_all(
 ) -> dict[str, float]:
     """Compute each metric's value for all users together, by name; NaN if undefined.
 
-    `weights`, int64 [n_users], say how often each user was drawn in a resampling.
+    `weights`, int64 [n_users], say how often each user was drawn in a resample.
     """
     return computed_for_all(measured, metrics, protocol)(weights)
 

@@ -43,7 +43,7 @@ class ListedUsers(Measured):
     """Users whose values are computed from their lists, with the side data that metrics read.
 
     If `judged` is None, the counts of judged items come from the test data in `data`, if any.
-    If `data` has only the category of one group, `group` is its name.
+    If `data` has only the category of one group, `group` is the name of that group.
     """
 
     record = "lists"
@@ -51,7 +51,7 @@ class ListedUsers(Measured):
     def __init__(self, data: ListData, judged: Judged | None = None, group: str = "") -> None:
         self.data, self.n_users, self.group = data, data.n_users, group
         self._judged = judged
-        # The keys are identities of rules. The rules are kept, so that identities stay unique.
+        # The keys are the ids of `Protocol` objects, which are kept so that their ids stay unique.
         self._counted: dict[int, tuple[Protocol, Int64 | None]] = {}
 
     @property
@@ -86,7 +86,7 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Metrics with one value for all users also count empty lists, for instance as not full.
+            # Metrics with one value for all users count empty lists, too, for instance as not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 

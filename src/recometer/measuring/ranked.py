@@ -140,7 +140,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return the users with ties, a view without ties, and a view of these users.
+        """Return the users with ties, a view of all users without ties, and one of the tied users.
 
         Return None if no users or many users have ties.
         """
@@ -164,7 +164,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _one_property(self) -> bool:
-        """Whether gains and relevance have the same tie groups, to be computed only once."""
+        """Whether gains and relevance have the same tie groups, which are then computed once."""
         gain, relevant = self.ranks.gain, self.ranks.relevant
         return all_of(gain == (1 if all_of(relevant) else relevant))
 
@@ -196,7 +196,7 @@ def _interned(rules: Protocol) -> Protocol:
 
 
 class _Reading(NamedTuple):
-    """The part of reading ranks for metrics that does not depend on the users."""
+    """How metrics read ranks, as far as this does not depend on the users."""
 
     groups: _Grouping
     rules: Protocol
@@ -310,7 +310,7 @@ class _Rules:
 
     @cached_property
     def all_relevant(self) -> Bool | None:
-        """A mask of users whose candidates are all relevant: bool [n_users]; None for no users."""
+        """A mask of users with only relevant candidates: bool [n_users]; None if there are none."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
             all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)

@@ -117,7 +117,7 @@ class RatedTogether:
 
     @property
     def size(self) -> int:
-        """The work for one value: the number of rows."""
+        """The amount of work for one value: the number of rows."""
         return len(self.predictions.user)
 
     def users(self, chosen: Int64) -> RatedTogether:

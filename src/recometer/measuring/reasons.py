@@ -67,7 +67,7 @@ OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_K
 
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
-    """Set the reason of marked users who do not yet have a reason."""
+    """Set the reason of the users in `where` who do not yet have a reason."""
     if any_of(where):
         result[where & (result == 0)] = reason
 
@@ -122,7 +122,7 @@ def outside(
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Return a mask of users that the rule `users` leaves out of a mean; None for no users."""
+    """Return a mask of users that the rule `users` leaves out of a mean, or None if none are."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
         gone = gone & ~np.isnan(values)  # undefined values already have a reason
@@ -132,7 +132,8 @@ def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | N
 def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
     """Return the values that count in a metric's mean, and NaN for other users.
 
-    The rules `users` and `missing` decide. Under ``missing="nan"``, one NaN makes all values NaN.
+    The rules `users` and `missing` decide which values count. Under ``missing="nan"``, one NaN
+    makes all values NaN.
     """
     gone = reasons == Reason.NOT_COUNTED
     if rules.missing == "skip":

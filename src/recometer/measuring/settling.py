@@ -17,7 +17,7 @@ from recometer.ranks import Ranks, UserFlag
 
 
 def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
-    """Apply the rules `unranked` and `unknown_items`, which make some items not relevant.
+    """Apply the rules `unranked` and `unknown_items`, under which some items are not relevant.
 
     If the whole ranking is known, an unranked item is unknown to the source or not a candidate.
     """
@@ -85,7 +85,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Give each copy of a repeated test pair its own row; all of these are found, or none is."""
+    """Give each copy of a repeated test pair a row; under "counted", only one can be a hit."""
     copies = ranks.copies
     if rule not in COUNT_EACH or copies is None:
         return ranks

@@ -332,7 +332,7 @@ class _Items:
         )
 
     def of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
-        """Return the position of each of the ids, and give new items the next positions."""
+        """Return the position of each id, and give new items the next positions."""
         if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
             self.n_items = max(self.n_items, n_items)
             return np.arange(n_items)

@@ -60,7 +60,7 @@ class Rule:
 
     default: Any  # the value of the rule if it is not set
     # A sentence for each value that the rule accepts. In the sentence of a `Number`, ``{}`` stands
-    # for the number. If there are none, the rule accepts any text and has no sentence.
+    # for the number. If there are no sentences, the rule accepts any text.
     says: Mapping[Any, str]
     step: Step | None  # the step of `recometer.explain` to which the rule belongs
     no_step: str  # the reason why the rule does not belong to a step
@@ -209,7 +209,7 @@ class Protocol:
     UnknownNameError
         If a rule does not exist. The message names the most similar one.
     InputError
-        If a rule does not take a value.
+        If a rule does not accept its value.
     """
 
     declared: ClassVar[Mapping[str, Rule]]
@@ -566,7 +566,7 @@ class Protocol:
         UnknownNameError
             If a rule does not exist. The message lists all rules.
         InputError
-            If a rule does not accept a value, or if `version` changes, which cannot be chosen.
+            If a rule does not accept a value, or if `version`, which cannot be chosen, changes.
         """
         if not rules:
             return self
@@ -622,7 +622,7 @@ class Protocol:
 
 
 class Rules(TypedDict, total=False):
-    """The types of the rules of `Protocol`; a test checks that both declare the same rules."""
+    """The types of the rules of `Protocol`; a test checks that the two classes agree."""
 
     name: str
     ties: TieRule

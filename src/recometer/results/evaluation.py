@@ -87,7 +87,7 @@ class EvaluationRecord(rendering.Printed):
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # The data that the intervals of `over_users` and `over_rows` are computed from.
+    # The data from which the intervals of `over_users` and `over_rows` are computed.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
@@ -290,8 +290,9 @@ class EvaluationRecord(rendering.Printed):
             ``"activity"`` divides users into quantiles of their number of training items, and
             ``"popularity"`` into quantiles of the mean number of training users of these items.
         column, user
-            The columns of groups and of users in the frame. By default, the column of users is
-            the one with a common name, and the only other column has the groups.
+            The columns of groups and of users in the frame. By default, users are read
+            from the column with a common name, such as ``user_id``, and groups from the only other
+            column.
         quantiles
             The number of groups for ``"activity"`` and ``"popularity"``, at least 2. There are
             fewer groups if many users have the same value, because these stay together.
@@ -379,7 +380,7 @@ class EvaluationRecord(rendering.Printed):
     def per_user(self) -> polars.DataFrame:
         """Return a Polars frame: the columns ``user`` (and ``session``), and a column per metric.
 
-        Without ids, ``user`` has positions. Ids of a type that Polars lacks become strings.
+        Without ids, ``user`` contains positions. Ids of a type that Polars lacks become strings.
         """
         import polars as pl
 
@@ -389,7 +390,7 @@ class EvaluationRecord(rendering.Printed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a single Parquet file, which `recometer.load` reads.
 
-        The columns have the users' values, and the reasons. The metadata describe the evaluation
+        The columns contain the users' values and the reasons. The metadata describe the evaluation
         (protocol, seed, definitions, versions, counts and the fingerprints of the inputs), as JSON
         under the key ``recometer``.
 
@@ -442,7 +443,7 @@ class EvaluationRecord(rendering.Printed):
         return entering(self.values[name], self.reasons[name], self._rules(name))
 
     def counted_weights(self, metric: str | Metric, weights: Weights = None) -> Float64:
-        """Return the weights of the users in a metric's mean, by default by the rule `average`."""
+        """Return the users' weights in a metric's mean, by default those of the rule `average`."""
         name, by_rule = self._known(metric), weights is None
         weights = self._rules(name).average if weights is None else weights
         if not isinstance(weights, str):
@@ -458,7 +459,7 @@ class EvaluationRecord(rendering.Printed):
             return self.n_relevant.astype(np.float64)
         if weights == "pooled":
             return denominators(self._by_name[name], self.n_relevant, self.n_candidates)
-        if weights == "users" or by_rule:  # by other values of the rule, users have equal weights
+        if weights == "users" or by_rule:  # other values of the rule give equal weights
             return np.ones(self.n_users)
         raise InputError(
             f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', None, or a "
@@ -574,7 +575,7 @@ class EvaluationRecord(rendering.Printed):
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
         """Recompute the metrics that have one value for all users, over the users `chosen` only.
 
-        The result has the fields that change.
+        Return the fields that change.
         """
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
@@ -619,7 +620,7 @@ class EvaluationRecord(rendering.Printed):
 
 
 def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
-    """Return the fingerprints of an input of a result or its folds; empty without this input.
+    """Return the fingerprints of an input of a result or its folds; empty if it has none.
 
     The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
     """
@@ -670,7 +671,7 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
 
 
 def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
-    """Return distinct names of metrics, as spelled in `known`; others keep their own names."""
+    """Return distinct names of metrics, as spelled in `known`; unknown metrics keep their names."""
     among = {str(one): one for one in known}
     return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
 

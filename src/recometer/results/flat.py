@@ -54,7 +54,7 @@ class FlatName:
     model
         The model. None if there is only one.
     other
-        The model that it is compared with, if any.
+        The model with which `model` is compared, if any.
 
     Examples
     --------

@@ -134,7 +134,7 @@ def _values(
 
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
-    """Return the positions of each fold's users among all users, their number, and their ids."""
+    """Return the position of each fold's users among all users, the total number, and all ids."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:
         n_users = max(fold.n_users for fold in folds)

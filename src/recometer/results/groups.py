@@ -59,7 +59,7 @@ class SegmentRow:
     counted
         The number of users in the mean.
     method, note
-        How the interval was computed, and a remark that readers should know.
+        How the interval was computed, and a remark about it, if any.
     """
 
     metric: str

@@ -139,7 +139,7 @@ def mean_of_parts(
 
     `metric` must be ``f`` (otherwise InputError), with its parameters. `values` are
     ``(1 + b²) h / (b² R + L)`` of each user, from which the number of hits h follows. They are NaN
-    for users without a hit, and users who do not count. R is `n_relevant`, and `depth` is the
+    for users without a hit and for users who do not count. R is `n_relevant`, and `depth` is the
     number of known places.
     """
     if metric.name != "f" or metric.group:

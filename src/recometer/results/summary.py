@@ -15,7 +15,7 @@ from recometer.rendering import Column, Table
 from recometer.rendering.formats import GAP, number
 from recometer.stats.ends import METHODS
 
-# Descriptions of counts, each with the effect of the rule. Counts without one are shown by name.
+# Descriptions of counts, each with the effect of the rule. Other counts are shown by name.
 COUNTS = {
     "users_unknown": "test users that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",

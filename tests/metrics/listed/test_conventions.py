@@ -265,7 +265,7 @@ RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
 
 
 def rule_of(record):
-    """Return the rule with the longest name that begins the record's name."""
+    """Return the rule whose name is the longest prefix of the record's name."""
     fitting_rules = [
         key
         for key in RULES

@@ -27,7 +27,7 @@ def log2(x: float) -> float:
 
 # The relevant items are at ranks 2, 3 and 6 of 8.
 SIMPLE = rank([8, 7, 6, 5, 4, 3, 2, 1], [NAN, 1, 1, NAN, NAN, 1, NAN, NAN])
-# The ranking of SIMPLE with an additional relevant item, which is unranked and no candidate.
+# The ranking of SIMPLE with an additional relevant item, which is unranked and not a candidate.
 UNRANKED = rank(
     [8, 7, 6, 5, 4, 3, 2, 1, 0],
     [NAN, 1, 1, NAN, NAN, 1, NAN, NAN, 1],
@@ -160,7 +160,7 @@ def test_gains_do_not_change_with_relevant_from():
         ("hit@3", 1 - 1 / 6),
         ("hit@5", 1),
         # The first tied relevant item is at place 1, 2 or 3 of the group with probability 3/6, 2/6
-        # or 1/6.
+        # or 1/6, respectively.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
         # Each place in the group has a relevant item with probability 1/2. Each earlier place in
@@ -203,7 +203,7 @@ def test_other_tie_rules_order_tied_items(rule, ranks):
 
 def test_precision_without_cutoff_counts_all_candidates():
     # `evaluate` leaves this value undefined, since it is the same for all rankings, but the
-    # function must still be right.
+    # function must still be correct.
     from recometer.ties import WHOLE, resolve
 
     function = METRICS["precision"].function

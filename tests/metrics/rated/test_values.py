@@ -50,7 +50,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a data frame; to save the time of its conversion, callers can pass `Pairs`."""
+    """Evaluate a data frame; callers can pass `Pairs` instead, to save time on conversion."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -114,7 +114,7 @@ def test_precision_and_recall_are_means_over_the_orders_of_ties(frame, threshold
 
 
 def orders(predicted):
-    """Return a few orders of tied rows, whose mean value is that over all orders."""
+    """Return a few orders of tied rows over which a metric has the same mean as over all orders."""
     groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
     # Rotating a group puts each row in each place equally often. Precision and recall are sums over
     # the first rows, so the mean over rotations equals the mean over all orders.
@@ -144,7 +144,7 @@ def test_perfect_predictions_get_the_best_possible_values(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """If ratings and threshold are scaled and shifted, errors scale, and other metrics do not."""
+    """Scaling and shifting the ratings and the threshold scales errors, but no other metrics."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
@@ -384,7 +384,7 @@ def test_classification_metrics_match_their_formulas(frame):
 
 
 def test_certain_correct_predictions_have_almost_no_loss():
-    """As in scikit-learn, the probability 1 is clipped, so its loss is slightly above 0."""
+    """As in scikit-learn, a probability of 1 is clipped, so its loss is slightly above 0."""
     frame = pl.DataFrame({"user": [1], "item": [1], "rating": [1.0], "score": [1.0]})
     result = evaluate_ratings(frame, "log_loss", threshold=None)["log_loss"]
     assert result == pytest.approx(np.finfo(np.float64).eps, rel=1e-9, abs=0)
