@@ -12,10 +12,9 @@ from recometer import ragged
 from recometer.arrays import Array, Bool, Int64
 from recometer.auditing.findings import EXAMPLES, examples_at
 from recometer.data.ids import show
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, check_positions
 from recometer.data.matching import (
     SourceIndex,
-    check_number_of_positions,
     find_rows,
     relevant_rows,
     settled_repeats,
@@ -95,7 +94,7 @@ def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
     users = index.places_of_users(test)
     if train.item_ids is None and test.item_ids is None:
         for side, data in (("train", train), ("test", test)):
-            check_number_of_positions(data.n_items, len(train) + len(test), side)
+            check_positions(data.n_items, len(train) + len(test), f"The items of {side}")
     items = index.items_of(test, "test")
     return users, np.arange(test.n_items) if items is None else items
 

@@ -28,8 +28,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64, plain_number
 from recometer.data.ids import user_keys
-from recometer.data.interactions import Interactions
-from recometer.data.matching import check_number_of_positions
+from recometer.data.interactions import Interactions, check_positions
 from recometer.data.numbers import flag, seed_of
 from recometer.draws import mix
 from recometer.errors import InputError, brief
@@ -482,7 +481,7 @@ def training_interactions(train: Any) -> Interactions:
     """Return training data as Interactions, reading frames, matrices, dicts and files."""
     interactions = train if isinstance(train, Interactions) else Interactions.of(train)
     if interactions.item_ids is None:
-        check_number_of_positions(interactions.n_items, len(interactions), "train")
+        check_positions(interactions.n_items, len(interactions), "The items of train")
     return interactions
 
 

@@ -257,7 +257,8 @@ def choose_columns(
             free = [candidate for candidate in names if candidate not in taken]
             near = common_names(option, free, otherwise=option not in strict)
             found[option] = _only(option, near, names, option in required)
-    chosen = single_names(_there(name, names) for name in found.values())
+    # A pair is one column if a single column has its name.
+    chosen = single_names(n[:] if isinstance(n, str) and n in names else n for n in found.values())
     for name in chosen:
         check_once(name, names)
         if chosen.count(name) > 1:
@@ -306,11 +307,6 @@ def check_column(option: str, name: object, names: Collection[str]) -> None:
         if part not in names:
             hint = getattr(names, "hint", "")
             raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}{hint}")
-
-
-def _there(name: object, names: Collection[str]) -> object:
-    """Return a pair as a plain string if a single column has that name."""
-    return name[:] if isinstance(name, str) and name in names else name
 
 
 def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:

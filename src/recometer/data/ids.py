@@ -144,6 +144,24 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
     return codes, np.fromiter(ordered, object, len(ordered))
 
 
+def encode_distinct(ids: object, n: int, name: str, side: str = "") -> tuple[Int64, Ids]:
+    """Encode the ids of all `n` users or items, which must be distinct.
+
+    `name` is ``"user"`` or ``"item"``. `side` names what has the ids, such as ``"Factors"``.
+    """
+    of = f" of {side}" if side else ""
+    codes, distinct = encode(ids, f"{name} ids{of}")
+    if len(codes) != n:
+        raise InputError(
+            f"{f'{side} has' if side else 'There are'} {n:,} {name}s, but {len(codes):,} "
+            f"{name}_ids. Hint: {name}_ids names the {name} of each row, in the same order."
+        )
+    if len(distinct) < n:
+        twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
+        raise InputError(f"The {name}_ids{of} must be distinct, but {twice} occurs twice.")
+    return codes, distinct
+
+
 def many_strings(ids: Any) -> Any:
     """Convert many strings to a Polars series; return other ids unchanged.
 

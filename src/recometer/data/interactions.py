@@ -490,11 +490,13 @@ def check_count(n: object, what: str) -> None:
         raise InputError(f"There are {n:,} {what}, but at most {MAX_NUMBER:,} are possible.")
 
 
-def check_positions(n: int, n_entries: int, whose: str, named: str) -> None:
+def check_positions(
+    n: int, n_entries: int, whose: str, entries: str = "entries of all sides name one"
+) -> None:
     """Refuse implausibly many positions, before memory is allocated for all of them."""
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
-            f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {named}. Hint: "
+            f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {entries}. Hint: "
             "numbers that are ids need a form that has ids, such as a frame with the columns user "
             "and item, or a dict from user to items."
         )

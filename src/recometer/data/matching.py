@@ -11,7 +11,7 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids
-from recometer.data.interactions import Interactions, check_positions
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, python_or_command, rule_text, warn
 from recometer.protocol import RelevantFrom, RepeatedTest
 from recometer.remembered import cached_property
@@ -43,12 +43,14 @@ class SourceIndex:
         cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
         """Make an index after checking the ids; for the arguments, see the fields."""
-        of_users = of_items = None
-        if n_users is not None and user_ids is not None:
-            of_users = _checked_ids(what, "user", n_users, user_ids)
-        if item_ids is not None:
-            of_items = _checked_ids(what, "item", n_items, item_ids)
-        return cls(what, n_users, n_items, of_users, of_items)
+        arrays: list[Array | None] = []
+        for name, n, argument in (("user", n_users, user_ids), ("item", n_items, item_ids)):
+            array = None
+            if n is not None and argument is not None:
+                codes, distinct = ids.encode_distinct(argument, n, name, what)
+                array = distinct[codes]
+            arrays.append(array)
+        return cls(what, n_users, n_items, *arrays)
 
     @property
     def ids(self) -> dict[str, Array | None]:
@@ -154,20 +156,6 @@ class SourceIndex:
             )
 
 
-def _checked_ids(what: str, name: str, n: int, argument: object) -> Array:
-    array = ids.as_ids(argument, f"{name} ids of {what}")
-    if len(array) != n:
-        raise InputError(
-            f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "
-            f"Hint: {name}_ids names the {name} of each row, in the same order."
-        )
-    codes, distinct = ids.encode(array, f"{name} ids of {what}")
-    if len(distinct) != n:
-        twice = array.tolist()[int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])]
-        raise InputError(f"{name}_ids of {what} must be distinct, but {twice!r} occurs twice.")
-    return array
-
-
 def both_have_ids(
     name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
@@ -190,11 +178,6 @@ def both_have_ids(
         f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
         f"which is which. Hint: {way}."
     )
-
-
-def known_users(data: Interactions, places: Int64) -> Interactions:
-    """Return the interactions of the users at some places; -1 stands for unknown users."""
-    return data.select_users(np.unique(places[places >= 0]))
 
 
 def _same(one: Array, other: Array) -> bool:
@@ -314,11 +297,3 @@ def is_relevant(values: Float64, relevant_from: RelevantFrom) -> Bool:
     if relevant_from is None:
         return values > 0
     return values != 0 if relevant_from == "not_zero" else values >= relevant_from
-
-
-def check_number_of_positions(n_items: int, n_entries: int, side: str) -> None:
-    """Refuse implausibly many positions of items on one side; see `check_positions`.
-
-    `n_entries` is the number of entries of all sides that name an item.
-    """
-    check_positions(n_items, n_entries, f"The items of {side}", "entries of all sides name one")

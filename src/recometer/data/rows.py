@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import itertools
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -31,9 +30,9 @@ from recometer.data.frames import (
     times,
     twice_readable,
 )
-from recometer.data.ids import as_ids, encode, show
+from recometer.data.ids import as_ids, encode, encode_distinct, show
 from recometer.data.numbers import as_array, extent, numbers, plain
-from recometer.data.tensors import is_sparse, is_tensor, to_scipy
+from recometer.data.tensors import is_a, is_sparse, is_tensor, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, argument_text, brief, warn
 from recometer.ragged import users_of
 from recometer.tasks import on_all_threads
@@ -123,7 +122,7 @@ class Rows:
         for what, given, n in sides:
             if given is None:
                 continue
-            codes, distinct = _sorted_ids(given, n, what)
+            codes, distinct = encode_distinct(given, n, what)
             changes = {f"{what}_ids": distinct}
             if not (codes[1:] > codes[:-1]).all():
                 rows = rows.unsorted()
@@ -162,10 +161,9 @@ def _read(data: Any, options: Options) -> Rows:
         found, frame = files.read_file(data, **columns, whose=options.whose)
         given: dict[str, Any] = {name: one or False for name, one in found._asdict().items()}
         return _from_frame(frame, options._replace(**given))
-    sparse = sys.modules.get("scipy.sparse")
     if is_tensor(data) and is_sparse(data):
         return _from_sparse(to_scipy(data), options)
-    if sparse is not None and sparse.issparse(data):
+    if is_a(data, "scipy.sparse", "sparray", "spmatrix"):
         return _from_sparse(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
@@ -436,13 +434,3 @@ def _matrix_shape(shape: tuple[int, ...], options: Options) -> tuple[int, int]:
         f"A matrix of shape {shape} does not fit: expected {expected}. Hint: an edge_index has "
         "the shape [2, n_edges], holds integers, and needs n_users= and n_items=."
     )
-
-
-def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
-    codes, distinct = encode(ids, f"{what} ids")
-    if len(codes) != n:
-        raise InputError(f"There are {n:,} {what}s, but {len(codes):,} {what}_ids.")
-    if len(distinct) < n:
-        twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
-        raise InputError(f"The {what}_ids must be distinct, but {twice} occurs twice.")
-    return codes, distinct

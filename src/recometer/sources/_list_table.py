@@ -13,8 +13,8 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64, all_of, follow
 from recometer.data import ids
-from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex, both_have_ids, check_number_of_positions
+from recometer.data.interactions import Interactions, check_positions
+from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.data.spelling import FEWEST, guess, variants
 from recometer.errors import InputError, argument_text, python_or_command, warn
 from recometer.ranks import Ranks
@@ -288,7 +288,7 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
         numbers["the catalogue"] = int(catalogue.max(initial=-1)) + 1
         n_entries += len(catalogue)
     side, n_items = max(numbers.items(), key=operator.itemgetter(1))
-    check_number_of_positions(n_items, n_entries, side)
+    check_positions(n_items, n_entries, f"The items of {side}")
     return n_items
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import pathlib
-import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +15,10 @@ from recometer.arrays import Array, UInt8
 from recometer.data.columns import Columns, find_columns
 from recometer.data.files import in_memory, open_file, parts_of, read_columns, scan
 from recometer.data.frames import collected, is_frame, open_frame, time_zone, times
-from recometer.data.interactions import Interactions
-from recometer.data.matching import check_number_of_positions
+from recometer.data.interactions import Interactions, check_positions
 from recometer.data.numbers import numbers
 from recometer.data.paths import as_path
+from recometer.data.tensors import is_a
 from recometer.split.table import Coded, Table
 
 if TYPE_CHECKING:
@@ -27,18 +26,10 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """The base class for data whose rows a split divides, with a subclass for each kind of data.
+    """Data whose rows a split divides."""
 
-    Attributes
-    ----------
-    table : Table
-        The columns that the split reads.
-    columns : Columns or None
-        The names of these columns, or None if the data have no columns.
-    """
-
-    table: Table
-    columns: Columns | None = None
+    table: Table  # the columns that the split reads
+    columns: Columns | None = None  # their names, if the data have columns
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         """Return the rows of part `number`; `values`, if any, replace the values of all rows."""
@@ -59,11 +50,9 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
             return _Parquet(path, options)
         if path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
             return _Frame(*_read_text(path, options))
-    sparse = sys.modules.get("scipy.sparse")
-    if (sparse is not None and sparse.issparse(data)) or not is_frame(data):
+    if is_a(data, "scipy.sparse", "sparray", "spmatrix") or not is_frame(data):
         return _Interactions(Interactions.of(data, **options))
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(data, polars.LazyFrame):
+    if is_a(data, "polars", "LazyFrame"):
         data = collected(data)  # running the query twice could return the rows in different orders
     return _Frame(data, options)
 
@@ -72,7 +61,7 @@ class _Interactions(Container):
     def __init__(self, data: Interactions) -> None:
         self.data = data
         if data.item_ids is None:
-            check_number_of_positions(data.n_items, len(data), "the data")
+            check_positions(data.n_items, len(data), "The items of the data")
 
         def users() -> Coded:
             codes = np.repeat(np.arange(data.n_users, dtype=np.uint32), np.diff(data.indptr))
@@ -88,8 +77,7 @@ class _Interactions(Container):
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
-        changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None}
-        changes["copies"] = None
+        changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None, "copies": None}
         if values is not None:
             changes |= {"values": values[kept], "largest": None}
         return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)
@@ -155,11 +143,8 @@ class _Frame(Container):
     ) -> None:
         import polars as pl
 
-        pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
-        known = isinstance(data, pl.DataFrame)
-        known = known or (pandas is not None and isinstance(data, pandas.DataFrame))
-        known = known or (arrow is not None and isinstance(data, arrow.Table))
-        self.data = data = data if known else pl.DataFrame(data)
+        known = is_a(data, "polars", "DataFrame") or is_a(data, "pandas", "DataFrame")
+        self.data = data = data if known or is_a(data, "pyarrow", "Table") else pl.DataFrame(data)
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
         time = self.columns.time
@@ -191,8 +176,7 @@ class _Frame(Container):
             assert self.table.values is not None
             kept = parts == number
             sums = _sums(values[kept], self.table.values[kept])
-        pandas = sys.modules.get("pandas")
-        if pandas is not None and isinstance(data, pandas.DataFrame):
+        if is_a(data, "pandas", "DataFrame"):
             taken = data[parts == number]
             if sums is not None:
                 name = data.columns[[str(name) for name in data.columns].index(str(value))]

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -29,6 +28,7 @@ from recometer.data.storage import (
     read_frame,
     sealed,
 )
+from recometer.data.tensors import is_a
 from recometer.errors import FileError, InputTypeError, python_or_command
 
 try:
@@ -177,12 +177,11 @@ def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
 
     kind = "lazy"
     sinks = []
-    pandas = sys.modules.get("pandas")
     with contextlib.ExitStack() as opened:
         for name, part in parts.items():
             if not isinstance(part, pl.LazyFrame):
                 kind = "frame"
-                if pandas is not None and isinstance(part, pandas.DataFrame):
+                if is_a(part, "pandas", "DataFrame"):
                     kind = "pandas"
                 part = _frame(part).lazy()
             file = opened.enter_context((folder / f"{name}.parquet").open("wb"))
@@ -198,8 +197,7 @@ def _frame(part: Any) -> pl.DataFrame:
     hint = "Hint: convert the column before the split, for instance to texts" + python_or_command(
         "; splits of rm.Interactions.of(data) keep ids of any type.", "."
     )
-    pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
-    if pandas is not None and isinstance(part, pandas.DataFrame):
+    if is_a(part, "pandas", "DataFrame"):
         try:
             frame: pl.DataFrame = pl.from_pandas(part)
         except (TypeError, ValueError) as error:
@@ -213,7 +211,7 @@ def _frame(part: Any) -> pl.DataFrame:
     else:
         frame = pl.DataFrame(part)
         wrong = [name for name, kind in frame.schema.items() if kind == pl.Object]
-        if arrow is not None and isinstance(part, arrow.Table):
+        if is_a(part, "pyarrow", "Table"):
             wrong = [field.name for field in part.schema if hasattr(field.type, "extension_name")]
     if wrong:
         raise InputTypeError(
