@@ -557,6 +557,11 @@ def test_error_is_raised_if_no_test_user_is_known() -> None:
         rm.evaluate(source, np.ones((5, 4)))
 
 
+def test_unknown_users_are_named_by_their_ids() -> None:
+    with pytest.raises(InputError, match=r"knows none of the 2 test users, such as 1, 2\. "):
+        rm.evaluate(rm.Lists({8: [3], 9: [4]}), {1: [3], 2: [4]}, metrics="ndcg@2")
+
+
 # Tests of the fingerprints of inputs
 
 

@@ -100,8 +100,8 @@ class Case:
 
     def kept(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the arguments for repeating the evaluation, or None if they are too large."""
-        known = [one for named in arrays.values() for one in named.values() if one is not None]
-        n_bytes = sum(math.prod(one.shape) * one.dtype.itemsize for one in known)
+        every = [array for of in arrays.values() for array in of.values() if array is not None]
+        n_bytes = sum(math.prod(array.shape) * array.dtype.itemsize for array in every)
         sources = [data for data in self.inputs.values() if isinstance(data, Source)]
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
@@ -109,16 +109,14 @@ class Case:
         own = {"test": None} if self.brings_truth else {}
         return {**self.inputs, **self.sides.arguments.as_given, **own}
 
-    def told(self) -> Inputs:
-        """Return the inputs for messages."""
+    def inputs_for_messages(self) -> Inputs:
+        """Return the inputs that errors and warnings mention."""
         source, sides, test = self.source, self.sides, self.sides.test
-        named = range(test.n_users) if test.user_ids is None else test.user_ids
-        values = None if test.values is None else test.value_range
+        few = range(test.n_users)[:3] if test.user_ids is None else test.user_ids[:3].tolist()
+        value_range = None if test.values is None else test.value_range
         unknown = functools.partial(find_unknown, source, test)
         find = None if sides.arguments.expects_unknown else unknown
-        return Inputs(
-            source, sides.arguments.baseline, sides.candidates, [*named[:3]], values, find
-        )
+        return Inputs(source, sides.arguments.baseline, sides.candidates, few, value_range, find)
 
 
 class Users(NamedTuple):
@@ -247,14 +245,13 @@ def _listed_users(case: Case, records: Records, lists: TopLists) -> list[ListedU
 def request_of(case: Case) -> Request:
     """Return the request to the source."""
     sides, needs, arguments = case.sides, case.requirements, case.sides.arguments
-    items, catalogue = arguments.catalogue, None
-    if items is not None and items.lists_all:
-        catalogue = items.n_items if items.item_ids is None else items.item_ids
+    known, catalogue = arguments.catalogue, None
+    if known is not None and known.lists_all:
+        catalogue = known.n_items if known.item_ids is None else known.item_ids
     data = sides.test, arguments.train, needs.for_source, catalogue
     depth = None if needs.leaves_out or arguments.chance else needs.depth
-    pace, chosen = (arguments.threads, arguments.progress), (sides.candidates, arguments.exclude)
-    memory, some_users = sides.memory, arguments.some_users
-    return Request(*data, depth, *pace, *chosen, arguments.seed, memory, some_users)
+    pace, items = (arguments.threads, arguments.progress), (sides.candidates, arguments.exclude)
+    return Request(*data, depth, *pace, *items, arguments.seed, sides.memory, arguments.some_users)
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
@@ -457,6 +454,7 @@ def _facts(
     counted = [int(np.count_nonzero(mask)) for mask in (known, judged, unusable, early)]
     n_blocks = int(ranks is not None and ranks.any_cutoff), int(compared)
     most = [int(column.max(initial=0)) for column in (users.depth, users.n_candidates, places)]
+    # In the order of the fields.
     return BlockFacts._make([*sizes, *counted, n_unknown, *n_blocks, *most, undefined])
 
 
@@ -510,7 +508,7 @@ def means_of(case: Case) -> dict[str, float]:
 def _fields(case: Case, part: Part) -> dict[str, Any]:
     """Check all users together, and return the fields that do not say how a result was made."""
     sides, protocol = case.sides, case.sides.arguments.protocol
-    check_facts(part.facts, part.counts, case.requirements, protocol, case.told)
+    check_facts(part.facts, part.counts, case.requirements, protocol, case.inputs_for_messages)
     fields = {**vars(part), **part.users._asdict()}
     del fields["users"], fields["facts"]
     return {

@@ -450,9 +450,8 @@ class ListWork:
         counts = np.empty((len(COUNTED), n_users), np.int64)
         self.users: dict[str, Any] = dict(zip(COUNTED, counts, strict=True))
         self._read(table)
-        self.users["flags"] = np.zeros(n_users, np.uint32)
-        self.users["keys"] = np.zeros(n_users, np.uint64)
-        self.users["left"] = np.zeros(n_users, np.int64)
+        kinds = {"flags": np.uint32, "keys": np.uint64, "left": np.int64}
+        self.users |= {name: np.zeros(n_users, kind) for name, kind in kinds.items()}
         # `_flag_constant` reads how many candidates tie with the first place.
         candidates_known = request.catalogue is not None or request.candidates is not None
         first = int(table.scores is not None and candidates_known)
