@@ -23,12 +23,14 @@ from recometer.stats.grouping import (
     crossed,
     group_checked,
     labels_of,
+    total,
 )
 from recometer.stats.means import (
     NEGATIVE,
     NOBODY,
     NOT_ABOVE_0,
     extremes,
+    flip_ends,
     gaffke_of_units,
     quantile_at,
     relative_interval,
@@ -37,7 +39,7 @@ from recometer.stats.means import (
 )
 from recometer.stats.planning import unit_of
 from recometer.stats.runs import over_runs_of, run_moments
-from recometer.stats.saddlepoint import increasing_root, quantile_of
+from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.tests import TESTS, Test, TestResult, check_test, documented, smallest_p
 
 
@@ -189,90 +191,63 @@ class Pairs:
         return cls(x, y, None if clusters is None else labels_of(clusters, len(x.values)))
 
     @cached_property
-    def both(self) -> npt.NDArray[np.bool_] | slice:
-        """Return a mask, or a slice, that selects the users with a value from both models."""
-        if self.one.complete and self.two.complete:
-            return slice(None)
-        return ~(np.isnan(self.one.values) | np.isnan(self.two.values))
+    def rows(self) -> tuple[Float64, Float64, Float64 | None]:
+        """Return both models' values for the users with both, and None.
 
-    @cached_property
-    def levels(self) -> tuple[Float64, Float64, Float64] | None:
-        """Return the distinct pairs of values with their counts.
-
-        The result is None if there are clusters, or if a column has no levels.
+        If there are no clusters and both columns have levels, return the distinct pairs of values
+        and their counts instead.
         """
         pairs = None if self.clusters is not None else crossed(self.one, self.two)
-        if pairs is None:
-            return None
-        known = ~np.isnan(pairs[0] + pairs[1])
-        return pairs[0][known], pairs[1][known], pairs[2][known]
+        x, y, times = pairs or (self.one.values, self.two.values, None)
+        if self.one.complete and self.two.complete:
+            return x, y, times
+        known = ~np.isnan(x + y)
+        return x[known], y[known], None if times is None else times[known]
 
     @cached_property
-    def labels(self) -> npt.NDArray[np.generic]:
-        """Return the clusters of the users with a value from both models."""
+    def clustered(self) -> tuple[Float64, Float64, Float64]:
+        """Return the sums of both models' values in each cluster, and the numbers of rows."""
+        x, y = self.one.values, self.two.values
+        known = ~np.isnan(x + y)
         assert self.clusters is not None
-        return self.clusters[self.both]
+        x, y, sizes = by_cluster(self.clusters[known], x[known], y[known], np.ones(known.sum()))
+        return x, y, sizes
 
-    @cached_property
-    def sums(self) -> tuple[Float64, Float64]:
-        """Return both models' values for the users with both, or the sums of each cluster."""
-        x, y = self.one.values[self.both], self.two.values[self.both]
-        if self.clusters is None:
-            return x, y
-        return by_cluster(x, self.labels), by_cluster(y, self.labels)
-
-    @cached_property
-    def sizes(self) -> Float64:
-        """Return the number of rows in each cluster."""
-        return by_cluster(np.ones(len(self.labels)), self.labels)
-
-    @cached_property
+    @property
     def largest(self) -> float:
         """Return the number of rows in the largest cluster; 1 without clusters."""
-        return 1.0 if self.clusters is None else float(self.sizes.max(initial=1.0))
+        return 1.0 if self.clusters is None else float(self.clustered[2].max(initial=1.0))
 
     @cached_property
     def differences(self) -> Grouped:
         """Return the differences of single rows, grouped by equal values."""
-        if self.levels is not None:
-            x, y, times = self.levels
-            return group_checked(x - y, None, times)
-        return group_checked(self.one.values[self.both] - self.two.values[self.both])
+        x, y, times = self.rows
+        return group_checked(x - y, None, times)
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences between the models' `sums`: one per user, or one per cluster."""
-        return self.sums[0] - self.sums[1]
+        """Return the differences of users, or their sums over clusters."""
+        if self.clusters is not None:
+            return self.clustered[0] - self.clustered[1]
+        x, y, times = self.rows
+        return x - y if times is None else np.repeat(x - y, times.astype(np.int64))
 
     @cached_property
-    def of_sums(self) -> Grouped:
+    def sums(self) -> Grouped:
         """Return `values`, grouped by equal values."""
         return self.differences if self.clusters is None else group_checked(self.values)
 
     @cached_property
     def units(self) -> Grouped:
         """Return the differences of the independent units: users, or clusters with their sizes."""
-        if self.clusters is None or not len(self.sizes):
+        if self.clusters is None or not len(self.values):
             return self.differences
+        sizes = self.clustered[2]
         # Clusters of equal size have a plain mean, for which Gaffke's interval is possible.
-        if (self.sizes == self.sizes[0]).all():
-            return group_checked(self.values / self.sizes)
-        sums = self.of_sums
-        return dataclasses.replace(
-            group_checked(self.values, self.sizes), n_above=sums.n_above, n_below=sums.n_below
-        )
-
-    @cached_property
-    def means(self) -> tuple[float, float]:
-        """Return the means of both models over the users with both values."""
-        n = self.differences.n
-        if not n:
-            return np.nan, np.nan
-        if self.levels is not None:
-            x, y, times = self.levels
-            return float(x @ times) / n, float(y @ times) / n
-        x, y = self.one.values[self.both], self.two.values[self.both]
-        return float(x.mean()), float(y.mean())
+        if (sizes == sizes[0]).all():
+            return group_checked(self.values / sizes)
+        sums, units = self.sums, group_checked(self.values, sizes)
+        return dataclasses.replace(units, n_above=sums.n_above, n_below=sums.n_below)
 
     @cached_property
     def ratios(self) -> Grouped | None:
@@ -280,11 +255,8 @@ class Pairs:
 
         The result is None if the mean of the second model is not above 0.
         """
-        if self.levels is not None:
-            x, y, times = self.levels
-            return group_checked(x, y, times) if y @ times > 0 else None
-        x, y = self.sums
-        return group_checked(x, y) if y.sum() > 0 else None
+        x, y, times = self.rows if self.clusters is None else (*self.clustered[:2], None)
+        return group_checked(x, y, times) if total(y, times) > 0 else None
 
 
 def compare(
@@ -355,7 +327,8 @@ def compare(
         standardised = float(np.copysign(np.inf, differences.estimate))
     elif n_equal < n:
         standardised = float(differences.estimate / differences.deviation)
-    mean, mean_other = pairs.means
+    *columns, times = pairs.rows
+    mean, mean_other = (total(values, times) / n if n else np.nan for values in columns)
     return Difference(
         n=n,
         n_only_model=pairs.one.n - n,
@@ -384,16 +357,14 @@ documented(compare)
 
 def paired_test(test: Test, pairs: Pairs) -> TestResult:
     """Return the result of one of the `TESTS` on the pairs."""
-    entry = TESTS[test]
-    reads = {"means": "units", "sums": "of_sums", "values": "values"}
-    return entry.result(getattr(pairs, reads[entry.reads]))
+    return TESTS[test].result(getattr(pairs, TESTS[test].reads))
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
     """Return the p of Gaffke's interval if `_rests_on_gaffke`, otherwise that of `paired_test`."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
-    units, sums = pairs.units, pairs.of_sums
+    units, sums = pairs.units, pairs.sums
     n, n_differ, spread = units.n, sums.n_above + sums.n_below, _spread(bounds)
     undecided = TestResult(np.nan, test, "none", n, n_differ, 0.0)
     if not n_differ or not _rests_on_gaffke(units, undecided, spread):
@@ -430,9 +401,7 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
         note = f"All {n:,} differences are {differences.estimate:g}: the interval has no width."
         ends = differences.estimate, differences.estimate
         return Interval(*ends, "randomisation", confidence, n, note)
-    low, high = (
-        differences.estimate + sign * _distance(differences, level, sign) for sign in (-1.0, 1.0)
-    )
+    low, high = flip_ends(differences, confidence)
     return Interval(low, high, "randomisation", confidence, n)
 
 
@@ -452,22 +421,6 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     if low + high > 0:
         return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
     return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))
-
-
-def _distance(differences: Grouped, level: float, sign: float) -> float:
-    """Return the distance from the estimate to the lower end (sign -1) or the upper end (+1)."""
-    from scipy.special import ndtri
-
-    counts, sizes = differences.counts, differences.sizes
-    total_size = float(np.sum(counts * sizes))
-
-    def quantile_at(distance: float) -> float:
-        shifted = differences.residuals - sign * distance * sizes
-        return quantile_of(np.abs(shifted), counts, distance * total_size)
-
-    target = -float(ndtri(level / 2))
-    distance = increasing_root(quantile_at, target, target * differences.standard_error)
-    return np.inf if distance is None else distance
 
 
 def difference_interval(
@@ -621,8 +574,8 @@ def equivalence(
     of_users = column(differences, "differences")
     zeros = np.zeros(len(of_users))
 
-    def tested(sign: float, by: float) -> TestResult:
-        return paired_test(test, Pairs.of(sign * of_users + by, zeros, clusters))
+    def side(sign: float) -> float:
+        return paired_test(test, Pairs.of(sign * of_users + margin, zeros, clusters)).p_value
 
     whole = Pairs.of(of_users, zeros, clusters)
     result, values = paired_test(test, whole), whole.units
@@ -636,10 +589,7 @@ def equivalence(
     if ends.method in ("gaffke", "clopper-pearson"):
         p = _least_level(interval, margin)
         return Equivalence(p, p <= alpha, margin, ends, "gaffke")
-    p = max(
-        one_sided(tested(sign, margin).p_value, sign * values.estimate + margin)
-        for sign in (1.0, -1.0)
-    )
+    p = one_sided(side, values.estimate, margin)
     if np.isnan(p):
         constant = abs(values.estimate) < margin
         note = f"All {values.n:,} differences are {values.estimate:g}; Student's t has no value."
@@ -654,11 +604,11 @@ def equivalence_over_runs(
     check_margin(margin, alpha)
     moments = run_moments(first, second)
     whole = over_runs_of(moments, confidence=1 - 2 * alpha)
-    sides = []
-    for sign in (1.0, -1.0):
-        side = over_runs_of(moments._replace(mean=moments.mean + sign * margin))
-        sides.append(one_sided(side.p_value, sign * side.mean))
-    p = max(sides)
+    p = one_sided(
+        lambda sign: over_runs_of(moments._replace(mean=moments.mean + sign * margin)).p_value,
+        moments.mean,
+        margin,
+    )
     return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
 
 
@@ -672,9 +622,13 @@ def check_margin(margin: float, alpha: float) -> None:
         raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
 
 
-def one_sided(p: float, mean: float) -> float:
-    """Return the p of the null hypothesis that a mean is at most 0, given its two-sided p."""
-    return p / 2 if mean > 0 else 1 - p / 2
+def one_sided(p_of: Callable[[float], float], mean: float, margin: float) -> float:
+    """Return the larger p of the two one-sided tests of a mean between -margin and +margin.
+
+    `p_of` takes a sign, and returns the two-sided p of a mean of 0 of sign · value + margin.
+    """
+    sides = [(p_of(sign), sign * mean + margin) for sign in (1.0, -1.0)]
+    return max(p / 2 if distance > 0 else 1 - p / 2 for p, distance in sides)
 
 
 def _least_level(interval: Callable[[float], Interval], margin: float) -> float:

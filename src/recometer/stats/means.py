@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -157,7 +157,7 @@ def in_units(
     left_out = np.isnan(x * y)
     x, y = np.where(left_out, 0.0, x * y), np.where(left_out, 0.0, y)
     if clusters is not None:
-        x, y = by_cluster(x, clusters), by_cluster(y, clusters)
+        x, y = by_cluster(clusters, x, y)
     x, y = x[y > 0], y[y > 0]
     if not len(x) or (y == y[0]).all():
         return group(x / y)
@@ -572,7 +572,7 @@ def relative_interval(
     elif method == "t":
         low, high = _fieller(ratios, confidence)
     else:
-        low, high = _by_flips(ratios, confidence)
+        low, high = flip_ends(ratios, confidence, ratios.values, np.asarray(ratios.sizes))
     return less_1(low, high, method, ratios.n, difference)
 
 
@@ -626,7 +626,7 @@ def relative_by_t(
         return centre / half if half > 0 else float(np.copysign(np.inf, centre))
 
     ends = hull(
-        lambda ratio: distance_at(1.0, ratio),
+        lambda shift: distance_at(1.0, estimate + shift),
         estimate,
         1.0,
         difference.width / 2 / mean,
@@ -651,11 +651,11 @@ def hull(
     estimate: float,
     target: float,
     start: float,
-    alone: tuple[float, float],
+    alone: Sequence[float],
 ) -> tuple[float, float]:
     """Return the lowest and the highest ratio whose quantile is between -target and target.
 
-    `quantile_at` takes a ratio; it returns about 0 for the estimate, and more for lower ratios.
+    `quantile_at` takes a ratio minus the estimate; it returns about 0 for 0, and more below 0.
     `start` is a guess of the distance from the estimate to the ends, or 0 if both ends equal the
     estimate. `alone` contains the quantiles for x alone and for y alone: if the first is below the
     target, the lower end is 0, and if the second is below it, there is no upper end.
@@ -668,7 +668,7 @@ def hull(
         distance: float | None = 0.0
         if start > 0:
             distance = increasing_root(
-                lambda x, sign=sign: -sign * quantile_at(estimate + sign * x),  # type: ignore[misc]
+                lambda x, sign=sign: -sign * quantile_at(sign * x),  # type: ignore[misc]
                 target,
                 start,
             )
@@ -686,23 +686,25 @@ def on_side_of(relative: Interval, difference: Interval) -> Interval:
     return dataclasses.replace(relative, low=ends[0], high=ends[1])
 
 
-def _by_flips(ratios: Grouped, confidence: float) -> tuple[float, float]:
+def flip_ends(units: Grouped, confidence: float, *alone: Float64) -> tuple[float, float]:
     """Return the ends of the interval of a ratio, found by inverting the randomisation test.
 
-    The interval contains all ratios for which the test does not reject a mean of 0 of x - ratio ·
-    y.
+    The interval contains all ratios for which the test does not reject a mean of 0 of
+    x - ratio · y. If `alone` are x and y, both at least 0, the interval includes 0 if the test does
+    not reject a mean of 0 of x, and has no upper end if it does not reject a mean of 0 of y.
     """
     from scipy.special import ndtri
 
     target = -float(ndtri((1 - confidence) / 2))
-    x, y, counts = ratios.values, np.asarray(ratios.sizes), ratios.counts
+    counts, total_size = units.counts, float(np.sum(units.counts * units.sizes))
 
-    def quantile(z: Float64) -> float:
-        return quantile_of(np.abs(z), counts, float(z @ counts)) if z.any() else 0.0
+    def quantile_at(shift: float) -> float:
+        shifted = units.residuals - shift * units.sizes
+        return quantile_of(np.abs(shifted), counts, -shift * total_size)
 
-    start = 0.0 if ratios.constant else target * ratios.standard_error
-    alone = quantile(x), quantile(y)
-    return hull(lambda ratio: quantile(x - ratio * y), ratios.estimate, target, start, alone)
+    start = 0.0 if units.constant else target * units.standard_error
+    own = [quantile_of(z, counts, float(z @ counts)) if z.any() else 0.0 for z in alone]
+    return hull(quantile_at, units.estimate, target, start, own or (np.inf, np.inf))
 
 
 def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from recometer.errors import InputError, brief
 from recometer.rendering.formats import width_of_lines, wrapped
 from recometer.stats.checks import check_alpha, check_number
-from recometer.stats.grouping import Grouped, grouped
+from recometer.stats.grouping import Grouped, group
 from recometer.stats.saddlepoint import ROUNDING, increasing_root, multiples_of_unit, of_each_size
 
 MOSTLY = 0.9  # a size is the unit if at least this share of the nonzero differences have it
@@ -132,7 +132,7 @@ def power(
         )
     if difference is not None:
         check_number("difference", difference)
-    values = grouped(differences)
+    values = group(differences)
     looked_for = values.estimate if difference is None else abs(float(difference))
     deviation = values.standard_error * math.sqrt(values.n)
     if values.n < 2 or values.constant:
@@ -175,7 +175,7 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
 
     Differences of 0 and NaN do not count.
     """
-    values = grouped(differences)
+    values = group(differences)
     if not values.exact or not isinstance(values.sizes, float):
         return 0.0
     magnitudes = np.abs(values.values)

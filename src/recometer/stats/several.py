@@ -163,7 +163,7 @@ def tukey(
     means = ragged.column_sums(table) / n
     if clusters is not None:
         labels = labels_of(clusters, len(known))
-        table = np.column_stack([by_cluster(column, labels[known]) for column in table.T])
+        table = np.column_stack(by_cluster(labels[known], *table.T))
     differing = table - table.mean(axis=1, keepdims=True)
     differing = differing[np.abs(differing).max(axis=1) > 1e-12 * np.abs(table).max()]
     n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)

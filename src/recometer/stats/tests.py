@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recometer.arrays import Float64
 from recometer.errors import UnknownNameError, did_you_mean
-from recometer.stats.grouping import Grouped, column, grouped
+from recometer.stats.grouping import Grouped, column, group
 from recometer.stats.saddlepoint import (
     ROUNDING,
     all_sums,
@@ -33,7 +33,6 @@ Test = str
 
 MANY_USERS = 3_000  # above this number of users, `wilcoxon` and `sign` add a note
 EXACT_WILCOXON_UP_TO = 50  # if more users differ, `wilcoxon` uses the normal approximation
-SAME = 1e-12  # sizes that differ by less than this share of the largest size count as equal
 ENUMERATED_UP_TO = 30  # if more users differ, the signs are not enumerated (2 · 2^15 sums)
 # A size dominates if its square is above 4 % of the sum of squares. The signs of dominating sizes
 # are enumerated if there are at most 6 of them.
@@ -121,7 +120,7 @@ class PairedTest:
         computed p below this bound is raised to it.
     reads
         The argument of `function`: ``"values"`` are the differences of users, or their sums over
-        clusters, float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"means"`` are users,
+        clusters, float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"units"`` are users,
         or clusters with their sizes, as `Grouped`.
     needs
         The smallest number of users for the test, 1 or 2.
@@ -136,7 +135,7 @@ class PairedTest:
     function: Callable[..., Found]
     hypothesis: str
     smallest_p: Callable[[int], float] = lambda n_differ: 0.0
-    reads: Literal["values", "sums", "means"] = "values"
+    reads: Literal["values", "sums", "units"] = "values"
     needs: int = 1
     interval: Literal["randomisation", "t"] = "randomisation"
     alike: str = "enumeration"
@@ -153,9 +152,9 @@ class PairedTest:
             values = column(differences, "differences")  # type: ignore[arg-type]
             values = values[~np.isnan(values)]
             sizes = np.abs(values)
-            n, n_differ = len(values), int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
+            n, n_differ = len(values), int(np.sum(sizes > ROUNDING * sizes.max(initial=0.0)))
         else:
-            values = grouped(differences)
+            values = group(differences)
             n, n_differ = values.n, values.n_above + values.n_below
         smallest = min(1.0, self.smallest_p(n_differ))
         if n < self.needs:
@@ -259,7 +258,7 @@ def randomisation(differences: Grouped) -> Found:
     return Found(2 * p, method)
 
 
-@paired("t", "Student's paired t test", MEAN, reads="means", needs=2, interval="t", alike="student")
+@paired("t", "Student's paired t test", MEAN, reads="units", needs=2, interval="t", alike="student")
 def paired_t(differences: Grouped) -> Found:
     """Return the result of Student's two-sided paired t test of a mean difference of 0.
 
@@ -395,7 +394,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
     Sizes that differ only by rounding count as one size.
     """
     sizes = np.abs(values)
-    rounding = SAME * sizes.max(initial=0.0)
+    rounding = ROUNDING * sizes.max(initial=0.0)
     order = np.argsort(sizes, kind="stable")
     order = order[sizes[order] > rounding]
     sizes, above, times = sizes[order], values[order] > 0, counts[order]

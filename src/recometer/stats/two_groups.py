@@ -165,12 +165,10 @@ def equivalence_of_groups(
     if not result.error > 0:
         note = result.test.note
     else:
-        p = max(
-            one_sided(
-                _welch(first, second, 0.5, shift=sign * margin)[3],
-                sign * result.difference + margin,
-            )
-            for sign in (1.0, -1.0)
+        p = one_sided(
+            lambda sign: _welch(first, second, 0.5, shift=sign * margin)[3],
+            result.difference,
+            margin,
         )
     return Equivalence(p, p <= alpha, margin, result.interval, "welch", note)
 
