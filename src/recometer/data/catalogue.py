@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -519,13 +520,10 @@ def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
     import scipy.sparse
 
     labels = [list(dict.fromkeys(_labels(row, n))) for n, row in enumerate(rows.tolist())]
-    names = sorted({label for row in labels for label in row})
-    number = {name: at for at, name in enumerate(names)}
-    indptr = np.cumsum([0, *map(len, labels)])
-    indices = np.fromiter((number[label] for row in labels for label in row), np.int64, indptr[-1])
-    shape = (len(rows), len(names))
-    matrix = scipy.sparse.csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape)
-    return matrix, tuple(names)
+    codes, names = ids.encode(list(itertools.chain.from_iterable(labels)), "categories")
+    indptr, shape = np.cumsum([0, *map(len, labels)]), (len(rows), len(names))
+    matrix = scipy.sparse.csr_array((np.ones(len(codes), bool), codes, indptr), shape=shape)
+    return matrix, tuple(names.tolist())
 
 
 def _labels(row: Any, number: int) -> Iterable[str]:

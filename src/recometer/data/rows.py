@@ -115,30 +115,23 @@ class Rows:
             return self
         return dataclasses.replace(self, users=users_of(self.indptr), indptr=None)
 
-    def with_ids(self, user_ids: object, item_ids: object) -> Rows:
-        """Return the same rows with ids for users and items that are positions."""
-        rows = self
-        sides = (("user", user_ids, self.n_users), ("item", item_ids, self.n_items))
-        for what, given, n in sides:
-            if given is None:
-                continue
-            codes, distinct = encode_distinct(given, n, what)
-            changes = {f"{what}_ids": distinct}
-            if not (codes[1:] > codes[:-1]).all():
-                rows = rows.unsorted()
-                changes[f"{what}s"] = codes[getattr(rows, f"{what}s")]
-            rows = dataclasses.replace(rows, **changes)  # type: ignore[arg-type]
-        return rows
-
 
 def read_rows(data: object, options: Options) -> Rows:
     """Read data of any kind that `Interactions.of` understands, except an Interactions."""
     rows = _read(data, options)
-    if options.user_ids is None and options.item_ids is None:
-        return rows
     if rows.user_ids is not None:
         options.refuse("data with ids", "user_ids", "item_ids")
-    return rows.with_ids(options.user_ids, options.item_ids)
+    sides = (("user", options.user_ids, rows.n_users), ("item", options.item_ids, rows.n_items))
+    for name, ids, n in sides:
+        if ids is None:
+            continue
+        codes, distinct = encode_distinct(ids, n, name)
+        changes = {f"{name}_ids": distinct}
+        if not (codes[1:] > codes[:-1]).all():
+            rows = rows.unsorted()
+            changes[f"{name}s"] = codes[getattr(rows, f"{name}s")]
+        rows = dataclasses.replace(rows, **changes)  # type: ignore[arg-type]
+    return rows
 
 
 def _read(data: Any, options: Options) -> Rows:
