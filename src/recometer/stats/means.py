@@ -26,7 +26,6 @@ from recometer.stats.grouping import (
 from recometer.stats.runs import RunMoments, over_runs_of
 from recometer.stats.saddlepoint import (
     increasing_root,
-    normal_quantile_at_mean,
     normal_quantile_of,
     quantile_of,
 )
@@ -124,7 +123,7 @@ def interval(
         note = _why_not_gaffke(units, bounds, weighted=weights is not None)
         if not note and bounds is not None:
             return gaffke(units, bounds, confidence)
-    drawn = percentile(units, confidence) if kind == "percentile" else bca(units, confidence)
+    drawn = bootstrap(units, confidence, "percentile" if kind == "percentile" else "bca")
     note = " ".join(part for part in (note, drawn.note) if part)
     outside = beyond(units, bounds) if plain and bounds is not None else None
     return dataclasses.replace(drawn.within(bounds) if outside is None else drawn, note=note)
@@ -226,62 +225,49 @@ def _why_not_gaffke(values: Grouped, bounds: Bounds | None, *, weighted: bool) -
     return ""
 
 
-def percentile(values: Grouped, confidence: float) -> Interval:
-    """Return the percentile bootstrap interval of a mean or a ratio of means.
+def bootstrap(values: Grouped, confidence: float, kind: Literal["percentile", "bca"]) -> Interval:
+    """Return a bootstrap interval of a mean or a ratio of means, without resampling.
 
     A resample draws users with replacement. Its statistic is at most θ exactly if its mean of
     z = x - θ·y is at most 0 (and its sum of sizes is positive). The probability of this follows by
     saddlepoint approximation, with K(t) = n log(mean of exp(t·z) over all n users), and the t for
     which K'(t) = 0. Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13;
     Davison & Hinkley, "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
+
+    Let z = Φ⁻¹((1 + confidence) / 2). The ends of the percentile interval are the quantiles of the
+    resampled statistic at the levels Φ(±z). Those of the bias-corrected and accelerated interval
+    (BCa) are at the levels Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))), with
+    z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)), a = Σ e³ / (6 (Σ e²)^1.5), and the residuals
+    e = x - estimate · y. Efron, "Better bootstrap confidence intervals", Journal of the American
+    Statistical Association 82, 1987.
     """
     from scipy.special import ndtri
 
     half = float(ndtri((1 + confidence) / 2))
-    return _of_resamples(values, -half, half, "percentile", confidence)
-
-
-def bca(values: Grouped, confidence: float) -> Interval:
-    """Return the bias-corrected and accelerated bootstrap interval (BCa); see `percentile`.
-
-    Let z = Φ⁻¹((1 + confidence) / 2), z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and
-    a = Σ e³ / (6 (Σ e²)^1.5), with the residuals e = x - estimate · y. The ends are the quantiles
-    of the resampled statistic at the levels Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))). Efron, "Better
-    bootstrap confidence intervals", Journal of the American Statistical Association 82, 1987.
-    """
-    from scipy.special import ndtri
-
-    half = float(ndtri((1 + confidence) / 2))
-    correction = normal_quantile_at_mean(values.skewness)  # both z0 and the acceleration a
-    ends = []
-    for end in (correction - half, correction + half):
-        divisor = 1 - correction * end
-        if divisor <= 0:
+    quantiles = [-half, half]
+    if kind == "bca":
+        correction = normal_quantile_of(0.0, 0.0, values.skewness)  # both z0 and a
+        quantiles = [correction + quantile for quantile in quantiles]
+        divisors = [1 - correction * quantile for quantile in quantiles]
+        if min(divisors) <= 0:
             return Interval.unknown(
                 confidence, values.n, f"The {values.n:,} values are too skewed for a BCa interval."
             )
-        ends.append(correction + end / divisor)
-    return _of_resamples(values, ends[0], ends[1], "bca", confidence)
-
-
-def _of_resamples(
-    values: Grouped, low: float, high: float, method: str, confidence: float
-) -> Interval:
-    """Return the interval from the Φ(low) to the Φ(high) quantile of a resample's statistic."""
-    without_width = _without_width(values, method, "a bootstrap interval", confidence)
+        quantiles = [correction + end / by for end, by in zip(quantiles, divisors, strict=True)]
+    without_width = _without_width(values, kind, "a bootstrap interval", confidence)
     if without_width is not None:
         return without_width
-    ends = [_resample_quantile(values, quantile) for quantile in (low, high)]
+    low, high = (_resample_quantile(values, quantile) for quantile in quantiles)
     note = ""
-    if not np.isfinite(ends).all():
+    if not np.isfinite([low, high]).all():
         note = "The divisor is 0 in too many resamples: an end is not finite."
-    return Interval(ends[0], ends[1], method, confidence, values.n, note)
+    return Interval(low, high, kind, confidence, values.n, note)
 
 
 def _resample_quantile(values: Grouped, quantile: float) -> float:
     """Return the value that a resample's statistic does not exceed with probability Φ(quantile)."""
     estimate = values.estimate
-    middle = normal_quantile_at_mean(values.skewness)
+    middle = normal_quantile_of(0.0, 0.0, values.skewness)
     sign = float(np.sign(quantile - middle))
     if not sign:
         return estimate
@@ -520,7 +506,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     squares = float(counts @ y**2)
     # The second and the third cumulant of Σ E·y are Σ y² and 2 Σ y³.
     skewness = 2 * float(counts @ y**3) / squares**1.5
-    target, at_middle = float(ndtri(level)), normal_quantile_at_mean(skewness)
+    target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
     if target == at_middle:
         return middle
     most = float(y.max() if target > at_middle else y.min())  # the end on the quantile's side
@@ -584,16 +570,8 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
     confidence, n, estimate = difference.confidence, ratios.n, ratios.estimate
     if difference.method == "none":
         return Interval.unknown(confidence, n, difference.note)
-    counts, y, residuals = ratios.counts, np.asarray(ratios.sizes), ratios.residuals
-    mean = float(np.sum(counts * y)) / n
-    of_y, both, of_residuals = (
-        float(squares) / max(1, n - 1)
-        for squares in (
-            np.sum(counts * (y - mean) ** 2),
-            np.sum(counts * residuals * (y - mean)),
-            ratios.sum_of_squares,
-        )
-    )
+    mean, *squares = _of_sizes(ratios)
+    of_y, both, of_residuals = (each / max(1, n - 1) for each in (*squares, ratios.sum_of_squares))
 
     def t_test(share: float, ratio: float) -> tuple[float, float]:
         rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
@@ -716,14 +694,14 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
     """
     from scipy.special import stdtrit
 
-    n, y, counts = ratios.n, np.asarray(ratios.sizes), ratios.counts
+    n = ratios.n
     if n < 2:
         return 0.0, np.inf
-    mean = float(np.sum(counts * y)) / n
+    mean, squares, products = _of_sizes(ratios)
     share = float(stdtrit(n - 1, (1 + confidence) / 2)) ** 2 / (n * (n - 1))
     of_e = share * ratios.sum_of_squares
-    both = share * float(np.sum(counts * ratios.residuals * (y - mean)))
-    a = mean**2 - share * float(np.sum(counts * (y - mean) ** 2))
+    both = share * products
+    a = mean**2 - share * squares
     # In these terms, the interval contains estimate + d if a d² + 2 both d - of_e is at most 0.
     root = float(np.sqrt(max(0.0, both**2 + a * of_e)))
     first = -ratios.estimate
@@ -733,3 +711,11 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
         return low, np.inf
     low, high = ((-both + side * root) / a for side in (-1, 1))
     return 0.0 if nothing_excluded else ratios.estimate + low, ratios.estimate + high
+
+
+def _of_sizes(ratios: Grouped) -> tuple[float, float, float]:
+    """Return the mean of y, and the sums of squares of y - mean and of its products with e."""
+    y, counts = np.asarray(ratios.sizes), ratios.counts
+    mean = float(np.sum(counts * y)) / ratios.n
+    products = np.sum(counts * ratios.residuals * (y - mean))
+    return mean, float(np.sum(counts * (y - mean) ** 2)), float(products)

@@ -9,7 +9,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.tasks import check_wanted
 
-NEAR_THE_MEAN = 1e-4  # for smaller |w|, `normal_quantile_at_mean` replaces log(u / w) / w
+NEAR_THE_MEAN = 1e-4  # for smaller |w|, skewness / 6 replaces log(u / w) / w
 PRECISION = 1e-9  # `increasing_root` stops when the function is this close to its target
 STEPS = 200  # the maximum number of steps of `increasing_root`
 FAR = 1e18  # `increasing_root` gives up beyond this multiple of the first guess
@@ -26,21 +26,14 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
     """Return r for which Φ(r) is a tail probability, by Barndorff-Nielsen's saddlepoint formula.
 
     The formula is r = w + log(u / w) / w. Let t be the saddlepoint and K the cumulant generating
-    function. Then w is the signed root of twice the exponent at t, and u = t · √K''(t). Close to
-    the mean, the second term is `normal_quantile_at_mean`. Barndorff-Nielsen, "Approximate interval
-    probabilities", Journal of the Royal Statistical Society B 52, 1990; Reid, "Saddlepoint methods
-    and statistical inference", Statistical Science 3, 1988.
+    function. Then w is the signed root of twice the exponent at t, and u = t · √K''(t). At the
+    mean, where w and u are 0, Φ(r) is 1/2 + κ3 / (6 √(2π)) with the skewness κ3, by the Edgeworth
+    expansion, so r ≈ κ3 / 6. Barndorff-Nielsen, "Approximate interval probabilities", Journal of
+    the Royal Statistical Society B 52, 1990; Reid, "Saddlepoint methods and statistical inference",
+    Statistical Science 3, 1988.
     """
     ratio = u / w if abs(w) > NEAR_THE_MEAN else 0.0
-    return w + (float(np.log(ratio)) / w if ratio > 0 else normal_quantile_at_mean(skewness))
-
-
-def normal_quantile_at_mean(skewness: float) -> float:
-    """Return the r of `normal_quantile_of` at the mean, where w and u are 0.
-
-    By the Edgeworth expansion, Φ(r) is 1/2 + κ3 / (6 √(2π)) with the skewness κ3, so r ≈ κ3 / 6.
-    """
-    return skewness / 6
+    return w + (float(np.log(ratio)) / w if ratio > 0 else skewness / 6)
 
 
 def increasing_root(
