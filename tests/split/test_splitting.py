@@ -390,7 +390,9 @@ def test_times_can_be_passed_as_dates():
     days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
     objects = data.to_pandas().astype({"time": object})
-    for frame in (data, data.to_pandas(), objects, data.to_arrow(), data.cast({"time": pl.Date})):
+    categorical = data.cast({"time": pl.String}).cast({"time": pl.Categorical})
+    of_dates = data.cast({"time": pl.Date})
+    for frame in (data, data.to_pandas(), objects, data.to_arrow(), of_dates, categorical):
         for time in ("2024-05-03", days[2], days[2].date()):
             assert len(split(frame, After(time)).test) == 2
     berlin = datetime.timezone(datetime.timedelta(hours=2))

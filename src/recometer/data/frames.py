@@ -153,9 +153,10 @@ def flatten(series: dict[str, Any], columns: Columns) -> Int64:
     return lengths
 
 
-def times(column: Any, what: str) -> Array:
-    """Return times as int64 or float64: numbers unchanged, dates in microseconds since 1970.
+def times(column: Any, what: str) -> tuple[Array, bool]:
+    """Return times as int64 or float64, and whether the column has dates.
 
+    Numbers stay unchanged, and dates are converted to microseconds since 1970.
     Strings are read as numbers, or as dates and times in ISO 8601. A missing time, a float that may
     stand for several whole numbers, and different units (seconds and milliseconds) are refused.
     """
@@ -201,7 +202,7 @@ def times(column: Any, what: str) -> Array:
     array: Array = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).to_numpy()
     if not dates:
         check_units(array, what)
-    return array
+    return array, dates
 
 
 def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:

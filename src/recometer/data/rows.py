@@ -195,7 +195,7 @@ def _from_frame(data: Any, options: Options) -> Rows:
         hint = f"or pass {argument_text('value', False)} if it contains something else"
         values = numbers(plain(series[columns.value]), f"values (column {columns.value!r})", hint)
     if columns.time is not None:
-        moments = times(series[columns.time], f"times (column {columns.time!r})")
+        moments = times(series[columns.time], f"times (column {columns.time!r})")[0]
     user_what = f"user ids (column {columns.user!r})"
     rows = _numbered(series[columns.user], user_what, series[columns.item], item_what, options)
     if lengths is not None:
@@ -337,7 +337,7 @@ def _from_edges(index: Array, options: Options) -> Rows:
     if options.value is not None:
         rows.values = numbers(_per_edge("value", options.value, users.shape), "entries of value=")
     if options.time is not None:
-        rows.times = times(_per_edge("time", options.time, users.shape), "entries of time=")
+        rows.times = times(_per_edge("time", options.time, users.shape), "entries of time=")[0]
     return rows
 
 

@@ -385,9 +385,9 @@ def _times(table: Table, kinds: IdKinds) -> Array:
 
     def run(batches: Any) -> Any:
         for batch in filter(len, batches):
-            yield batch.take(representative(times_of(pl.Series(batch.column(0)), label)))
+            yield batch.take(representative(times_of(pl.Series(batch.column(0)), label)[0]))
 
-    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)["t"]), label)
+    return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)["t"]), label)[0]
 
 
 def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

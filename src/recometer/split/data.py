@@ -6,7 +6,7 @@ import datetime
 import os
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from recometer.split.table import Coded, Table
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+T = TypeVar("T")
 
 
 class Container:
@@ -71,7 +74,7 @@ class _Interactions(Container):
             len(data),
             users,
             lambda: Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids),
-            None if data.times is None else _given(data.times),
+            None if data.times is None else _given((data.times, False)),
             None if data.values is None else _given(data.values),
         )
 
@@ -83,7 +86,7 @@ class _Interactions(Container):
         return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)
 
 
-def _given(column: Array) -> Callable[[], Array]:
+def _given(column: T) -> Callable[[], T]:
     return lambda: column
 
 
@@ -91,7 +94,6 @@ def _table(
     fetch: Any,
     columns: Columns,
     n: int,
-    dates: bool,
     names: Sequence[str],
     zone: Callable[[], datetime.tzinfo],
 ) -> Table:
@@ -110,27 +112,9 @@ def _table(
         lambda: Coded.of(fetch(item), f"item ids (column {item!r})"),
         None if time is None else lambda: times(fetch(time), f"times (column {time!r})"),
         None if value is None else values,
-        dates,
         names,
         zone,
     )
-
-
-def _is_date(column: Any) -> bool:
-    """Return whether a column from `open_frame` contains dates."""
-    import polars as pl
-
-    if not isinstance(column, pl.Series) and column.dtype == object:
-        if any(isinstance(entry, str) for entry in column[:1]):
-            column = pl.Series("", column[:1].tolist(), dtype=pl.String)
-        else:
-            return any(isinstance(entry, datetime.date) for entry in column[:1])
-    if isinstance(column, pl.Series):
-        if column.dtype == pl.String:
-            # Guess from the first row; when the whole column is read later, the guess is checked.
-            return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
-        return column.dtype in (pl.Date, pl.Datetime)
-    return bool(column.dtype.kind == "M")
 
 
 class _Frame(Container):
@@ -148,7 +132,6 @@ class _Frame(Container):
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
         time = self.columns.time
-        dates = time is not None and _is_date(fetch([time])[0])
 
         def one(name: str) -> Any:
             return fetch([name])[0]
@@ -157,7 +140,6 @@ class _Frame(Container):
             one,
             self.columns,
             len(data),
-            dates,
             available,
             lambda: (
                 time_zone(one(str(time)), data, str(time))
@@ -244,14 +226,13 @@ class _Parquet(Container):
         table = scan(path)
         n = int(table.select(pl.len()).collect().item())
         time = self.columns.time
-        dates = time is not None and _is_date(table.select(time).head(1).collect().to_series())
         names = table.collect_schema().names()
 
         def one(name: str) -> Any:
             return in_memory(fetch(by_name[name]))
 
         self.table = _table(
-            one, self.columns, n, dates, names, lambda: time_zone(one(str(time)), None, str(time))
+            one, self.columns, n, names, lambda: time_zone(one(str(time)), None, str(time))
         )
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:

@@ -148,11 +148,11 @@ class Table:
         The number of rows.
     users, items : function
         Functions that return the users and the items as `Coded`.
-    times, values : function or None
-        Functions that return the times, int64 or float64 [n], and the values, float64 [n]. None if
-        the data have no times or no values.
-    dates : bool
-        Whether times are dates, in microseconds since 1970.
+    times : function or None
+        A function that returns the times, int64 or float64 [n], and whether they are dates, in
+        microseconds since 1970. None if the data have no times.
+    values : function or None
+        A function that returns the values, float64 [n]. None if the data have no values.
     names : sequence of str
         The names of the data's columns, which messages list; empty if there are none.
     zone : function
@@ -164,15 +164,14 @@ class Table:
         n: int,
         users: Callable[[], Coded],
         items: Callable[[], Coded],
-        times: Callable[[], Array] | None,
+        times: Callable[[], tuple[Array, bool]] | None,
         values: Callable[[], Array] | None,
-        dates: bool = False,
         names: Sequence[str] = (),
         zone: Callable[[], datetime.tzinfo] = lambda: UTC,
     ) -> None:
         if n > MAX_ROWS:
             raise InputError(f"There are {n:,} interactions, but at most {MAX_ROWS:,} can be.")
-        self.n, self.dates, self.names, self.zone = n, dates, names, zone
+        self.n, self.names, self.zone = n, names, zone
         self._users, self._items, self._times, self._values = users, items, times, values
 
     @cached_property
@@ -195,9 +194,18 @@ class Table:
         """Whether the rows have times."""
         return self._times is not None
 
-    @cached_property
+    @property
     def times(self) -> Array:
         """The time of each row; reading this attribute raises an error if there are no times."""
+        return self._times_and_dates[0]
+
+    @property
+    def dates(self) -> bool:
+        """Whether times are dates, in microseconds since 1970."""
+        return self._times_and_dates[1]
+
+    @cached_property
+    def _times_and_dates(self) -> tuple[Array, bool]:
         if self._times is None:
             hint = python_or_command(
                 "name their column with time=, or draw at random: Fraction(0.2), Number(1)",
@@ -215,9 +223,8 @@ class Table:
             int(np.count_nonzero(rows)),
             lambda: self.users.select(rows),
             lambda: self.items.select(rows),
-            None if self._times is None else lambda: self.times[rows],
+            None if self._times is None else lambda: (self.times[rows], self.dates),
             None if self._values is None else lambda: self.values[rows],  # type: ignore[index]
-            self.dates,
             self.names,
             self.zone,
         )
