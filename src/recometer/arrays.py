@@ -67,7 +67,7 @@ def follow(places: Int64) -> bool:
 
 
 def slices(stop: int, size: int, start: int = 0) -> list[slice]:
-    """Cut range(start, stop) into slices of at most `size` numbers, and of at least one number."""
+    """Cut range(start, stop) into slices of `size` numbers, or of one if `size` is below 1."""
     step = max(1, size)
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 

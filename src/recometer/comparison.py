@@ -99,9 +99,9 @@ class Comparison(Compared, Tracked, Reported):
     chosen : bool
         Whether primary metrics were chosen. If not, all metrics are primary.
     known_users : tuple of str
-        Sentences on users who count although some models do not know them, and on the means of the
-        primary metrics (or the first metric) without them. Empty if all models know the same users,
-        and nearly all of them.
+        Sentences about users who count although some models do not know them, and about the means
+        of the primary metrics (or the first metric) without these users. Empty if all models know
+        the same users, and nearly all users.
     sample_ratio : recometer.stats.SampleRatio or None
         The sizes of groups of different users, and their planned sizes; None if users are paired.
     in_full : bool
@@ -112,7 +112,8 @@ class Comparison(Compared, Tracked, Reported):
         """Check bounds on the difference of every model, except chance, from the baseline.
 
         A gate is passed if the lower end of the interval reaches the bound, failed if the upper
-        end is below it, and undecided otherwise. `power` says how many users would decide it.
+        end is below it, and undecided otherwise. `power` says how many users are needed to decide
+        it.
 
         Parameters
         ----------
@@ -216,17 +217,16 @@ def compare(
         A dict with the evaluation of each model, or the path of a file that `Evaluation.save`
         wrote, keyed by the model's name; a list of evaluations or paths; or a `Leaderboard`. All
         evaluations must use the same test data. A model may also have a list of evaluations of the
-        same users, one for each seed of its training.
-        The variance between seeds is then added to the variance between users
-        (`recometer.stats.over_runs`).
+        same users, one for each training seed. The variance between seeds is then added to the
+        variance between users (`recometer.stats.over_runs`).
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
         The metrics to compare. None compares all metrics, which must then be the same for all
         models.
     primary
-        The metrics that decide. P-values are adjusted for the number of comparisons on these
-        metrics. None takes all metrics.
+        The metrics that decide which model is best. P-values are adjusted for the number of
+        comparisons on these metrics. None means all metrics.
     paired
         Whether the models have the same users. False compares groups of different users, as in an
         A/B test, by Welch's t test (`recometer.stats.compare_groups`), and checks the sizes of the
@@ -236,12 +236,12 @@ def compare(
         The planned sizes of groups of different users, if they are not equal: a number for each
         group in the order of the models, such as ``"9:1"``.
     test
-        None takes ``"randomisation"``, and Welch's test for different users. Tests of the same
-        users are {tests} The interval belongs to the test. If the metric has a range, and either
-        all users differ by the same amount, or fewer than 30 users differ and at least half do not,
-        the interval is Gaffke's, and p follows from it.
+        None means ``"randomisation"``, or Welch's test for different users. Tests of the same
+        users are {tests} The interval is derived from the test. If the metric has a range, and
+        either all users differ by the same amount, or fewer than 30 users differ and at least half
+        do not, the interval is Gaffke's, and p follows from it.
     confidence
-        The confidence level of the intervals; the significance level is 1 - confidence. None takes
+        The confidence level of the intervals; the significance level is 1 - confidence. None uses
         the confidence of the evaluations' protocol.
     correction
         The correction for the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``,
@@ -249,8 +249,8 @@ def compare(
         randomisation over all models (`recometer.stats.tukey`), for each metric; p-values are then
         multiplied by the number of primary metrics.
     margin
-        A number, or a number for each metric: differences smaller than this do not matter. A margin
-        adds two one-sided tests of equivalence.
+        The size below which differences do not matter: a number, or a number for each metric. A
+        margin adds two one-sided tests of equivalence.
     allow
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
         ``"exclude"``, ``"protocol"``, or a rule of the protocol.
@@ -258,13 +258,14 @@ def compare(
         The cluster of each user, in the same forms as groups in `Evaluation.by`. Use it if users
         are not independent of each other, such as sessions of one person: tests and intervals then
         treat whole clusters as independent. If the test data contain sessions of users
-        (``user=["user", "session"]``), None takes the users as clusters, and False treats every
+        (``user=["user", "session"]``), None uses the users as clusters, and False treats every
         session as independent.
     chance
         Whether to add a random order of the same candidates as the model ``"chance"``. Its values
-        come from ``rm.evaluate(..., chance=True)`` of the first model. Metrics that have no value
-        for it (coverage, ...) leave it out, and the result says so. It is not ranked. Unless it is
-        the baseline, comparisons with it do not count when p-values are adjusted.
+        come from ``rm.evaluate(..., chance=True)`` of the first model. It is left out
+        for metrics that have no value for it (coverage, ...), and the result says so. It is not
+        ranked. Unless it is the baseline, comparisons with it do not count when p-values are
+        adjusted.
     seed
         The seed for drawing users, for metrics with one value for all of them.
     threads
@@ -476,7 +477,7 @@ def _of_users(
 
 
 def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRatio:
-    """Check the sizes of the groups, and that they share no users, or clusters."""
+    """Check the sizes of the groups, and that the groups share no users or clusters."""
     units = np.arange(users.n) if options.clusters is None else options.clusters
     groups = {
         name: np.unique(units if place is None else units[place])
@@ -524,7 +525,7 @@ def _compare_all(
     """Return the rows of the comparison, the standings of the leaderboard, and Tukey's tests.
 
     Metrics are handled one at a time, so that only one metric's values are copied at once.
-    `counted` are the models of Tukey's tests; empty for other corrections.
+    `counted` contains the models of Tukey's tests; it is empty for other corrections.
     """
     names = [model.name for model in models]
     pairs = list(itertools.combinations(names, 2))
@@ -605,8 +606,8 @@ def _adjusted(
 ) -> list[PairRow]:
     """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
 
-    Only comparisons of the models `counted` count. If the correction is Tukey's, `tests` has the
-    result of Tukey's test for each metric.
+    Only comparisons between models in `counted` count. If the correction is Tukey's, `tests`
+    contains the result of Tukey's test for each metric.
     """
     own = np.array([row.metric in primary and {row.model, row.other} <= {*counted} for row in rows])
     p_values = np.array([row.p_value for row in rows])
@@ -615,7 +616,7 @@ def _adjusted(
     smallest[np.isnan(p_values)] = np.nan
     n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
     if correction == "tukey":
-        # Each metric has a test of its own, and the adjusted p is at least the p of the pair.
+        # Each metric has its own test, and the adjusted p is never below the p of the pair.
         together = [row.metric in tests and {row.model, row.other} <= {*counted} for row in rows]
         tukey = [
             tests[row.metric].p_values[counted.index(row.model), counted.index(row.other)]
@@ -658,7 +659,7 @@ def _smallest_difference(row: PairRow, alpha: float) -> float:
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:
-    """Refuse pairs of models if no metric has a value from both for any user."""
+    """Refuse pairs of models that have no user with a value from both, on any metric."""
     most: dict[tuple[str, str], int] = {}
     for row in rows:
         if not row.for_all_users:

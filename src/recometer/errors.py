@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-OPTIONS = {"groups": "by"}  # arguments, and their command-line options with other names
+OPTIONS = {"groups": "by"}  # arguments whose command-line options have other names
 RULE_OPTIONS = ("ties", "relevant_from")  # rules that have their own option
 LONGEST = 8_000  # maximum length of a message, because a name may have millions of characters
 # Matches control characters, direction marks and lone surrogates, which control a terminal or are
@@ -105,7 +105,7 @@ class MissingExtraError(RecometerError, ImportError):
 
 
 class ModelError(RecometerError, RuntimeError):
-    """A failure of the user's function or model, whose own exception is the cause of this one."""
+    """A failure of the user's function or model; ``__cause__`` is the original exception."""
 
 
 class InternalError(RecometerError, RuntimeError):
@@ -155,7 +155,7 @@ def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
 
 
 def python_or_command(python: str, command: str) -> str:
-    """Return the phrase for the command line if it is running, and otherwise that for Python."""
+    """Return `command` if the command line is running, and `python` otherwise."""
     return command if _options.get() else python
 
 
@@ -186,7 +186,7 @@ def option_value(value: object) -> str:
 
 @contextlib.contextmanager
 def naming_options() -> Iterator[None]:
-    """Make messages name options of the command line instead of Python arguments."""
+    """Make messages name command-line options instead of Python arguments."""
     token = _options.set(True)
     try:
         yield
@@ -225,7 +225,7 @@ def warn(message: str) -> None:
 
 @contextlib.contextmanager
 def naming(model: str, *, errors: bool = True) -> Iterator[None]:
-    """Put a name, such as that of a model, at the start of warnings and (if `errors`) of errors."""
+    """Put a name, such as a model's, at the start of warnings and, if `errors`, also of errors."""
     token = _model.set(f"{model}: " if model else "")
     try:
         yield

@@ -55,7 +55,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A change of one definition towards the other, made after all earlier steps.
+    """A change that brings one definition closer to the other, made after all earlier steps.
 
     Attributes
     ----------
@@ -99,10 +99,10 @@ class Explanation(Printed):
         Each user's value before the first step and after each step. It is NaN where the user does
         not count, and for a metric with one value for all users.
     n_shown : int or None
-        How many of the users whose values differ to show. None shows all of them, and CSV then
-        contains only these users.
+        The number of users to show, out of those whose values differ. None shows all of them, and
+        CSV then contains only these users.
     notes : tuple of str
-        Defects of the other library that affect these data, and that no step shows.
+        Defects of the other library that affect these data but that no step shows.
     """
 
     left: Side

@@ -53,11 +53,11 @@ def exposure(
     Parameters
     ----------
     source
-        A source, whose lists are read.
+        The source whose lists are read.
     item_groups
         The group of each item: a dict from item to group, an array if items are positions, or a
         `Catalogue` whose categories are the groups (an item with several categories counts for
-        each of them with the same share). None means that the item has no group.
+        each of them in equal shares). None means that the item has no group.
     test
         The items that should have been recommended, and the users whose lists are read. None if
         the source contains the labels.
@@ -120,8 +120,8 @@ class Fairness:
     Attributes
     ----------
     ratio : float
-        The lowest quotient of a group divided by the highest, from 0 to 1, where a group's quotient
-        is its share of the attention divided by its target share. 1 means that all groups get
+        The lowest quotient of any group divided by the highest, from 0 to 1. A group's quotient is
+        its share of the attention divided by its target share. 1 means that all groups get
         attention in proportion to the target. Groups with a target share of 0 are left out.
     difference : float
         Half the sum of the absolute differences between the groups' shares of the attention and
@@ -137,7 +137,7 @@ class Fairness:
     relevance : float
         Expected-exposure relevance (EE-R): the mean over users of the sum over items of e t, where
         t is the attention that the item would get if the user's relevant items took the first
-        places in random order and all others followed in random order.
+        places in random order, and all other items followed in random order.
     loss : float
         Expected-exposure loss (EE-L): the mean over users of the sum over items of (e - t)^2. 0 is
         ideal.
@@ -170,8 +170,8 @@ def fairness(
     Parameters
     ----------
     sources
-        A source, whose lists are read. Pass several of them for a randomised model that showed the
-        same users different lists: the attention is averaged over them.
+        The source whose lists are read. Pass several sources for a randomised model that showed the
+        same users different lists; the attention is then averaged over the sources.
     item_groups, test, train, k, discount, patience, protocol, threads, **rules
         The same as for `exposure`. Items without a group are left out of the numbers of groups.
     target
@@ -188,7 +188,7 @@ def fairness(
     Raises
     ------
     InputError
-        If `target` is not one of these or lacks the share of a group, if several lists have
+        If `target` has any other value or lacks the share of a group, if several lists have
         different users, or whenever `exposure` would raise it.
 
     References

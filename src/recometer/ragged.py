@@ -25,9 +25,10 @@ from recometer.errors import InternalError
 PER_ROW: Final = {"per": "row"}
 PER_USER: Final = {"per": "user"}
 PER_ITEM: Final = {"per": "item"}
-OFFSETS: Final = {"per": "offset"}  # for the column that says where each user's rows begin
+OFFSETS: Final = {"per": "offset"}  # for `indptr`, the offsets of each user's rows
 
-# `sums_of` keeps this many bits of the largest value exact, unless that is below the limit.
+# `sums_of` splits values after this number of bits of the largest value. If the largest value is
+# below SMALLEST_CUT, it adds the values without splitting them.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")

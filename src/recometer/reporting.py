@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Plots:
-    """The charts of a report, which notebooks draw: ``result.plot.leaderboard()``.
+    """The charts of a report, for use in notebooks: ``result.plot.leaderboard()``.
 
     ``dir(result.plot)`` lists the available charts. A chart takes one option for each of its
     choices, as in ``versus.plot.values("recall@10")``. The default is the first option of each.
@@ -63,7 +63,7 @@ class Reported:
         threads: int | None = None,
         **more: Any,
     ) -> Report:
-        """Make a report: an HTML page that opens from disk without a network, or Markdown.
+        """Make a report, either in Markdown or as an HTML page that works offline.
 
         It says which model wins and how certain that is. Charts and tables show means,
         distributions, groups and the lists of some users. It also contains the full protocol.
@@ -74,10 +74,10 @@ class Reported:
             ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
             replaced; any other file is not.
         title
-            The title of the page. None makes one from the names of the models.
+            The title of the page. By default, it is made from the names of the models.
         lists
-            For each model, the source of its lists. Pass them for results that do not keep their
-            source, because they were loaded from a file or the source is large.
+            For each model, the source of its lists. Pass sources for results that do not keep their
+            own source, because they were loaded from a file or the source is large.
         test, train, catalogue
             The arguments of `evaluate`. The titles of a `Catalogue` name the items.
         audit
@@ -90,8 +90,8 @@ class Reported:
             Ids of users whose lists are shown, in addition to the users who gain and lose most and
             to users drawn at random.
         n_users
-            How many of the users who gain most to show, and how many of those who lose most; twice
-            as many users are drawn at random.
+            The number of users to show among those who gain most, and again among those who lose
+            most. Twice as many users are drawn at random.
         depth
             How many places of each list to show. None shows 10, or up to 50 for scored pairs.
         item_to_item

@@ -132,7 +132,7 @@ def run_tasks(
     bar = _Bar(label, float(sum(weights)), progress)
     try:
         bar.update(0.0)
-        begun = list(itertools.takewhile(was_started, workers))  # the system may allow no more
+        begun = list(itertools.takewhile(was_started, workers))  # the system may refuse more
         if len(begun) < len(workers):
             work.go_on_with(max(1, len(begun)))
         workers = begun
@@ -166,7 +166,7 @@ def was_started(worker: threading.Thread) -> bool:
 
 
 def _join(worker: threading.Thread) -> None:
-    """Wait for a thread, even if Ctrl-C interrupted its start: it may still start later."""
+    """Wait for a thread, even if Ctrl-C interrupted its start, because it may still start later."""
     end = time.monotonic() + LONGEST_START
     while worker in threading.enumerate() and not worker.is_alive() and time.monotonic() < end:
         time.sleep(POLL / 10)
@@ -253,7 +253,7 @@ class _Work(Generic[T, R]):
         self._lock = threading.Lock()
         self._error: BaseException | None = None
         self._working = self._n_workers = n_workers
-        # Held until the last worker ends. This is no Event, because Ctrl-C inside Event.wait may
+        # Held until the last worker ends. It is not an Event, because Ctrl-C inside Event.wait may
         # leave the lock of the event held: the worker that sets it would then wait forever.
         self._unfinished = threading.Lock()
         self._unfinished.acquire()
@@ -266,7 +266,7 @@ class _Work(Generic[T, R]):
         return self._unfinished.acquire(timeout=seconds)
 
     def go_on_with(self, n_workers: int) -> None:
-        """Continue with fewer threads, because the others could not be started."""
+        """Continue with fewer threads, because some could not be started."""
         self._end(self._n_workers - n_workers)
 
     def run(self) -> None:

@@ -76,9 +76,9 @@ class Tracked:
         step
             The step of training, for instance the epoch.
         run_id
-            The run. None takes the active run, or a new one, like ``mlflow.log_metrics``.
+            The run. None uses the active run, or a new one, like ``mlflow.log_metrics``.
         model_id
-            The logged model that was evaluated. None takes the active one.
+            The logged model that was evaluated. None uses the active model.
         artifact
             Whether to save the result as files: an evaluation as ``recometer/evaluation.parquet``,
             the evaluations of a leaderboard as ``recometer/als.parquet``, ..., and a comparison as

@@ -81,7 +81,7 @@ def audit(
     """Look for leakage and other faults in a split into train and test.
 
     Rows that repeat a user-item pair are merged, as in `Interactions.of`, and all numbers except
-    those of repeated rows count distinct pairs, each at its latest time. Only users with test
+    the numbers of repeated rows count distinct pairs, each at its latest time. Only users with test
     interactions are test users. The audit assumes that every item in train or test could be
     recommended to any user who has no training interaction with it. It compares times without
     conversion; equal times are not leakage.

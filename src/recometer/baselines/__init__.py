@@ -6,7 +6,7 @@ need only NumPy and SciPy.
 
 ==================  ======================================================================
 `random_ranking`    every user's items in random order, which shows what chance achieves
-`most_popular`      one ranking for all users, by the number of training users of an item
+`most_popular`      one ranking for all users, by the number of training users per item
 `item_knn`          items similar to the user's items (cosine similarity)
 `truncated_svd`     a low-rank factorisation of the training matrix
 `ease`              a linear autoencoder in closed form
@@ -118,7 +118,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
     The similarity of items j and i is the cosine of their columns in the training matrix x,
     :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. N(j) is the set of the
-    `neighbours` other items that are most similar to item j, without those of zero or negative
+    `neighbours` other items that are most similar to item j, excluding items of zero or negative
     similarity (ties go to the lower ids). The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
     recommendation algorithms", ACM TOIS 22(1), without their normalisations of rows).
@@ -126,7 +126,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     Parameters
     ----------
     train : Interactions, or any input of `Interactions.of`
-        Values are used if there are any; otherwise, every interaction counts 1.
+        Values are used if there are any; otherwise, every interaction counts as 1.
     neighbours
         The number of neighbours that an item keeps.
     progress
@@ -257,7 +257,7 @@ def truncated_svd(
     Parameters
     ----------
     train : Interactions, or any input of `Interactions.of`
-        Values are used if there are any; otherwise, every interaction counts 1.
+        Values are used if there are any; otherwise, every interaction counts as 1.
     factors
         The number of singular values to keep, at most ``min(n_users, n_items)``. None keeps 64,
         or a quarter of the number of users or items if that is less. With all singular values, the
@@ -268,7 +268,7 @@ def truncated_svd(
         The seed for the start vector of the iteration (ARPACK), which is only used if there are
         more than 1,000 users and more than 1,000 items. Otherwise, the seed has no effect.
     progress
-        As in `recometer.evaluate`. The bar estimates the number of iterations.
+        As in `recometer.evaluate`. The bar is based on an estimate of the number of iterations.
 
     Returns
     -------
@@ -380,7 +380,7 @@ def ease(
     Parameters
     ----------
     train : Interactions, or any input of `Interactions.of`
-        Values are used if there are any; otherwise, every interaction counts 1.
+        Values are used if there are any; otherwise, every interaction counts as 1.
     regularisation
         :math:`\lambda`, above 0. Larger data need larger values. Steck used 200 to 1,000.
     max_items

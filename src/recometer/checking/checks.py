@@ -240,8 +240,8 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-# For each user flag, these are the users that the check counts, the meaning of the finding, and the
-# sentence if no user has the flag.
+# For each user flag: the users that the check counts, the meaning of the finding, and the sentence
+# if no user has the flag.
 OF_FLAGS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
@@ -511,8 +511,8 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 }
 
 
-# For each kind of invalid place in generated lists, these are the places that the check counts, the
-# meaning of the finding, and the sentence if there is no such place.
+# For each kind of invalid place in generated lists: the places that the check counts, the meaning
+# of the finding, and the sentence if there is no such place.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",

@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line with the arguments, by default those of this process, and exit."""
+    """Run the command line with `arguments`, or with the arguments of this process, and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Show characters that the stream cannot encode as escapes, instead of raising an error.

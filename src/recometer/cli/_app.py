@@ -17,7 +17,7 @@ from recometer.version import __version__
 
 LISTINGS = ("metrics", "conventions", "rules")
 # The commands, in the order in which the help lists them. Each is a function in the module of the
-# same name; those of `LISTINGS` share the module `names`.
+# same name; the commands in `LISTINGS` share the module `names`.
 COMMANDS = (
     *("evaluate", "compare", "report", "split", "audit", "check", "show", "logs"),
     *(*LISTINGS, "why", "demo"),

@@ -12,7 +12,7 @@ from typing import Any, NewType
 from recometer.cli._models import FOLD
 
 Files = NewType("Files", tuple[str, ...])
-"""The type of a parameter that gets all paths that the command's options may name as inputs."""
+"""The type of a parameter that receives every path that the command's options may name as input."""
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 

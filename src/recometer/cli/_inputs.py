@@ -71,12 +71,13 @@ ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """A reader of files, which finds columns by the names in options or by common names.
+    """A reader of files that finds columns by the names in options, or by common names.
 
-    `columns` maps those of ``"user"``, ``"item"``, ``"value"``, ``"time"``, ``"score"`` and
-    ``"rank"`` that the command reads to the name of a column, to None, or to False for no column.
-    If a file does not have the named column, the reader tries common names (except for ``"value"``
-    and ``"time"``), because test, train and models may use different names.
+    The keys of `columns` are the kinds of columns that the command reads, out of ``"user"``,
+    ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``. Each kind is mapped to the name
+    of a column, to None, or to False for no column. If a file does not have the named column, the
+    reader tries common names (except for ``"value"`` and ``"time"``), because test, train and
+    models may use different names.
     """
 
     stdin: StandardInput
@@ -98,7 +99,7 @@ class Inputs:
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Let errors and warnings in the block name the model, and pipes as the user named them.
+        """Make messages in the block name the model, and show pipes as the user named them.
 
         Without a model, warnings begin with `what`, but errors do not, because they name the file.
         """
@@ -136,7 +137,7 @@ class Inputs:
         time: bool = False,
         test: Interactions | None = None,
     ) -> Interactions:
-        """Read interactions, with ids of the same type as those of test."""
+        """Read interactions, with ids of the same type as the test ids."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             if file.name.lower().endswith(".npz"):
@@ -318,7 +319,7 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, None if truth is None else False)
         if truth:
             wanted[kinds[0]] = truth
-        # A rating is a label here, so it must not be the score, even if no other column could be.
+        # A rating is a label here, so it must not be the score, even if no other column qualifies.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, columns = found_columns(file, wanted)
@@ -339,7 +340,7 @@ class Inputs:
         return rm.Pairs(frame, user="user", item="item", score="score", **truths)
 
     def _present(self, file: Path, *options: str) -> dict[str, Any]:
-        """Return the named columns that the file has, and None in place of others.
+        """Return the named columns that the file has, and None for those that it lacks.
 
         If the file has a column of users but none of sessions, the former is returned. False stays
         False.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """The files of test and train, if there are any, and the folder of their split."""
+    """The test and training files, if there are any, and the folder of their split."""
 
     test: str | None
     train: str | None
@@ -49,7 +49,7 @@ def load_split(folder: str) -> Split:
 
 
 def parts_of(data: DataOptions) -> list[Part]:
-    """Return the files of test and train: those that options name, or those of a split's folds."""
+    """Return the test and training files: those that options name, or those of a split's folds."""
     if data.split is None:
         return [Part(data.test, data.train)]
     if data.test is not None or data.train is not None:
@@ -65,7 +65,7 @@ def _folds(folder: str) -> list[Path]:
 
 
 def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the columns that options name, completed by those of a saved split."""
+    """Return the columns that options name, supplemented by the columns of a saved split."""
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
     for folder in (part.split for part in parts if part.split is not None):
         of_split = load_split(str(folder)).columns
@@ -98,7 +98,7 @@ class Job:
             return rm.evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
     def settled(self, protocol: Protocol, name: str, rules: Mapping[str, Any]) -> Protocol:
-        """Return a protocol with one rule `users` for all models, so that means are comparable."""
+        """Return a protocol with the same rule `users` for all models, to make means comparable."""
         if name != Protocol().name or "users" in rules:
             return protocol
         runs = [model.name for model in self.models if self.inputs.is_trec(model)]
@@ -203,7 +203,7 @@ def reading(
     metrics: Iterable[Metric] = (),
     baseline: str | None = None,
 ) -> Iterator[Work]:
-    """Check the options for models and data, and return the work, whose jobs read them.
+    """Check the options for models and data, and return the work; its jobs read the files.
 
     Copies of standard input are deleted at the end of the block.
     """

@@ -17,7 +17,7 @@ Note = Callable[[str], None]
 
 
 class ExitCode(enum.IntEnum):
-    """The exit code of a command, which says how it ended."""
+    """The exit code of a command, which says how the command ended."""
 
     DONE = 0
     FAILED = 1

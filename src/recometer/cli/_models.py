@@ -34,7 +34,7 @@ class Model:
 
     name: str
     kind: Kind
-    paths: Sequence[str] = ()  # several files of factors, no file of a baseline, else one file
+    paths: Sequence[str] = ()  # several files for factors, none for a baseline, otherwise one
 
     def in_fold(self, fold: int) -> Model:
         """Return the same model with the files of one fold."""

@@ -94,7 +94,7 @@ ProtocolName = Annotated[
         help="Rules of a convention, or of a saved evaluation.",
     ),
 ]
-Seed = Annotated[int, rule_option(metavar="N", min=0, help="Seed of random numbers.")]
+Seed = Annotated[int, rule_option(metavar="N", min=0, help="Seed for random numbers.")]
 Form = Annotated[
     str,
     output_option(
@@ -144,8 +144,8 @@ class ComparingOptions:
         list[str] | None,
         rule_option(
             metavar="METRICS",
-            help="Metrics that decide. p-values are adjusted over all comparisons by these, and a "
-            "report is about the first. May be repeated.",
+            help="Metrics that decide which model is best. p-values are adjusted for the number of "
+            "comparisons on them, and a report is about the first. May be repeated.",
             show_default="all",
         ),
     ] = None
@@ -169,7 +169,7 @@ class ComparingOptions:
         str | None,
         rule_option(
             metavar="SHARES",
-            help="Planned sizes of the groups of --unpaired, for instance 9:1.",
+            help="Planned sizes of the groups with --unpaired, for instance 9:1.",
             show_default="equal",
         ),
     ] = None
@@ -249,7 +249,7 @@ class ModelOptions:
     ] = None
     pairs: Annotated[
         list[str] | None,
-        model_option(metavar="[NAME=]FILE", help="Scored pairs, with their truth or with --test."),
+        model_option(metavar="[NAME=]FILE", help="Scored pairs, with their labels or with --test."),
     ] = None
     baselines: Annotated[
         list[str] | None,
@@ -270,7 +270,7 @@ Baseline = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class RuleOptions:
-    """The options for rules that replace those of the protocol, and for the seed."""
+    """The options for the seed, and for rules that override the protocol."""
 
     relevant_from: RelevantFrom = None
     depth: Annotated[

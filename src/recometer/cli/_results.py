@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
-    """Load the saved evaluations of each model, keyed by name; several are runs of one model.
+    """Load the saved evaluations of each model, keyed by name; several evaluations are runs.
 
-    A text is ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for each model.
+    Each text has the form ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for
+    each model.
     """
     paths: dict[str, list[str]] = {}
     for text in texts:
@@ -82,7 +83,7 @@ def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
     Raises
     ------
     ColumnError
-        If a column does not exist, or several could be meant.
+        If a column does not exist, or it is unclear which one is meant.
     """
     column, path = split_name(text, option)
     names = column_names(path)

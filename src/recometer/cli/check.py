@@ -1,4 +1,4 @@
-"""The command ``recometer check``, which checks a model's output, or recometer's installation."""
+"""The command ``recometer check``, which checks a model's output or recometer's installation."""
 
 from __future__ import annotations
 

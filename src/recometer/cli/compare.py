@@ -1,4 +1,4 @@
-"""The command ``recometer compare``, which compares saved evaluations, and checks gates."""
+"""The command ``recometer compare``, which compares saved evaluations and checks gates."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class GateOptions:
         list[str] | None,
         gate_option(
             metavar="GATE",
-            help="Bound for the difference to the baseline: 'ndcg@10 >= -5%', 'coverage@10 >= "
+            help="Bound on the difference from the baseline: 'ndcg@10 >= -5%', 'coverage@10 >= "
             "-0.02'. May be repeated.",
         ),
     ] = None
@@ -129,7 +129,7 @@ def compare(
         float | None,
         options.rule_option(
             metavar="SHARE",
-            help="Coverage of the intervals; the level of significance is 1 minus the coverage.",
+            help="Confidence level of the intervals; the significance level is 1 minus this value.",
             show_default="that of the evaluations",
         ),
     ] = None,
@@ -137,7 +137,7 @@ def compare(
         float | None,
         options.rule_option(
             metavar="DIFFERENCE",
-            help="Smaller differences do not matter; adds tests of equivalence.",
+            help="Differences below this do not matter; adds tests of equivalence.",
         ),
     ] = None,
     cluster: Annotated[

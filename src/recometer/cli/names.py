@@ -64,14 +64,14 @@ def rules(
     name: Annotated[str | None, _to_explain("Rule", "ties")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List the rules that determine metrics, or explain one: --rule NAME=VALUE changes it."""
+    """List the rules that determine metrics, or explain one. Set rules with --rule NAME=VALUE."""
     _list_or_explain(name, form, _rules, _explain_rule)
 
 
 def _list_or_explain(
     name: str | None, form: str, overview: Callable[[], Table], explain: Callable[[str], None]
 ) -> None:
-    """Print the table of all names, or explain one if it is given."""
+    """Print the table of all names, or explain one name if it was passed."""
     if name is None:
         output(overview(), form, folded=False)
     elif form != "table":

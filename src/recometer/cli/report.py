@@ -1,4 +1,4 @@
-"""The command ``recometer report``, which shows saved evaluations, or models, on a page."""
+"""The command ``recometer report``, which shows saved evaluations or models on a page."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def report(
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Make a report: one HTML file, which opens without a network.
+    """Make a report: a single HTML file that works offline.
 
     The report shows saved evaluations, or models (--run, --factors, ..., with --test). If you give
     both saved evaluations and models of the same names, it also shows the lists of single users.

@@ -159,7 +159,7 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
 
 
 def make(option: str, part: Part, text: str, given: str | None) -> Any:
-    """Make what `part` describes from its values and options in `given`, separated by commas.
+    """Make what `part` describes from the comma-separated values and options in `given`.
 
     Errors quote `text`, which is the full value of the `option` on the command line.
     """
@@ -241,7 +241,7 @@ class Choice:
             help="Test only users who have at least this number of interactions in test.",
         ),
     ] = 1
-    seed: Annotated[int, choice_option(min=0, help="Seed of everything that is random.")] = 0
+    seed: Annotated[int, choice_option(min=0, help="Seed for all random choices.")] = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,8 +283,8 @@ class Filters:
     seen: Annotated[
         Literal["users", "items", "both"] | None,
         filter_option(
-            help="Leave out interactions of test whose user, item, or either of them is not in the "
-            "training data.",
+            help="Leave out test interactions whose user, whose item, or either of them is not in "
+            "the training data.",
             show_default="keep all",
         ),
     ] = None

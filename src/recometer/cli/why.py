@@ -24,7 +24,7 @@ def why(
             "--metric",
             "-m",
             metavar="METRIC",
-            help="One metric, by its name in recometer, for instance ndcg@10, or in --from.",
+            help="One metric, by its name in recometer (for instance ndcg@10) or in --from.",
         ),
     ],
     to: Annotated[
@@ -50,11 +50,11 @@ def why(
         ),
     ] = "recometer",
 ) -> None:
-    """Explain why the number of one library differs from that of another.
+    """Explain why one library's number differs from another's.
 
-    This shows both formulas. For these data, it shows how the mean changes as one rule after
-    another changes, and which users have the most different values. Rules given as options apply to
-    both sides.
+    The command prints both formulas. For these data, it shows how the mean changes as the rules
+    change one by one, and which users' values differ most. Rules set by options apply to both
+    sides.
     """
     rules_by_name = given_rules(rules)
     first, second = (

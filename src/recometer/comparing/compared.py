@@ -201,13 +201,13 @@ class Compared(Printed):
         metric
             A metric with a value for each user.
         difference
-            The mean difference to detect. None takes the difference that the comparison found.
+            The mean difference to detect. None uses the difference that the comparison found.
         model, other
             The pair of models, if several were compared.
         wanted
             The power to achieve.
         alpha
-            The significance level, two-sided. None takes 1 - confidence. To plan for m comparisons,
+            The significance level, two-sided. None means 1 - confidence. To plan for m comparisons,
             pass (1 - confidence) / m.
 
         Returns
@@ -366,7 +366,7 @@ class Compared(Printed):
         return Table(columns, rows, head=self.known_users)
 
     def _line(self, metric: str) -> str:
-        """Return the outcome in a line, for a metric that is not shown in full."""
+        """Return the outcome in one line, for a metric that is not shown in full."""
         rows = [row for row in self.rows if row.metric == metric]
         verdicts: dict[str, list[str]] = {}
         for row in rows:
@@ -384,7 +384,7 @@ class Compared(Printed):
 
 
 def _models_named(names: Sequence[str]) -> str:
-    """Return the names if they are few, otherwise their number."""
+    """Return the names if there are only a few, otherwise their number."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,} models"
 
 
@@ -442,7 +442,7 @@ class UserChange:
 class Changes(Printed):
     """The users that a model harms and helps most, compared with the model `other`.
 
-    The users in `harmed` and `helped` have the largest change first.
+    In both `harmed` and `helped`, the users with the largest changes come first.
     """
 
     metric: str
@@ -482,7 +482,7 @@ class Segment(stats.Difference):
 class SegmentChanges(Printed):
     """The differences between two models in groups of users, with the most harmed group first.
 
-    The intervals are not adjusted for their number; each has the confidence `confidence`.
+    Each interval has the confidence level `confidence`, without adjustment for their number.
     """
 
     metric: str

@@ -117,11 +117,11 @@ class GateReport(Printed):
 
     @property
     def passed(self) -> bool:
-        """Return whether every model passes every gate, with undecided gates counted as set."""
+        """Return whether every model passes every gate, after applying `undecided`."""
         return self.counted(self.verdict) == "passed"
 
     def counted(self, verdict: Verdict) -> Verdict:
-        """Return what a verdict counts as for a pipeline, with `undecided` applied."""
+        """Return the verdict that a pipeline should act on, after applying `undecided`."""
         return COUNTED[self.undecided] if verdict == "undecided" else verdict
 
     def summary(self) -> str:
@@ -250,10 +250,10 @@ def _check(gate: Gate, row: PairRow) -> GateRow:
 
 
 def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:
-    """Return JUnit XML with a suite per model and a case per gate, and write it to a path if given.
+    """Return JUnit XML with a suite per model and a case per gate; write it to the path, if any.
 
-    The message of a failure has the difference and its interval. An undecided gate is a skipped
-    test, unless `Comparison.gate` was called with ``undecided="pass"`` or ``"fail"``.
+    The message of a failure contains the difference and its interval. An undecided gate is a
+    skipped test, unless `Comparison.gate` was called with ``undecided="pass"`` or ``"fail"``.
     """
     root = ElementTree.Element("testsuites", name="recometer")
     baseline = visible(report.baseline)

@@ -1,8 +1,8 @@
-"""The models on a single metric, and pairs of them, which compute all parts of a comparison.
+"""Models, and pairs of models, on a single metric; they compute all parts of a comparison.
 
-If a metric has a value for each user, the models are a `Paired`, and a pair of models is a
-`UserPair`, `SeedPair`, `FoldPair` or `GroupPair`. If it has one value for all users, the models are
-a `Whole`.
+If a metric has a value for each user, the models form a `Paired`, and a pair of models is a
+`UserPair`, `SeedPair`, `FoldPair` or `GroupPair`. If it has one value for all users, the models
+form a `Whole`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from recometer.tasks import Ticker, run_tasks
 
 Bounds = tuple[float, float]
 Board = tuple[Sequence[float], Sequence[float], Sequence[Interval], Sequence[int]]
-"""Means, p of the pairs, intervals and numbers of users, as `recometer.comparing.rows.rank_models`
-takes them."""
+"""Means, p-values of the pairs, intervals and numbers of users, in the form that
+`recometer.comparing.rows.rank_models` takes."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -95,16 +95,16 @@ class OnMetric:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paired(OnMetric):
-    """The models on a metric with a value for each user, which is the user's mean over runs."""
+    """The models on a metric with a value for each user: the user's mean over runs."""
 
     columns: Mapping[str, Column]  # the users' values, keyed by model
     bounds: Bounds  # the lowest and the highest value that a user can have with any of the models
-    remark: str  # may say why the bounds are unknown
+    remark: str  # says why the bounds are unknown; otherwise empty
     # float64 [n_users], keyed by model; only for unpaired models whose users' weights differ
     weights: Mapping[str, Float64]
 
     def among(self, chosen: Bool) -> Paired:
-        """Return the models on the metric for only the chosen users; the others have no value."""
+        """Return the models on the metric for only the chosen users; other users have no value."""
         columns = {
             name: Column.of(np.where(chosen, column.values, np.nan))
             for name, column in self.columns.items()
@@ -112,7 +112,7 @@ class Paired(OnMetric):
         return dataclasses.replace(self, columns=columns)
 
     def units(self, name: str) -> Grouped:
-        """Return a model's weighted values of users, or their sums over clusters."""
+        """Return the weighted values of a model's users, or their sums over clusters of users."""
         return in_units(self.columns[name], self.weights.get(name), self.options.clusters)
 
     def mean(self, name: str) -> tuple[float, Interval]:
@@ -144,7 +144,7 @@ class Paired(OnMetric):
         )
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, and all models on the users with a value from all of them.
+        """Compare pairs of models, and all models on the users with a value from every model.
 
         If users are not paired, each mean is over the users of its own model.
         """
@@ -209,7 +209,7 @@ class UserPair:
         )
 
     def p(self) -> float:
-        """Return p, without the rest of the comparison."""
+        """Return p without computing the rest of the comparison."""
         pairs = Pairs.of(*self.columns, self.options.clusters)
         return decisive_test(pairs, self.of.bounds, self.options.test).p_value
 
@@ -361,7 +361,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between folds, if the models have equally many folds."""
+        """Return the row, with the variance between folds if both models have equally many."""
         folds = [model.first.folds for model in self.models]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -668,7 +668,7 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
 
 
 def _error(half: float, confidence: float) -> float:
-    """Return the standard error behind an interval value ± half."""
+    """Return the standard error from which a normal interval, value ± half, was computed."""
     from scipy.special import ndtri
 
     return half / float(ndtri((1 + confidence) / 2))
@@ -677,8 +677,9 @@ def _error(half: float, confidence: float) -> float:
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
     """Return the variance between runs that is due to the drawn users.
 
-    `errors` are the standard errors of the runs, and `of_mean` is that of their mean. A single run
-    has the variance u + v, and the mean of R runs has u + v / R. This function returns v.
+    `errors` are the standard errors of the runs, and `of_mean` is the standard error of their mean.
+    A single run has the variance u + v, and the mean of R runs has u + v / R. This function returns
+    v.
     """
     r = len(errors)
     if r < 2:

@@ -46,7 +46,7 @@ class Model:
     """A model that is compared."""
 
     name: str
-    runs: tuple[EvaluationRecord, ...]  # one, or those of several seeds on the same users
+    runs: tuple[EvaluationRecord, ...]  # one evaluation, or one per seed on the same users
     by_chance: bool = False  # whether it is a random order of another model's candidates
 
     @property
@@ -192,7 +192,7 @@ class Users:
     def of(cls, models: Sequence[Model], *, paired: bool = True) -> Users:
         """Find the users of several models.
 
-        If users are not paired and have no ids, no two models share a user.
+        If users are not paired and have no ids, the models are taken to share no user.
         """
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]
@@ -299,7 +299,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
 def check_alike(
     models: Sequence[Model], users: Users, allow: tuple[str, ...], *, paired: bool = True
 ) -> list[str]:
-    """Raise InputError for differences that `allow` does not name; return notes on the others."""
+    """Raise InputError for differences not named in `allow`; return notes on allowed ones."""
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
     first, *others = (

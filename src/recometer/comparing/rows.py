@@ -49,9 +49,10 @@ class PairRow(Difference):
     adjusted_p
         p adjusted over the primary comparisons; NaN for other comparisons.
     smallest_difference
-        The smallest true difference that this test set shows with a power of 80 %, at the level for
-        this number of comparisons. If it is above `largest_difference`, the test set cannot show
-        any difference with this power. It is NaN if too few users differ to say.
+        The smallest true difference that this test set shows with a power of 80 %, at the
+        significance level adjusted for the number of comparisons. If it is above
+        `largest_difference`, the test set cannot show any difference with this power. It is NaN if
+        too few users differ to say.
     largest_difference
         The largest possible difference of two values; infinite if the metric has no range.
     equivalence
@@ -90,7 +91,7 @@ class PairRow(Difference):
     def decides_gates(self) -> bool:
         """Return whether enough users differ for the interval to decide gates.
 
-        Gaffke's interval always can, because it allows for users who are not in the sample.
+        Gaffke's interval can always decide them, because it allows for users outside the sample.
         """
         return not self.few or self.interval.method in ("gaffke", "clopper-pearson")
 
@@ -136,8 +137,8 @@ class Standing:
     best
         Whether the model is the best, or not significantly different from the best.
     rank_low, rank_high
-        The interval of the model's rank. The intervals of all models hold at once. Both are 0 for a
-        random order (``chance=True``), which is not ranked.
+        The interval of the model's rank. The intervals of all models hold simultaneously. Both ends
+        are 0 for a random order (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -181,11 +182,12 @@ def rank_models(
 ) -> list[Standing]:
     """Rank models on a metric, best first.
 
-    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`): p by
-    Holm's method, or the larger p of each pair and of Tukey's test, float64 [n_ranked, n_ranked].
-    `p_values` are unadjusted, for the pairs of ranked models in the order of
-    `itertools.combinations`. Random orders come last in `names`, `means` and `n`; they have neither
-    an interval nor a rank, because other models do not compete with them.
+    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`). They are
+    p-values adjusted by Holm's method or, if `tukey` (float64 [n_ranked, n_ranked]) contains the
+    p-values of Tukey's test, the larger of the two for each pair. `p_values` are unadjusted, for
+    the pairs of ranked models in the order of `itertools.combinations`. Random orders come last in
+    `names`, `means` and `n`; they have neither an interval nor a rank, because other models do not
+    compete with them.
     """
     n_ranked = len(intervals)
     adjusted = np.full((n_ranked, n_ranked), np.nan)

@@ -151,7 +151,7 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
 
 
 def on_power(rows: Sequence[PairRow]) -> list[str]:
-    """Say which difference the users can show on each metric, with a line per metric."""
+    """Say which true difference these users would reveal, with a line per metric."""
     notes = []
     for metric in dict.fromkeys(row.metric for row in rows):
         pairs = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
@@ -221,7 +221,7 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
 
 
 def on_undefined(rows: Sequence[PairRow]) -> str:
-    """Say how many users have a value from only one of two models, or nothing if none has."""
+    """Say how many users have a value from only one of two models; return "" if there are none."""
     some = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
         f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "
@@ -266,7 +266,7 @@ def _by(rows: Sequence[PairRow], way: Callable[[PairRow], str]) -> list[str]:
 
 
 def _shortened(names: Sequence[str], shown: int = MOST) -> str:
-    """Return all names if they are few, otherwise the first names and the number of the others."""
+    """Return all names if there are few, otherwise the first ones and the number of the rest."""
     if len(names) <= MOST:
         return "; ".join(names)
     return f"{'; '.join(names[:shown])}; and {len(names) - shown} more"
@@ -355,7 +355,7 @@ def _on_means(
 
 
 def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
-    """Return how many of n users or rows are unknown to which models, largest number first."""
+    """Return how many of n users or rows each model does not know, largest number first."""
     by_count: dict[int, list[str]] = {}
     for name, count in unknown.items():
         by_count.setdefault(count, []).append(name)

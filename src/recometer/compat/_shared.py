@@ -95,11 +95,12 @@ def _parsed(
 def counted_ranks(
     test: Interactions, lists: Array, n_items: int, filler: Float64 | None = None
 ) -> Ranks:
-    """Return the ranks of the judged items in lists in which an item counts at each of its places.
+    """Return the ranks of the judged items in lists where a repeated item counts at every place.
 
     The test data say which items are judged; all of them are relevant. The lists, integers
-    [n_users, k], have item numbers, best first. The padding -1 is a miss, or, with `filler`, counts
-    as a relevant item with this gain (float64 [n_users]) unless it is 0.
+    [n_users, k], contain item numbers, best first. The padding -1 is a miss, unless `filler`
+    (float64 [n_users]) contains a positive gain for the user: the padding then counts as a relevant
+    item with this gain.
     """
     (n_users, k), n_judged = lists.shape, len(test.items)
     indptr = np.arange(n_users + 1, dtype=np.int64) * k

@@ -1,4 +1,4 @@
-"""Drop-in for implicit.evaluation, which computes metrics of a fitted model at k."""
+"""Drop-in for implicit.evaluation, which computes metrics at k for a fitted model."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def ranking_metrics_at_k(
         ranks = counted_ranks(Interactions.of(test), lists, test.shape[1])
     names = {name: f"{name}@{K}" for name in METRICS}
     values = values_of("implicit", ranks, names.values(), duplicates="counted")
-    # The weights of precision make it the hits of all users, divided by all possible hits.
+    # With these weights, precision is the number of hits divided by the possible number of hits.
     possible = np.minimum(ranks.n_relevant, K)
     precision = float(np.nansum(values[names["precision"]] * possible) / possible.sum())
     means = {metric: float(np.nanmean(values[name])) for metric, name in names.items()}
@@ -132,7 +132,7 @@ def _is_ranked_here(model: Any) -> bool:
 def _is_simple(train: Any, test: Any, k: int) -> bool:
     """Return whether training items are never recommended and never relevant.
 
-    implicit ranks training items last, so it recommends them if a user has fewer than k others.
+    implicit ranks training items last, so it recommends them if fewer than k other items are left.
     """
     most = int(np.diff(train.indptr).max(initial=0))
     return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
@@ -141,8 +141,8 @@ def _is_simple(train: Any, test: Any, k: int) -> bool:
 def _ranked_here(model: Any, train: Any, test: Any, k: int, threads: int | None) -> Ranks | None:
     """Rank all items by the model's factors, or return None if implicit has to list them.
 
-    This is the case if a tie crosses place k, because the order in which implicit reads the scores
-    then decides which items it lists, and if scores are NaN or infinite.
+    This happens if a tie straddles place k (the order in which implicit reads the scores then
+    decides which items it lists), or if any score is NaN or infinite.
     """
     request = Request(
         test=Interactions.of(test),

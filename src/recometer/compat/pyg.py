@@ -46,7 +46,7 @@ __all__ = [
 
 
 class _Metric:
-    """The base class of all metrics, which adds up the values of batches and counts them."""
+    """The base class of all metrics, which adds up and counts the values of all batches."""
 
     higher_is_better = True
     weighted = False
@@ -81,7 +81,7 @@ class _Metric:
 
 
 class LinkPredMetric(_Metric):
-    """A metric whose mean is over the source nodes with a true edge.
+    """A metric that is averaged over the source nodes with a true edge.
 
     Examples
     --------
@@ -211,9 +211,9 @@ class LinkPredAveragePopularity(_ListMetric):
 
 
 class LinkPredPersonalization(_ListMetric):
-    """The mean difference between the lists of two of the first `max_src_nodes` source nodes.
+    """The mean difference between two lists, over all pairs of source nodes.
 
-    `batch_size` has no effect.
+    Only the first `max_src_nodes` source nodes count, and `batch_size` has no effect.
     """
 
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
@@ -342,7 +342,7 @@ class _Batch:
 
     @cached_property
     def test(self) -> Interactions:
-        """The true edges as interactions of source nodes, each with the weight of a single edge."""
+        """The true edges as interactions of source nodes; the weights of repeats are not added."""
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         check_count(self.n_items, "items")
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, self.n_items)
@@ -368,7 +368,7 @@ class _Batch:
 
 
 def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
-    """Add a batch to several metrics that all use weights, or all do not."""
+    """Add a batch to several metrics, of which either all or none use weights."""
     if not metrics or not len(batch.source):
         return
     ranks = batch.ranks(max(metric.k for metric in metrics))

@@ -36,7 +36,7 @@ AT = "_{k}"
 OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.from_source]
 AT_CUTOFFS = {name.removesuffix(AT) for name in OURS if name.endswith(AT)}
 WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mult_1.00"}
-# The measures with the prefix gm_ are the logarithm of another; set_map is the product of two.
+# A measure with the prefix gm_ is the logarithm of another; set_map is the product of two others.
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
 QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # messages show these examples
@@ -244,11 +244,11 @@ def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[
 
 
 def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
-    """Rank the judged documents, or return None if the run does not allow it.
+    """Rank the judged documents, or return None if the run does not meet the requirements.
 
     Ids must be strings, and scores must be finite and rarely equal. A grade below 0 means that a
     document was not judged. Such documents are left out, unless the qrels of the query contain no
-    others. Every document counts as relevant.
+    other documents. Every document counts as relevant.
     """
     lists, truths = list(run.values()), [judged[query] for query in run]
     try:
@@ -303,8 +303,8 @@ def _judgements(
 ) -> tuple[Int64, list[str], Float64, Single]:
     """Return the judged documents of each query.
 
-    These are the offsets of the queries, and the ids, the grades and the scores of the documents. A
-    score is NaN if the document is not in the run.
+    The result contains the offsets of the queries, and the ids, grades and scores of the
+    documents. A score is NaN if the document is not in the run.
     """
     grades, scores = (
         np.array([*itertools.chain.from_iterable(column)], np.float64)

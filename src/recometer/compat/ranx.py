@@ -30,7 +30,7 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """A dict of dicts, or a data frame, with a number for documents of each query."""
+    """A dict of dicts, or a data frame, with a number for each document of a query."""
 
     _from_file: Callable[[Any], Any]
     _kind = ""
@@ -250,7 +250,7 @@ class _Meaning(NamedTuple):
 
 
 def _meaning(name: str, largest: float) -> _Meaning:
-    """Translate ranx's name of a metric; `largest` is the largest grade in the qrels."""
+    """Translate ranx's name for a metric; `largest` is the largest grade in the qrels."""
     plain, level = name, 1
     if match := LEVEL.fullmatch(name):
         plain, level = match[1], int(match[2])

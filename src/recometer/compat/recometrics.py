@@ -55,7 +55,7 @@ __all__ = [
 
 CONVENTION = _shared.convention_of("recometrics")
 # The metric in each column, in the order of the columns. Areas with a cut-off are omitted, because
-# their columns are those of areas without one. Names with parameters are omitted, too.
+# they share the columns of the areas without one. Names with parameters are omitted, too.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): entry.metric_name
     for entry in CONVENTION.entries
@@ -282,7 +282,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def seed_of(seed: Any) -> int:
-    """Return a seed, which a random generator draws if `seed` is one."""
+    """Return the seed; if `seed` is a random generator, it draws the seed."""
     largest = np.iinfo(np.int32).max
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(largest))
@@ -360,7 +360,8 @@ def split_reco_train_test(
 ) -> tuple[Any, ...]:
     """Split interactions into train and test, like ``recometrics.split_reco_train_test``.
 
-    The same `seed` draws other users and items than in recometrics. Stored zeros are interactions.
+    The users and items drawn with a given `seed` differ from those in recometrics. Stored zeros are
+    interactions.
 
     Returns
     -------
@@ -370,13 +371,14 @@ def split_reco_train_test(
 
         * "separated": ``X_rem`` (the other users), ``X_train``, ``X_test`` (the test users)
           and ``users_test`` (their rows in X in ascending order, int32);
-        * "joined": ``X_train`` (the test users, then the others), ``X_test``, ``users_test``;
+        * "joined": ``X_train`` (the test users, then the other users), ``X_test``, ``users_test``;
         * "all": ``X_train``, ``X_test``.
 
     Raises
     ------
     NoTestUsersError
-        If no user can be a test user, as with at least n_items - 1 interactions (a RuntimeError).
+        If no user can be a test user, for instance because every user has at least n_items - 1
+        interactions. This is a RuntimeError.
     """
     from scipy.sparse import csr_array
 

@@ -137,8 +137,8 @@ rmse = _rated("rmse", "Calculate the root of the mean squared error.")
 mae = _rated("mae", "Calculate the mean absolute error.")
 rsquared = _rated("rsquared", "Calculate R squared.")
 exp_var = _rated("exp_var", "Calculate the explained variance.")
-auc = _rated("auc", "Calculate the area under the ROC curve of all pairs, rated 0 or 1.")
-logloss = _rated("logloss", "Calculate the mean log loss of all pairs, rated 0 or 1.")
+auc = _rated("auc", "Calculate the area under the ROC curve of all pairs; ratings are 0 or 1.")
+logloss = _rated("logloss", "Calculate the mean log loss of all pairs; ratings are 0 or 1.")
 
 
 def _mean_of_lists(

@@ -12,7 +12,7 @@ def auc(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the area under the ROC curve of all pairs, rated 0 or 1."""
+    """Calculate the area under the ROC curve of all pairs; ratings are 0 or 1."""
 
 def exp_var(
     rating_true: Any,
@@ -32,7 +32,7 @@ def logloss(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the mean log loss of all pairs, rated 0 or 1."""
+    """Calculate the mean log loss of all pairs; ratings are 0 or 1."""
 
 def mae(
     rating_true: Any,

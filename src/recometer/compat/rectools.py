@@ -51,7 +51,7 @@ def calc_metrics(
     --------
     >>> import polars as pl
     >>> from recometer.compat.rectools import calc_metrics
-    >>> class HitRate:  # stands for that of RecTools
+    >>> class HitRate:  # stands in for the class of RecTools
     ...     __module__, k = "rectools.metrics.classification", 1
     >>> reco = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [7, 8, 9], "rank": [1, 2, 1]})
     >>> test = pl.DataFrame({"user_id": [1, 2], "item_id": [7, 7]})

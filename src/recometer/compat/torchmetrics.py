@@ -39,7 +39,7 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 
 
 class RetrievalMetric:
-    """The base class of metrics, which collect scored pairs of queries and items.
+    """The base class of all metrics, which collects scored pairs of queries and items.
 
     Only the first `top_k` places count, or all places if it is None. `empty_target_action` says
     what to do with queries without a relevant item (for `RetrievalFallOut`, without an irrelevant

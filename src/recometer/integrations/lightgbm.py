@@ -38,7 +38,8 @@ class RankingMetrics(GroupedMetrics):
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
     A query without a relevant document adds 1 to the sum, whatever its weight, as in LightGBM, so
     the mean may exceed 1. ``ndcg@10`` has the gains 2^label - 1, and raises an error if a table of
-    gains (``label_gain``) contains others; `of_ranker` cannot see this table, and raises no error.
+    gains (``label_gain``) contains other gains; `of_ranker` cannot see this table, and raises no
+    error.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class RankingMetrics(GroupedMetrics):
         weight: npt.ArrayLike | None,
         group: npt.ArrayLike | None,
     ) -> list[tuple[str, float, bool]]:
-        """Return these tuples for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
+        """Return the same tuples for the arguments that `LGBMRanker.fit` passes to ``eval_metric``.
 
         Raises
         ------

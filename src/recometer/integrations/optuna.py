@@ -21,7 +21,7 @@ HOPEFUL = "recometer: hopeful ends"
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of the interval of a metric's mean; the model is likely better than it.
+    """Return the worse end of the interval of a metric's mean, which the model probably surpasses.
 
     If higher values are better, this is the lower end. Among many trials, the one with the best
     mean is often just lucky. If your objective returns this end instead of the mean, the search
@@ -67,7 +67,7 @@ def report(
     Returns
     -------
     float
-        The worse end, as in `cautious`. Your objective should return that of the last step.
+        The worse end, as in `cautious`. Your objective should return the value of the last step.
 
     Raises
     ------

@@ -120,8 +120,9 @@ def ranking_scorer(
     """Return a scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
 
     If lower values are better, scores are negative, as for scikit-learn's own scorers. Rows are
-    ranked by the estimator's ``decision_function``, ``predict_proba`` or ``predict``, whichever it
-    has first. To choose another method, pass a `RankingScore` to scikit-learn's ``make_scorer``.
+    ranked by the first of the methods ``decision_function``, ``predict_proba`` and ``predict`` that
+    the estimator has. To choose another method, pass a `RankingScore` to scikit-learn's
+    ``make_scorer``.
 
     Parameters
     ----------

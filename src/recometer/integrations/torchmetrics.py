@@ -39,7 +39,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     evaluator
         An evaluator with the metrics, and optionally test data. With test data, `update` takes
         either the scores of all items or lists; without test data, it takes candidates with their
-        labels. None makes one without test data from ``metrics=`` and the other `options`.
+        labels. By default, an evaluator without test data is made from ``metrics=`` and the other
+        `options`.
     item_ids, repeated
         As in `Evaluator.stream`. By default, only the first occurrence of a user counts, because
         distributed samplers repeat some users.

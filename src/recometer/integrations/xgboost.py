@@ -50,9 +50,9 @@ class RankingMetrics(GroupedMetrics):
         """Return a pair (name, value) for each metric on a DMatrix.
 
         A `RankingMetrics` with a single metric can also be the `eval_metric` of an `XGBRanker`,
-        which passes the labels and scores of one query at a time and expects one number. It
-        averages these numbers, weighted by the number of rows in each query, and uses 1 for queries
-        with one row.
+        which passes the labels and scores of one query at a time and expects one number. The
+        `XGBRanker` averages these numbers, weighted by the number of rows in each query, and uses 1
+        for queries with one row.
 
         Raises
         ------

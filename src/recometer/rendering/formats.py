@@ -192,7 +192,7 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
 
 
 def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
-    """Move values that all rows share above the table, and omit spare columns until it fits."""
+    """Move values that all rows share above a table, and omit spare columns until it fits."""
     alike = _alike(of) if len(of.rows) > 1 else []
     titles = [" ".join(title.split()) for title in of.headers]
     kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
@@ -226,7 +226,7 @@ def _with_narrow_titles(of: Fitted) -> Fitted:
 
 
 def _alike(of: Fitted) -> list[int]:
-    """Return the text columns whose cells are all equal; if that is every one, omit the first."""
+    """Return the text columns whose cells are all equal, without the first if all columns are."""
     found = [
         at
         for at, one in enumerate(of.columns[:-1])

@@ -32,7 +32,7 @@ from recometer.results.evaluation import EvaluationRecord
 from recometer.results.summary import COUNTS
 from recometer.version import __version__
 
-DEPTH, LONGEST = 10, 50  # the number of places shown per list, and its maximum for scored pairs
+DEPTH, LONGEST = 10, 50  # the number of places shown per list, and the maximum for scored pairs
 MOST_AUDITED = 5_000_000  # train with more rows is audited only if audit=True
 
 
@@ -117,7 +117,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the passed audit, an audit of train and test, or the reason why there is none."""
+    """Return the audit that was passed, a new audit of the split, or the reason for having none."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):
@@ -339,7 +339,7 @@ def _versions(given: Inputs) -> Facts:
 
 
 def call_of(given: Inputs) -> str:
-    """Return Python code that repeats everything, naming the inputs."""
+    """Return Python code that makes the report again, with names in place of the inputs."""
     result = given.first
     names = [
         name

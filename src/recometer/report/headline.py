@@ -19,7 +19,7 @@ BASELINE, CHANCE = 1, 2  # sort keys, which are above the key 0 of all other mod
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
-    """Return the best two models; the baseline or chance is second only if no others are left."""
+    """Return the two best models; the baseline or chance is second only if nothing else is left."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
@@ -54,7 +54,7 @@ def pairs_of(given: Inputs, pair: tuple[str, str] | None) -> list[tuple[str, str
 def headline(
     given: Inputs, standings: Standings, pair: tuple[str, str] | None, audit: Audit | str
 ) -> Headline:
-    """Return the headline, whose sentences begin with leaks that the audit found."""
+    """Return the headline; any leaks that the audit found are mentioned first."""
     leaks = [f"Careful: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
     if pair is None:
         return _of_one(standings, leaks)
@@ -102,7 +102,7 @@ def size_of(row: PairRow, what: str) -> str:
 
 
 def verdict_of(row: PairRow, size: str, *, shown: bool) -> str:
-    """Return the main sentence, which says by how much a model beats another, if that is shown."""
+    """Return the main sentence; it says that a model beats another only if that is `shown`."""
     winner, other = row.model, row.other
     if math.isnan(row.difference):
         return f"{winner} and {other} cannot be compared on {row.metric}."

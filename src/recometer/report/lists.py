@@ -135,7 +135,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
 
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs that a model's evaluation keeps, replaced by those passed to the report."""
+    """Return the inputs that a model's evaluation keeps, overridden by inputs of the report."""
     kept = dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 

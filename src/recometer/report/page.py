@@ -247,7 +247,7 @@ HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
 
 
 def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
-    """Raise FileError if a report cannot be written there, or would replace something else."""
+    """Raise FileError if a report cannot be written to the path, or would replace another file."""
     path = as_path(path, "a report")
     if path.is_dir():
         raise FileError(f"{path} is a folder. Hint: name a file in it, such as report.html.")

@@ -43,7 +43,7 @@ class Report:
         return text if path is None else page.write(path, text)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report in Markdown, without charts; also write it to a path if given."""
+        """Return the report in Markdown, without charts; also write it to the path, if any."""
         text = to_markdown(self.model)
         return text if path is None else page.write(path, text)
 
@@ -66,7 +66,7 @@ class Report:
         return charts.Drawing(charts.with_rows(self._chart(name), options))
 
     def save_chart(self, path: str | os.PathLike[str], name: str, *options: str) -> None:
-        """Write a chart to a PNG or SVG file, depending on the ending of the file's name.
+        """Write a chart to a PNG or SVG file, depending on the file's extension.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Report:
 
 
 def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
-    """Make a report, and write it to a path if there is one, which is checked first."""
+    """Make a report and write it to the path, if any, which is checked beforehand."""
     if path is None:
         return Report(content())
     form = format_of(path)
@@ -121,7 +121,7 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the format for the ending of a file's name, or raise an error if there is none."""
+    """Return the format that belongs to a file's extension, or raise an error if none does."""
     suffix = as_path(path, "a report").suffix.lower()
     if suffix not in FORMATS:
         raise InputError(

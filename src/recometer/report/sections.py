@@ -72,7 +72,7 @@ def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[
 
 
 def charts_of(content: Content) -> tuple[Chart, ...]:
-    """Return all charts that the content allows."""
+    """Return all charts that can be made from the content."""
     return tuple(
         dataclasses.replace(chart, section=section)
         for section, make in MAKERS
@@ -236,7 +236,7 @@ def repeats(content: Content) -> Iterable[Chart]:
 
 @in_section("users")
 def differences(content: Content) -> Iterable[Chart]:
-    """Yield charts of the numbers of users better and worse off, and of their differences."""
+    """Yield charts of how many users are better or worse off, and of each user's difference."""
     numbers = content.numbers
     metrics = tuple(metric for metric, one in numbers.items() if one.counts)
     if not metrics:
@@ -298,7 +298,7 @@ def distributions(content: Content) -> Iterable[Chart]:
 
 @in_section("groups")
 def groups(content: Content) -> Iterable[Chart]:
-    """Yield charts of the differences between models and of their means, by group of users."""
+    """Yield charts of the models' differences and means by group of users."""
     given, numbers = content.given, content.numbers
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)

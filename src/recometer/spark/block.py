@@ -321,7 +321,7 @@ def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that reports if recometer is missing, which it can do without it."""
+    """Return a function for executors that works without recometer, to report if it is missing."""
 
     def run(batches: Any) -> Iterator[Any]:
         # Spark pickles this function by value, so it must not use any name from this module.

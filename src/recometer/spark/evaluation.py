@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-# The numbers of scores and of users per partition of factors, because the size of factors in bytes
-# does not reflect the work.
+# The approximate maximum numbers of scores and of users per partition of factors, whose size in
+# bytes does not reflect the work.
 SCORES, USERS = 5 * 10**9, 2**16
 MOST_KNOWN = 2**20  # hints search for similar spellings among at most this many ids
 # The values of the first block of each partition (in its second row) are sent to the driver along
@@ -115,7 +115,7 @@ def evaluate(
     Raises
     ------
     InputError, InputTypeError, ColumnError, UnknownNameError
-        As for `recometer.evaluate`, and if something is not possible on Spark.
+        As for `recometer.evaluate`, or if a feature is not available on Spark.
 
     Examples
     --------
@@ -230,7 +230,7 @@ class Evaluator:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """An evaluation that is ready to run: the arguments of `evaluate` after reading them."""
+    """An evaluation that is ready to run: the arguments of `evaluate` after they were read."""
 
     outputs: Mapping[str, Output]  # "source", and "baseline" if a metric reads it
     sides: Mapping[str, Table]  # "test", and "train" and "candidates" if there are any
@@ -476,7 +476,7 @@ class Plan:
 
 
 def _sides(source: Output, test: object, train: object, candidates: object) -> dict[str, Table]:
-    """Return the tables of test, train and candidates, if any."""
+    """Return the tables of test data, training data and candidates, if there are any."""
     reading.truth_beside(source.like, given=test is not None)
     sets = candidates.items if isinstance(candidates, Negatives) else candidates
     on_spark = isinstance(sets, Interactions) or tables.is_frame(sets)

@@ -72,7 +72,7 @@ class SparkEvaluation(rendering.Printed):
     user: Sequence[str]  # names of the columns of users and, if there are any, sessions
     rows: Frame = dataclasses.field(repr=False)  # has the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
-    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data of metrics with one value
+    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data for metrics with one value
     early: list[Any] = dataclasses.field(repr=False)  # the values, if they were sent with the notes
 
     def __len__(self) -> int:

@@ -33,7 +33,7 @@ class Output:
     like: Any = None  # on the driver, a source of `recometer` with the same `Facts`
     items: Table | None = None  # on the driver, the table of item factors
     item_factors: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
-    every_item: Array | None = None  # the items of all users, if random draws depend on them
+    every_item: Array | None = None  # all items, if random draws depend on them
 
     @property
     def of_items(self) -> Table:
@@ -331,7 +331,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
-    """Convert an Arrow column of arrays to a matrix; they need equal lengths and no nulls."""
+    """Convert an Arrow column to a matrix; its arrays need equal lengths and no nulls."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)

@@ -24,10 +24,10 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 # Columns of other types are passed on unchanged, and rejected by the single-machine readers.
 AS_DOUBLE = ("tinyint", "smallint", "int", "float", "double", "boolean", "decimal")
 NESTED = ("item", "score")  # the columns that may contain arrays
-MOST_ROWS = 10**7  # maximum number of rows per user, which share a cell; Spark limits it to 2 GB
+MOST_ROWS = 10**7  # maximum number of rows per user; they share a cell, which Spark limits to 2 GB
 LIMIT = 200_000_000  # maximum number of values or list places that the driver collects (1.6 GB)
 
-# The errors of executors that have no recometer, or another version; see `block.run_job`.
+# The errors of executors that lack recometer, or have another version of it; see `block.run_job`.
 NOT_THERE = re.compile(
     r"No module named '?recometer|Can't get attribute .* on <module 'recometer"
     r"|cannot import name .* from 'recometer"
@@ -66,7 +66,7 @@ class Table:
 
     @classmethod
     def of(cls, data: object, label: str, requested: Mapping[str, Any], **options: Any) -> Table:
-        """Find the columns by the rules for other frames; `choose_columns` gets the `options`."""
+        """Find the columns as in other frames; the `options` are passed to `choose_columns`."""
         frame = need_frame(data, label)
         try:
             columns = choose_columns(frame.columns, requested, **options)
@@ -193,8 +193,9 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
     """Return a row per user u; a column per table holds an array of the user's rows in it.
 
-    If `partitions` is None, Spark chooses the number by the size of the data. For a user with more
-    than `MOST_ROWS` rows, ``many`` is the number of rows, and the arrays are missing.
+    If `partitions` is None, Spark chooses the number based on the size of the data. For a
+    user with more than `MOST_ROWS` rows, ``many`` is the number of rows, and the arrays are
+    missing.
     """
     from pyspark.sql import functions
 

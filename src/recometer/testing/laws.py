@@ -59,8 +59,8 @@ SMALL_SETS = (
     (3, 2, 1, math.nan, 0),
     (2, 2, 0.5, math.nan, math.nan, math.nan),
 )
-# These metrics break ties by item id: alpha_ndcg in its best order, and tail_share in the choice of
-# the tail with the parameter `tail`.
+# These metrics break ties by item id: alpha_ndcg in its ideal order, and tail_share when it chooses
+# the tail by the parameter `tail`.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
 FIELDS: dict[SideData, tuple[str, ...]] = {
     "train": ("train", "item_users", "n_train_users", "n_train_interactions"),
@@ -76,7 +76,7 @@ STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def check_laws(metric: str) -> None:
-    """Check all laws for a metric, with each value of its parameters.
+    """Check all laws for a metric, with each of its sets of parameters.
 
     Each law draws a tenth of the number of cases in the current Hypothesis profile
     (`hypothesis.settings.load_profile`), which means 10 by default. A case has several users.

@@ -276,7 +276,7 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
 
 
 def excluded_items_are_left_out(case: SourceCase) -> None:
-    """Check that an excluded item is neither listed nor ranked, and does not count above others."""
+    """Check that an excluded item is neither listed nor ranked, nor counted above other items."""
     if len(case.item_ids) < 3:
         return
     ranks = case.ranks()
