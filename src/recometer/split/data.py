@@ -95,9 +95,13 @@ def _table(
     columns: Columns,
     n: int,
     names: Sequence[str],
-    zone: Callable[[], datetime.tzinfo],
+    data: Any = None,
+    written: pl.DataFrame | None = None,
 ) -> Table:
-    """Return the table of a frame; `fetch` takes the name of a column and returns the column."""
+    """Return the table of a frame; `fetch` takes the name of a column and returns the column.
+
+    `data` is the frame, if any, and `written` has the times as they are written in a text file.
+    """
     user, item, value, time = columns
 
     def values() -> Array:
@@ -105,6 +109,10 @@ def _table(
         array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
         floats = numbers(array, f"values (column {value!r})")
         return np.ones(n) if floats is None else floats
+
+    def zone() -> datetime.tzinfo:
+        assert time is not None
+        return time_zone(fetch(time) if written is None else written[time], data, time)
 
     return Table(
         n,
@@ -131,22 +139,11 @@ class _Frame(Container):
         self.data = data = data if known or is_a(data, "pyarrow", "Table") else pl.DataFrame(data)
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
-        time = self.columns.time
 
         def one(name: str) -> Any:
             return fetch([name])[0]
 
-        self.table = _table(
-            one,
-            self.columns,
-            len(data),
-            available,
-            lambda: (
-                time_zone(one(str(time)), data, str(time))
-                if written is None
-                else time_zone(written[str(time)], None, str(time))
-            ),
-        )
+        self.table = _table(one, self.columns, len(data), available, data, written)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         import polars as pl
@@ -225,15 +222,12 @@ class _Parquet(Container):
         by_name = {name: option for option, name in names_of_columns.items()}
         table = scan(path)
         n = int(table.select(pl.len()).collect().item())
-        time = self.columns.time
         names = table.collect_schema().names()
 
         def one(name: str) -> Any:
             return in_memory(fetch(by_name[name]))
 
-        self.table = _table(
-            one, self.columns, n, names, lambda: time_zone(one(str(time)), None, str(time))
-        )
+        self.table = _table(one, self.columns, n, names)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:
         import polars as pl
