@@ -249,13 +249,9 @@ class _Rules:
         if facts.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
         rules, n, cutoff = self.protocol, self.ranks.n_candidates, facts.cutoff
-        free = facts.order_free and not self.ranks.any_cutoff
+        free = facts.order_free and not self.ranks.any_cutoff and rules.deep_cutoffs != "computed"
         # Skip this in the usual case: all users have more candidates than the cut-off.
-        if (
-            free
-            and rules.deep_cutoffs != "computed"
-            and (cutoff is None or cutoff >= self.fewest_candidates)
-        ):
+        if free and (cutoff is None or cutoff >= self.fewest_candidates):
             shallow = self.counted & (n <= (self.ranks.depth if cutoff is None else cutoff))
             mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
         if cutoff is not None and rules.deep_cutoffs == "undefined_below":

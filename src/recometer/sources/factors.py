@@ -333,9 +333,8 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
             f"(shapes {tuple(left.shape)} and {tuple(right.shape)}).{hint}"
         )
     if not on_device:
-        floats = left.dtype.kind == right.dtype.kind == "f"
-        small = floats and max(left.itemsize, right.itemsize) < 8
-        dtype = np.float32 if small else np.float64
+        kinds, size = {left.dtype.kind, right.dtype.kind}, max(left.itemsize, right.itemsize)
+        dtype = np.float32 if kinds == {"f"} and size < 8 else np.float64
         left, right = _readable(left, dtype), _readable(right, dtype)
     converted = ""
     for name, given in (("users", users), ("items", items)):
@@ -595,12 +594,10 @@ class FactorsWork:
 
     def user_factors(self, rows: Int64) -> Array:
         """Return the factors of the given rows as a contiguous array."""
-        factors = self.factors
-        if not len(factors.users):
-            return np.zeros((len(rows), factors.items.shape[1]), factors.items.dtype)
-        if follow(rows):
-            return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
-        return np.ascontiguousarray(factors.users[rows])
+        users, items = self.factors.users, self.factors.items
+        if not len(users):
+            return np.zeros((len(rows), items.shape[1]), items.dtype)
+        return np.ascontiguousarray(users[rows[0] : rows[-1] + 1] if follow(rows) else users[rows])
 
     @cached_property
     def brief(self) -> bool:
