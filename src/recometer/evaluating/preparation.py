@@ -48,6 +48,8 @@ class Preparation:
     is_kept = False
     """Whether the user keeps the object, and may change the data before a later call."""
 
+    sides: Sides | None = None  # None without test
+
     def __init__(
         self,
         test: object = None,
@@ -90,7 +92,6 @@ class Preparation:
         self.arguments = Arguments(requested, stated, *data, *how, as_given, given_by_hand(stated))
         if trained is not None:
             warn_of_zeros(number_of_zeros(trained), stated)
-        self.sides: Sides | None = None
         if test is not None:
             refused = is_threshold(stated.relevant_from) and stated.repeated_test == "once"
             given = read_interactions(test, "test", says_sums=not refused)

@@ -28,6 +28,7 @@ from recometer.sources.candidates import Candidates, Items, SampledCandidates, r
 from recometer.tasks import any_in_blocks
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
+OF_ARGUMENTS = ("train", "exclude", "catalogue", "baseline")
 FIELDS = operator.attrgetter(*OF_INTERACTIONS)
 
 
@@ -145,8 +146,7 @@ class Sides:
 def inputs_of(arguments: Arguments, sides: Sides | None) -> dict[str, Any]:
     """Return the data that were passed, by argument; without sides, test is missing."""
     inputs = {} if sides is None else {"test": sides.given, "candidates": sides.candidates}
-    others = ("train", "exclude", "catalogue", "baseline")
-    return inputs | {name: getattr(arguments, name) for name in others}
+    return inputs | {name: getattr(arguments, name) for name in OF_ARGUMENTS}
 
 
 def arrays_of(data: object) -> Mapping[str, object]:

@@ -434,6 +434,9 @@ BRIEF_SECONDS = 0.001
 class FactorsWork:
     """State that the tasks of a call share; each task writes only the part of its own users."""
 
+    best: Int64 | None = None  # each user's judged items, best first, if tasks sort them
+    longest_first: dict[str, Array] | None = None
+
     def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
         self.factors, self.aligned = factors, aligned
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
@@ -441,8 +444,6 @@ class FactorsWork:
         self.scores: Array = np.empty(n, factors.items.dtype)
         columns = np.zeros((3, n), np.int64)
         self.counts: dict[str, Any] = dict(zip(("above", "tied", "before"), columns, strict=True))
-        # Each user's judged items, best first, if tasks sort them.
-        self.best: Int64 | None = None
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
         self.items = {"items": factors.items, "bias": factors.item_bias, "rows": aligned.item_rows}
@@ -454,7 +455,6 @@ class FactorsWork:
         # Checking whether all scores are finite requires computing all of them.
         whole = self.check or aligned.offered is not None
         self.limit = None if whole else request.depth
-        self.longest_first = None
         if self.limit is not None and lengths is not None:
             rows = aligned.item_rows
             self.longest_first = longest_first(lengths if rows is None else lengths[rows])

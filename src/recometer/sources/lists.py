@@ -430,11 +430,13 @@ class ListFacts(NamedTuple):
 class ListWork:
     """State that the tasks of a call share; each task writes only the part of its users."""
 
+    dropped = 0  # number of entries that are not candidates
+    n_cut_in_ties = 0  # number of users with a test item in a tie that was cut
+    order, widths = TieOrder.ITEM, (0, 0)
+
     def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
         self.whole = table  # before dropping entries that are not candidates
         self.aligned = aligned
-        self.dropped = 0  # number of entries that are not candidates
-        self.n_cut_in_ties = 0  # number of users with a test item in a tie that was cut
         ties = request.protocol.ties
         given = table.given is not None
         self.input_order = ties == "input" or (ties == "as_ranked" and given)
@@ -456,7 +458,6 @@ class ListWork:
         candidates_known = request.catalogue is not None or request.candidates is not None
         first = int(table.scores is not None and candidates_known)
         self.users["top"] = np.full((n_users, first), -1, np.int32)
-        self.order, self.widths = TieOrder.ITEM, (0, 0)
 
     def _read(self, table: ListTable) -> None:
         """Store a table of lists, and where each user's list begins and ends."""
