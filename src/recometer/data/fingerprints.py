@@ -7,6 +7,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,18 @@ _NEVER = threading.Event()
 TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest string
 
 
-def fingerprint(array: npt.ArrayLike, cancelled: threading.Event = _NEVER) -> str:
+@runtime_checkable
+class Piecewise(Protocol):
+    """Numbers that are not in an array in memory, but can be read piece by piece in C order."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the numbers as contiguous arrays."""
+
+
+def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event = _NEVER) -> str:
     """Return a hash of an array's dtype, shape and values in C order.
 
     The values are written in little-endian order, and cut into pieces of 2**20 bytes; the last
@@ -42,15 +54,18 @@ def fingerprint(array: npt.ArrayLike, cancelled: threading.Event = _NEVER) -> st
     that is not contiguous, or is mapped from a file, is read piece by piece. Once the event
     `cancelled` is set, hashing stops, and the fingerprint is invalid.
     """
-    array = np.asarray(array)
-    if _is_plain(array):
+    if not isinstance(array, np.ndarray | Piecewise):
+        array = np.asarray(array)
+    if isinstance(array, np.ndarray) and _is_plain(array):
         return _digest(array, [_hashes(array, _kernel, cancelled)])
+    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
     bytes_of = _texts if array.dtype.kind in TEXT_KINDS else _bytes
-    hashes = (_hashes(data, _kernel, cancelled) for data in _whole_pieces(bytes_of(array)))
+    pieces = _whole_pieces(data for part in parts for data in bytes_of(part))
+    hashes = (_hashes(data, _kernel, cancelled) for data in pieces)
     return _digest(array, itertools.takewhile(lambda _: not cancelled.is_set(), hashes))
 
 
-def _digest(array: Array, hashes: Iterable[UInt64]) -> str:
+def _digest(array: Array | Piecewise, hashes: Iterable[UInt64]) -> str:
     """Return the SHA-256 of the dtype, the shape and the hashes of all pieces."""
     kind = "objects" if array.dtype.kind in TEXT_KINDS else array.dtype.newbyteorder("<").str
     digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
@@ -204,18 +219,22 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
 
 
 def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
-    """Copy the bytes of the values in C order, little-endian."""
-    copies = np.nditer(  # type: ignore[call-overload]  # the stubs lack "contig"
-        [array],
-        flags=["buffered", "external_loop", "zerosize_ok"],
-        op_flags=[["readonly", "contig"]],
-        op_dtypes=[array.dtype.newbyteorder("<")],
-        order="C",
-        casting="equiv",
-        buffersize=max(1, AT_ONCE // array.dtype.itemsize),
-    )
-    for copy in copies:
-        yield np.asarray(copy).view(np.uint8)
+    """Return the bytes of the values in C order, little-endian."""
+    if _is_plain(array):
+        yield array.reshape(-1).view(np.uint8)
+    else:
+        little = array.dtype.newbyteorder("<")
+        copies = np.nditer(  # type: ignore[call-overload]  # the stubs lack "contig"
+            [array],
+            flags=["buffered", "external_loop", "zerosize_ok"],
+            op_flags=[["readonly", "contig"]],
+            op_dtypes=[little],
+            order="C",
+            casting="equiv",
+            buffersize=max(1, AT_ONCE // array.dtype.itemsize),
+        )
+        for copy in copies:
+            yield np.asarray(copy).view(np.uint8)
 
 
 def _texts(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
