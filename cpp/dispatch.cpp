@@ -62,7 +62,8 @@ const InstructionSet& vbmi2() {
 std::vector<const InstructionSet*> instruction_sets() {
     std::vector<const InstructionSet*> sets;
 #if defined(RECOMETER_X86)
-    const Processor processor;
+    // Under a hypervisor, asking the processor takes as long as ranking for a few users.
+    static const Processor processor;
     if (processor.vbmi2) sets.push_back(&vbmi2());
     if (processor.avx512) sets.push_back(&kAvx512);
     if (processor.avx2) sets.push_back(&kAvx2);
