@@ -1,5 +1,5 @@
-// The thresholds of a block of users, with their counts and ties, and the rules for when to stop
-// counting for a threshold.
+// The thresholds of a block of users, with their counts and ties, and the rules that decide when
+// counting for a threshold stops.
 #pragma once
 
 #include <cstring>
@@ -11,17 +11,17 @@
 namespace recometer {
 namespace {
 
-// A candidate is undecided if it has the same key as a threshold, but a different score. Once a
-// user has more than kFewUndecided undecided candidates, plus one for every kPerUndecided
-// candidates counted, keys cost more than they save and are no longer used for this user.
+// A candidate is undecided if it has the same key as a threshold, but a different score. Keys cost
+// more than they save, and are no longer used for a user, once the number of the user's undecided
+// candidates exceeds kFewUndecided plus one for every kPerUndecided candidates counted.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
 // If a user has more thresholds than this, a binary search for each candidate is faster than
 // comparing the candidate with every group of thresholds.
 constexpr std::int64_t kFewThresholds = 512;
-constexpr int kSearched = 8;  // the number of binary searches that are interleaved
+constexpr int kSearched = 8;  // the number of interleaved binary searches
 
-/// The thresholds (distinct scores of the judged items) of a block of users, and the number of
+/// For a block of users, the thresholds (the distinct scores of the judged items) and the number of
 /// candidates that reach each threshold.
 ///
 /// Data that are used together are stored together, because the thresholds of users with many
@@ -85,7 +85,7 @@ class Board {
     /// Return the lowest threshold for which counting continues. The user must be active.
     Real lowest(std::size_t u) const { return value_[user_[u].active]; }
 
-    /// Prefetch the user's data that `settle` needs.
+    /// Prefetch the data that `settle` needs for the user.
     void prefetch(std::size_t u) const {
         const User& user = user_[u];
         __builtin_prefetch(value_.get() + user.active, 0, 2);
@@ -150,8 +150,8 @@ class Board {
         }
     }
 
-    /// Stop counting for thresholds that at least `limit` candidates exceed. Returns whether there
-    /// were any.
+    /// Stop counting for thresholds that at least `limit` candidates exceed. Returns whether
+    /// counting stopped for any threshold.
     bool drop(std::size_t u) {
         User& user = user_[u];
         const std::int64_t old = user.active;
@@ -165,7 +165,7 @@ class Board {
         return true;
     }
 
-    /// Add the counts to those of the judged items. Returns -1, or the position of a judged item
+    /// Add the counts to the judged items' counts. Returns -1, or the position of a judged item
     /// whose own score was not found among the candidates.
     std::int64_t finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
@@ -191,7 +191,7 @@ class Board {
                                   // this position have lower indices than the remaining candidates
         std::int64_t item;        // the first judged item with this score
         std::int64_t equal;       // the number of candidates with this score
-        std::int64_t met;         // the number of these candidates that are judged items
+        std::int64_t met;         // the number of judged items among the candidates with this score
     };
 
     // The value of User::undecided once keys are no longer used for the user.
@@ -242,7 +242,7 @@ class Board {
             o = ties.end;
             value_[t] = value;
             // Judged items with higher scores are also candidates. If their number reaches the
-            // limit, `drop` ends the counting for threshold t.
+            // limit, `drop` stops counting for threshold t.
             reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
@@ -269,7 +269,7 @@ class Board {
         }
     }
 
-    /// For each candidate of a chunk, record the highest threshold that it reaches.
+    /// For each candidate in a chunk, record the highest threshold that it reaches.
     void search(const User& user, const Real* scores, std::int64_t from) {
         if (user.active == user.end) return;
         const Real* const values = value_.get();
@@ -305,8 +305,8 @@ class Board {
         }
     }
 
-    /// Resolve the candidates of a chunk that have the same key as a threshold. So far, they have
-    /// been counted as reaching this threshold.
+    /// Resolve the candidates in a chunk that have the same key as a threshold. They have already
+    /// been counted as reaching that threshold.
     void settle_keys(User& user, const Real* scores, std::int64_t from, const std::uint32_t* ties) {
         for (int v = 0; v < Keyed::kChunk / N::kLanes; ++v) {
             if (ties[v] == 0) continue;
@@ -327,8 +327,8 @@ class Board {
         }
     }
 
-    /// Return how many of the user's remaining thresholds a score reaches. The user must have at
-    /// most kLanes of them.
+    /// Return how many of the user's remaining thresholds a score reaches. At most kLanes
+    /// thresholds may remain.
     int reached_by(Real score, const User& user) const {
         const auto reached = S::reaches(S::broadcast(score), S::load(value_.get() + user.active));
         return __builtin_popcount(S::bits(reached) & ((1u << (user.end - user.active)) - 1));
@@ -352,7 +352,7 @@ class Board {
         if (higher < tie.end) ++lower_[higher];
     }
 
-    /// Return the position of the first judged item of this tie whose index is at least `item`, or
+    /// Return the position of the first judged item in this tie whose index is at least `item`, or
     /// the end of the tie.
     std::int64_t first_not_below(Ties& tie, std::int64_t item) const {
         std::int64_t from = tie.passed, to = tie.end;

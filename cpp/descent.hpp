@@ -1,4 +1,4 @@
-// For each candidate of a vector, find the gap between thresholds into which it falls.
+// For each candidate in a vector, find the gap between thresholds into which it falls.
 //
 // The thresholds of a group form a binary search tree, with one lookup and one comparison per
 // level. A candidate's path contains one decision per comparison so far: whether the candidate

@@ -9,7 +9,7 @@
 namespace recometer {
 namespace {
 
-/// The positions of the excluded items of a group of users in the next chunks of scores.
+/// For a group of users, the positions of the excluded items in the next chunks of scores.
 ///
 /// Excluded items are few, and can be anywhere. Finding them for many chunks at once causes fewer
 /// branch mispredictions than looking for them in each chunk.
@@ -32,8 +32,8 @@ class Excluding {
         }
     }
 
-    /// Find the excluded items of a group of users at places [from, to), in chunks that start
-    /// at `from`. For each user, the ranges of successive calls must ascend and must not overlap.
+    /// For a group of users, find the excluded items at places [from, to), in chunks that start at
+    /// `from`. For each user, the ranges of successive calls must ascend and must not overlap.
     /// @param which [n]: the users, at most kUsers
     void find(const std::size_t* which, std::size_t n, std::int64_t from, std::int64_t to) {
         for (std::int64_t chunk = 0; chunk * kChunk < to - from; ++chunk) n_[chunk] = 0;
@@ -49,7 +49,7 @@ class Excluding {
         }
     }
 
-    /// Prefetch the user's data that `find` needs.
+    /// Prefetch the data that `find` needs for the user.
     void prefetch(std::size_t u) const { __builtin_prefetch(excluded_.items + next_[u]); }
 
     /// Overwrite the scores of a chunk's excluded items with `value`.
@@ -66,7 +66,7 @@ class Excluding {
     const Ragged excluded_;
     Buffer<std::int64_t> next_;  // per user: the position in `excluded_` of the next excluded item
     Buffer<std::int64_t> n_;     // per chunk: the number of excluded items
-    Buffer<std::int32_t> at_;    // per chunk: the positions of these items among the scores
+    Buffer<std::int32_t> at_;    // per chunk: the positions of the excluded items among the scores
 };
 
 /// Remove excluded items from a chunk of scores, and check the other scores if `check` is set.

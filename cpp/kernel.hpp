@@ -27,7 +27,7 @@
 //     count_bit(x, b)   the number of lanes with bit b set
 // and these operations for a descent by signs:
 //     subtract(a, b)    a - b
-//     push_sign(i, x)   2 * i + (whether the sign of x is set)
+//     push_sign(i, x)   2 * i + (whether the sign bit of x is set)
 //     lookup_in_two(t, u, i)  i < kLanes ? t[i] : u[i - kLanes] per lane
 // A descent processes 2^kTogether vectors together, and compares them with at most 2^kLevels - 1
 // thresholds. A tile contains the scores of kUsers users for 2 vectors of items.
@@ -106,8 +106,8 @@ class FactorCounts {
     Board<S, D, K> board_;
     const std::int64_t chunks_;
     const bool everybody_;
-    // The maximum number of chunks between two flushes. If no user can be finished early, it can be
-    // higher, because the planes of all users can then be kept.
+    // The maximum number of chunks between two flushes. If no user can be finished early, the
+    // maximum can be higher, because the planes of all users can then be kept.
     const std::int64_t most_;
     const int n_planes_;
     const std::size_t user_planes_;

@@ -63,7 +63,7 @@ class Ranker {
     }
 
     /// Return the number that breaks ties: the item or, if ties are broken by input order, the
-    /// position of the entry.
+    /// entry's position.
     std::int32_t name(std::size_t entry) const {
         return p.input_order ? static_cast<std::int32_t>(entry) : items[entry];
     }

@@ -55,13 +55,13 @@ struct RankLists {
 void rank_lists(const RankLists& problem);
 
 // Rows that arrive in any order are grouped into lists in two steps: count the rows of each list,
-// then write every row to its place. In both steps, several threads can each process a part of the
+// then write every row to its place. In both steps, several threads can each process some of the
 // rows.
 
 /// Count the rows of each list.
 /// @param list [n]: the list of each row
 /// @param counts [n_lists]: incremented by the number of rows of each list
-/// @returns whether every row belongs to one of the lists; if not, counting stops early
+/// @returns whether the list of every row is below n_lists; if not, counting stops early
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
 /// Group the values of a column by list. Within a list, values keep the order of the input.

@@ -7,8 +7,8 @@
 //                                             reach, and does it equal one?  ──> counts
 //
 // The scores of the judged items are computed first, with the same operations in the same order as
-// in the tile, so each of them equals its score in the tile exactly. Counts over disjoint ranges of
-// items can be added.
+// in the tile, so each score is exactly equal to the item's score in the tile. Counts over disjoint
+// ranges of items can be added up.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once
@@ -151,7 +151,7 @@ struct Top {
     TieOrder order;             ///< how to order equal scores
     const std::uint64_t* keys;  ///< [n_users]: the seed of each user's random order
     Real* scores;               ///< [n_users][k]: the best scores, in descending order
-    std::int32_t* items;        ///< [n_users][k]: the items of these scores
+    std::int32_t* items;        ///< [n_users][k]: the items with these scores
     std::int64_t* n;            ///< [n_users]: the length of each list
     std::int64_t* left;  ///< [n_users]: the number of candidates outside the list that tie with its
                          ///< last item

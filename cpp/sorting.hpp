@@ -1,4 +1,4 @@
-// Sort judged items, top candidates, excluded items and lengths of vectors.
+// Sort judged items, top candidates, excluded items and vector lengths.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once

@@ -1,4 +1,4 @@
-// Decide which rows of interactions a split holds out, based on an order of each user's rows.
+// Decide which interactions a split holds out, based on an order of each user's rows.
 //
 // Rows may be in any order and are never moved. Each call processes a range of users: it gathers
 // the keys of their rows, and sorts each user's rows as far as necessary. Calls for different
@@ -26,7 +26,7 @@ struct InteractionRows {
     const double* values;             ///< [n]: the value of each row; may be null
 };
 
-/// The users [first, first + n), and the number of rows of each user.
+/// The users [first, first + n), and each user's number of rows.
 struct UserRange {
     std::uint32_t first;
     std::size_t n;

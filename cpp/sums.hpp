@@ -11,7 +11,7 @@ namespace recometer {
 /// The number of rows per part of a long sum, and the largest number of rows summed without parts.
 constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
 
-/// The rows of each user, in ascending order of their places.
+/// Each user's rows, in ascending order of their places.
 struct PlacedRows {
     std::size_t n_users;
     const std::int64_t* indptr;  ///< [n_users + 1]: the offsets of the users' rows

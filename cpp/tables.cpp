@@ -50,8 +50,8 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
                  std::size_t first, std::size_t last) {
-    // `falls` counts all rows whose item is not above the item of the previous row, whichever user
-    // they belong to, so that the compiler can vectorise the loop. `allowed` counts only those of
+    // `falls` counts all rows whose item is not above the previous row's item, even if that row is
+    // another user's, so that the compiler can vectorise the loop. `allowed` counts only those of
     // these rows that start a new user.
     std::int64_t falls = 0, allowed = 0;
     for (std::size_t user = first; user < last; ++user) {

@@ -11,7 +11,7 @@
 namespace recometer {
 namespace {
 
-// The maximum number of bytes of packed item factors, which fill part of the level-2 cache.
+// The maximum size of the packed item factors in bytes. They fill part of the level-2 cache.
 constexpr std::size_t kPackedBytes = std::size_t{512} * 1024;
 
 /// Return the number of chunks of items to pack at once, at least 1.
@@ -226,7 +226,7 @@ const typename S::Real* score_chunk(const typename S::Real* panel, const typenam
     return panel;
 }
 
-/// Copy a user's scores for the items [from, to) to a chunk, padded with NaN.
+/// Copy a user's scores for items [from, to) to a chunk, padded with NaN.
 /// @param columns see GivenScores
 template <class S>
 void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,

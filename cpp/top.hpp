@@ -38,7 +38,7 @@ class Shelves {
         }
     }
 
-    /// Put the candidates of a chunk of the user's scores on the shelf. The chunk starts at place
+    /// Put the candidates in a chunk of the user's scores on the shelf. The chunk starts at place
     /// `from`; the scores of items that are not candidates must be NaN.
     void put(std::size_t u, const Real* scores, std::int64_t from) {
         User& user = user_[u];
@@ -68,7 +68,7 @@ class Shelves {
         return higher >= top_.k;
     }
 
-    /// Write the list of top candidates of each user.
+    /// Write each user's list of top candidates.
     void finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             if (user_[u].n > top_.k) cut(u);

@@ -20,7 +20,7 @@ NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # but not vers
 
 
 def ratio_of(results, name):
-    """Return the ratio called `name` in COMPARE.md: that of a call, two timings or a measure."""
+    """Return the ratio called `name` in COMPARE.md, from a call, two timings or a measure."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]
@@ -42,7 +42,7 @@ def round_like(value, printed):
 
 
 def all_ratios():
-    """Return all ratios in the result files, and those of splits in benchmarks/README.md."""
+    """Return all ratios in the result files, and the ratios for splits in benchmarks/README.md."""
     ratios = []
     for path in (ROOT / "benchmarks" / "results").glob("*.json"):
         results = json.loads(path.read_text(encoding="utf-8"))

@@ -27,7 +27,7 @@ MODULES = {
 
 @pytest.fixture(autouse=True)
 def _remove_added_metrics():
-    """After each test, remove the metrics that the code of a page has registered."""
+    """After each test, remove the metrics that a page's code has registered."""
     before = dict(METRICS)
     yield
     for name in METRICS.keys() - before.keys():

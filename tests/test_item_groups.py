@@ -278,7 +278,7 @@ def test_groups_of_items_are_refused_as_groups_of_users():
     with pytest.raises(InputError, match="by_items"):
         result.by(dict.fromkeys(range(5), "new"))
     assert len(result.by({0: "a", 1: "b", 2: "a"}).rows) == 2
-    # A list contains item 9, but test does not, and item 3 occurs only in the catalogue.
+    # A list contains item 9, but the test data do not, and item 3 occurs only in the catalogue.
     lists, catalogue = rm.Lists({1: [9, 2], 2: [2]}), rm.Catalogue([2, 3, 9])
     result = rm.evaluate(lists, {1: [2], 2: [2]}, metrics="rr", catalogue=catalogue)
     for items in ([1, 2], [2, 3], [2, 9]):

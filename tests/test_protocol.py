@@ -1,4 +1,4 @@
-"""Tests that the checks and descriptions of each rule follow from its declaration."""
+"""Tests that each rule's checks and descriptions follow from its declaration."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def section(name):
-    """Return the lines of a section of the requirements, without list markers."""
+    """Return the lines of a requirements section, without list markers."""
     match = re.search(rf"^  {name}:\n((?:    .*\n)+)", RECIPE, re.MULTILINE)
     return [line.strip().removeprefix("- ") for line in match[1].splitlines()]
 

@@ -32,7 +32,7 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run the lines of a block of shell commands, and expand wildcards like a shell."""
+    """Run a block of shell commands line by line, and expand wildcards like a shell."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"

@@ -21,7 +21,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder that contains ratings.csv, with the favourite items of 40 users."""
+    """Work in a folder that contains ratings.csv, with 40 users' favourite items."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         "recometer.report.page.vega", lambda: ""

@@ -81,14 +81,14 @@ inline void require_ascending(const Ragged& table, std::size_t n_users, std::int
             "the items of a user must ascend, from 0 to the last");
 }
 
-/// Check the offsets of a table, and return the table with all of its users.
+/// Check a table's offsets, and return the whole table.
 inline Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
     require(indptr.shape(0) >= 1, "indptr must not be empty");
     return ragged(indptr, items, indptr.shape(0) - 1);
 }
 
 /// Check the positions of users in a table, and return them.
-/// @param indptr the offsets of this table
+/// @param indptr the table's offsets
 inline TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
                               const In1<std::int64_t>& indptr) {
     const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;

@@ -175,7 +175,7 @@ def test_positions_are_audited_like_ids(split):
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
     for finding in by_id.findings:
-        # These two findings also depend on the number of items, which is set to 16 for positions.
+        # Two findings also depend on the number of items, which is set to 16 for positions.
         if finding.name not in ("users_without_candidates", "users_few_relevant"):
             other_finding = by_position[finding.name]
             assert (finding.count, finding.total, finding.examples) == (
@@ -217,11 +217,11 @@ def test_audit_counts_the_users_that_evaluate_leaves_out(split, relevant_from, m
     }
 
 
-# Tests of faults that are planted in a clean split
+# Tests of faults planted in a clean split
 
 
 def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Draw 8 interactions for each of 300 users; the last 2 are in test and later than train."""
+    """Draw 8 interactions for each of 300 users; the last 2 are test rows, later than the rest."""
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
@@ -309,7 +309,7 @@ def test_missing_times_are_reported_as_not_checked():
         assert not report.leaks
 
 
-# Tests of the splits that the library makes
+# Tests of the library's own splits
 
 
 @st.composite
@@ -425,7 +425,7 @@ def test_rows_merged_before_the_split_are_not_duplicates():
         assert rm.audit(with_repeated_rows)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
 
 
-# Tests of times and ids that differ between train and test
+# Tests of times and ids that differ between the training and the test data
 
 
 def microseconds(dates: list[str]) -> pl.Series:

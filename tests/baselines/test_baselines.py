@@ -47,7 +47,7 @@ def matrix_of(seed: int, n_users: int = 12, n_items: int = 9) -> np.ndarray:
 
 
 def slow_cosine(matrix: np.ndarray, neighbours: int) -> np.ndarray:
-    """Return the similarities that `item_knn` keeps; row j holds those of item j."""
+    """Return the similarities that `item_knn` keeps; row j contains those of item j."""
     n_items = matrix.shape[1]
     kept_similarities = np.zeros((n_items, n_items))
     for j in range(n_items):

@@ -23,7 +23,7 @@ ITEMS = [f"item {number:02}" for number in range(N_ITEMS)]
 RNG = np.random.default_rng(7)
 FACTORS = RNG.normal(size=(N_USERS, 6)), RNG.normal(size=(N_ITEMS, 6))
 BEST = np.argsort(-(FACTORS[0] @ FACTORS[1].T), axis=1)
-# Each user's best items are in train, and the next best items are in test.
+# Each user's best items are training items, and the next best items are test items.
 TRAIN = {user: [ITEMS[item] for item in BEST[row, :5]] for row, user in enumerate(USERS)}
 TEST = {user: [ITEMS[item] for item in BEST[row, 5:9]] for row, user in enumerate(USERS)}
 IDS = {"user_ids": USERS, "item_ids": ITEMS}
@@ -50,7 +50,7 @@ def test_check_finds_no_problem_in_a_good_model() -> None:
     assert report.passed
     assert {name: report[name].count for name in CLEAN} == dict.fromkeys(CLEAN, 0)
     assert {finding.level for finding in report.findings} == {"fact"}
-    # Each user's five best items are in train, so the model would recommend them again.
+    # Each user's five best items are training items, which the model would recommend again.
     assert report["train_items_recommended"].count == 5 * N_USERS
     assert report["train_items_recommended"].total == 10 * N_USERS
     chance = report["no_better_than_chance"]
@@ -240,7 +240,7 @@ def test_positions_are_never_reported_as_unknown() -> None:
         sides.append(matrix)
     sides[0][0] = 0
     report = rm.check(rm.Factors(*FACTORS), sides[0], train=sides[1], n_users=5)
-    assert report.n_checked == N_USERS  # all users are checked if data have no ids
+    assert report.n_checked == N_USERS  # all users are checked if the data have no ids
     assert report["test_users_unknown"].count == 0
 
 

@@ -1,4 +1,4 @@
-"""The check of the installation passes here, and detects a faulty kernel."""
+"""The installation check passes here, and detects a faulty kernel."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_findings_are_printed_as_a_table() -> None:
     result = audit(*FILES)
     assert result.exit_code == 0
     train = rm.Interactions.of(TRAIN, value=False)
-    # The findings are the same as in Python, but name options instead of arguments.
+    # The findings are the same as in Python, except that they name options instead of arguments.
     assert result.stdout == f"{rm.audit(train, TEST)}\n".replace("train=,", "--train,")
     assert result.stderr.splitlines() == [
         "test: test.parquet (user 'user_id', item 'movieId', value 'rating', time 'timestamp')",

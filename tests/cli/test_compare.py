@@ -233,7 +233,7 @@ def test_github_action_uses_existing_options() -> None:
 
 
 def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int:
-    """Run the script of the action on the evaluations in this folder; return its exit code."""
+    """Run the action's script on the evaluations in this folder; return its exit code."""
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = textwrap.dedent(action.rpartition("run: |\n")[2])
     program = tmp_path / "recometer" / "bin" / "recometer"

@@ -38,7 +38,7 @@ def one_line(text: str) -> str:
 
 @pytest.fixture
 def file(tmp_path: pathlib.Path):
-    """Write text to a file and return its path."""
+    """Return a function that writes text to a file and returns its path."""
 
     def write(text: str, name: str = "data.csv") -> pathlib.Path:
         path = tmp_path / name

@@ -127,7 +127,7 @@ def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
 
 
 def means(result: Result) -> dict[str, dict[str, float]]:
-    """Return the means in a JSON output, per model and metric."""
+    """Return the means in JSON output, per model and metric."""
     assert result.exit_code == 0, result.stderr
     models = json.loads(result.stdout)["models"]
     return {
@@ -655,7 +655,7 @@ def test_number_of_threads_does_not_change_values(folder) -> None:
     assert len(outputs) == 1
 
 
-# Tests of standard error and of exit codes
+# Tests of standard error and exit codes
 
 
 def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
@@ -831,7 +831,7 @@ def test_closed_output_pipe_causes_no_traceback(folder) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
-    # Children of a background job ignore Ctrl-C, so the script restores the handler of Ctrl-C.
+    # Children of a background job ignore Ctrl-C, so the script restores the Ctrl-C handler.
     script = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from recometer.cli import main; main()"

@@ -16,7 +16,7 @@ import recometer
 from recometer import DataWarning, InputError
 from recometer.cli import main
 
-# Children of a background job ignore Ctrl-C, so this code restores the handler of Ctrl-C.
+# Children of a background job ignore Ctrl-C, so this code restores the Ctrl-C handler.
 INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "from recometer.cli import main; main()"

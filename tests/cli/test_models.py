@@ -38,7 +38,7 @@ def means(*arguments: object) -> dict[str, dict[str, float]]:
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """Work in a folder with training and test files of 30 users and 20 items."""
+    """Work in a folder with training and test files for 30 users and 20 items."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(3)
     users, items = np.nonzero(generator.random((30, 20)) < 0.4)

@@ -32,7 +32,7 @@ NOT_IN_WHY = {
 }
 OUTPUT_OPTIONS = ("out", "flat", "form", "report")  # these options name output files
 PAGE_COMMANDS = ("report",)  # these commands write a page and print no table
-# For each metavar, the argument that makes the option read the output file ({}).
+# For each metavar, the argument with which an option reads the output file, whose name replaces {}.
 OUTPUT_ARGUMENTS = {
     "FILE": "{}",
     "N|FILE": "{}",

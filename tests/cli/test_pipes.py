@@ -58,7 +58,7 @@ def pipe(file: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def named_pipe(file: str) -> Iterator[str]:
-    """Yield the name of a pipe with the contents and the extension of a file."""
+    """Yield the name of a pipe with a file's contents and extension."""
     path = pathlib.Path(f"piped_{file}")
     os.mkfifo(path)
     copy = threading.Thread(target=lambda: path.write_bytes(pathlib.Path(file).read_bytes()))

@@ -35,7 +35,7 @@ def data_of(path: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with test and train, and with lists and results of two models."""
+    """Work in a folder with test data, training data, and two models' lists and results."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("recometer.report.page.vega", lambda: "window.vegaEmbed = null;")
     order = np.argsort(RNG.random((USERS, ITEMS)), axis=1)

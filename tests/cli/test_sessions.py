@@ -1,4 +1,4 @@
-"""Tests of ``--user user,session``, with which commands evaluate sessions."""
+"""Tests of ``--user user,session``, which makes commands evaluate sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of ``recometer split``, which reads a file and writes a folder with train and test."""
+"""Tests of ``recometer split``, which writes training and test data to a folder."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
-    """Listed users outside test may count in the mean, but the result's test data stay the same."""
+    """Users with a list but no test rows may count in the mean without changing the test data."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
     train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}

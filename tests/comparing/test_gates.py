@@ -58,7 +58,7 @@ def test_ends_of_the_interval_decide_a_gate(compared: rm.Comparison) -> None:
     for bound, verdict in (
         (row.low, "passed"),
         (row.high, "undecided"),
-    ):  # the ends belong to the interval
+    ):  # the interval includes its ends
         (decided_row,) = (
             gate_row
             for gate_row in compared.gate(f"rr >= {bound:.17g}").rows

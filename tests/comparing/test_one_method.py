@@ -91,7 +91,7 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
 
     Half of p is the level at which the lower end of the interval is 0. This level is
     P(Σ E·d ≤ E0) = (1 / 1.3)^24, where each user with a gain of d has an exponential variable E,
-    and E0 is the variable of an added loss of 1.
+    and E0 belongs to an added loss of 1.
     """
     comparison, row = compare_with_differences(*[0.3] * 24, ties=476)
     assert row.test.test == row.test.method == row.interval.method == "gaffke"

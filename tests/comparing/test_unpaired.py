@@ -1,4 +1,4 @@
-"""Groups of different users are compared by Welch's test, also with weights and clusters."""
+"""Groups of different users are compared by Welch's test, including with weights and clusters."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_functions_of_single_metrics_return_the_same_values() -> None:
 
 
 def test_relevant_training_items_count_as_misses() -> None:
-    """implicit ranks training items last, but counts them as relevant if they are in test."""
+    """implicit ranks training items last, but counts them as relevant if they are test items."""
     train_and_test = sp.csr_array(TRAIN + TEST)
     result = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, train_and_test, K=2)
     assert result["precision"] == pytest.approx(2 / 6)

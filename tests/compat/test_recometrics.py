@@ -73,7 +73,7 @@ def test_cases_cover_defined_and_undefined_values():
 
 
 def test_values_of_a_thousand_users_equal_those_of_recometrics():
-    """The scores of relevant items are far from all others, so rounding cannot change ranks."""
+    """Relevant items' scores are far from all other scores, so rounding cannot change ranks."""
     rng = np.random.default_rng(5)
     n_users, n_items = 40, 1000
     users = rng.normal(size=(n_users, 16)).astype(np.float32)

@@ -128,7 +128,7 @@ def test_nan_score_is_detected_anywhere(example, noise):
         )
         assert not theirs.iloc[0].isna().any()
     train = train.tolil()
-    train[2, 5] = 1.0  # the item is excluded, because it is in train
+    train[2, 5] = 1.0  # the item is excluded, because it is a training item
     ours = calc_reco_metrics(
         train.tocsr(),
         test - sp.csr_array(([1.0], ([2], [5])), shape=test.shape),

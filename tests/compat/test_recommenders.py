@@ -17,7 +17,7 @@ PREDICTED = pd.DataFrame(
     {"userID": [1, 1, 1, 2, 2], "itemID": [9, 8, 7, 7, 6], "prediction": [3.5, 3.0, 2.0, 4.5, 1.0]}
 )
 
-# The values that functions of Recommenders 1.2.1 return for TRUE and PREDICTED.
+# The values that Recommenders 1.2.1's functions return for TRUE and PREDICTED.
 PRINTED: list[tuple[str, dict[str, Any], float]] = [
     ("precision_at_k", {"k": 2}, 0.5),
     ("recall_at_k", {"k": 2}, 0.75),

@@ -24,8 +24,8 @@ def metric(kind: str, **attributes: Any) -> Any:
     return metric_object
 
 
-# RecTools metrics with the values that calc_metrics of RecTools 0.19.0 returns for RECO, TEST and
-# TRAIN, with items 5 to 9 as the catalogue and a cut-off of 2.
+# RecTools metrics, each with the value that RecTools 0.19.0's calc_metrics returns for RECO, TEST
+# and TRAIN, with items 5 to 9 as the catalogue and a cut-off of 2.
 PRINTED = {
     "precision": (metric("Precision"), 0.3333333333333333),
     "r_precision": (metric("Precision", r_precision=True), 0.5),

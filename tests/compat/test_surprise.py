@@ -23,7 +23,8 @@ class Prediction(NamedTuple):
 ROWS = [("a", "x", 4.0, 3.5), ("a", "y", 2.0, 3.0), ("b", "x", 5.0, 4.0), ("b", "y", 1.0, 4.5)]
 PREDICTIONS = [Prediction(*row, {}) for row in [*ROWS, ("b", "z", 3.0, 2.0)]]
 
-# The number that each function of Surprise 1.1.5 returns for PREDICTIONS, and the line it prints.
+# For each of Surprise 1.1.5's functions, the number it returns for PREDICTIONS and the line it
+# prints.
 PRINTED = {
     "rmse": (1.760681686165901, "RMSE: 1.7607\n"),
     "mse": (3.1, "MSE: 3.1000\n"),

@@ -1,4 +1,4 @@
-"""The drop-in for the retrieval metrics of TorchMetrics returns the values of version 1.9.0."""
+"""The drop-in for TorchMetrics' retrieval metrics returns the values of version 1.9.0."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# Functions of TorchMetrics 1.9.0, such as retrieval_average_precision, print these values for the
+# TorchMetrics 1.9.0's functions, such as retrieval_average_precision, print these values for the
 # first four rows and the first three places.
 OF_ONE_QUERY = {
     "MAP": 0.3333333432674408,

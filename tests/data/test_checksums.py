@@ -43,7 +43,7 @@ def seeds_of(split_result: rm.Split) -> set[int]:
 
 
 def damaged(content: bytes) -> Iterator[bytes]:
-    """Yield copies of the content in which a byte is changed, or bytes are missing or added."""
+    """Yield copies of the content with a byte changed, or with bytes missing or added."""
     for position in range(len(content)):
         yield (
             content[:position]

@@ -17,7 +17,7 @@ LABELS = ["label", "target", "clicked", "purchased", "is_relevant", "relevant", 
 
 
 def ranker(label="label", **other_columns):
-    """Return the output of a ranking model in which the scores contradict the labels."""
+    """Return a ranking model's output, in which the scores contradict the labels."""
     rows = {"query": [1, 1, 2, 2], "doc": [1, 2, 1, 2], label: [0, 1, 1, 0]}
     return pl.DataFrame({**rows, "score": [0.9, 0.1, 0.2, 0.8], **other_columns})
 
@@ -106,7 +106,8 @@ def test_ignored_column_that_could_contain_values_causes_a_warning(kind, column)
     lists = rm.Lists({1: [1], 2: [2]})
     with pytest.warns(DataWarning, match=r"rm\.Interactions\.of\(test, value='dwell'\) reads"):
         rm.evaluate(lists, FRAMES[kind](rows), metrics="rr")
-    # An ignored column of train causes no warning, since its values do not affect relevance.
+    # An ignored column of the training data causes no warning, since its values do not affect
+    # relevance.
     rm.evaluate(rm.Lists({1: [2]}), {1: [2]}, train=FRAMES[kind](rows), metrics="rr")
 
 

@@ -1,4 +1,4 @@
-"""Tests of ids: their types, their matching, and the keys of users."""
+"""Tests of ids: their types, how they are matched, and the users' keys."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_kind_returns_the_type_of_the_ids():
     assert kind(as_ids([pd.Timestamp(2024, 1, 1)], "ids")) == "datetime"
 
 
-# Keys of users
+# User keys
 
 
 def keys(ids):

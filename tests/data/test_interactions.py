@@ -668,7 +668,7 @@ def test_unsupported_data_is_refused():
         rm.Interactions.of(None)
 
 
-# Names of columns
+# Column names
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_cell_may_contain_all_items_of_a_user(tmp_path):
             4.0,
             4.0,
             3.0,
-        ]  # a row's value applies to all items of the row
+        ]  # a row's value applies to all items in the row
         assert interactions.times.tolist() == [7, 8, 9]
 
 

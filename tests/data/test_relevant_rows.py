@@ -1,4 +1,4 @@
-"""Tests that sources and conventions agree on which rows of test are relevant."""
+"""Tests that sources and conventions agree on which test rows are relevant."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Tests that TREC runs and qrels are read as in trec_eval."""
+"""Tests that TREC runs and qrels are read as trec_eval reads them."""
 
 import gzip
 

@@ -1,7 +1,7 @@
-"""A user whose candidates all have the same score has no ranking, whichever items are in test.
+"""A user whose candidates all have the same score has no ranking, whatever the test items are.
 
 The candidates of users 0 and 3 have equal scores, those of user 1 do not, and user 2 has a single
-candidate. No test item of users 0 and 2 is a candidate, unless a test adds such an item.
+candidate. Users 0 and 2 have no test item that is a candidate, unless a test function adds one.
 """
 
 import numpy as np
@@ -110,7 +110,7 @@ MORE = {
 @pytest.mark.parametrize("kind", [*SOURCES, "stream"])
 def test_constant_scores_leave_metrics_undefined(kind, form, extra_test):
     test, options = TEST | extra_test, with_ids(candidates(form))
-    if form == "train":  # test items in train would be ignored
+    if form == "train":  # test items that are also training items would be ignored
         test = {cell: value for cell, value in test.items() if cell != (1, 0)} | {(0, 4): 1.0}
         test = {cell: value for cell, value in test.items() if cell != (2, 0)} | {(2, 4): 1.0}
     if kind == "lists":

@@ -24,7 +24,7 @@ from recometer.metrics.conventions import OF_THE_CALL
 NAN = math.nan
 NAMES = ("name", "version")  # these fields of `Protocol` identify a set of rules
 
-# A value other than the default for each rule.
+# For each rule, a value other than the default.
 VALUES: dict[str, Any] = {
     "ties": "item_desc",
     "relevant_from": 3.0,
@@ -64,8 +64,8 @@ METRICS = {
     "all users": "coverage@2 user_coverage@2 personalization@2",
 }
 # User 0 has ties, user 1 has a NaN score, user 2 has constant scores, user 3 has no training items,
-# user 4 has only two candidates (which are relevant), and user 5 has no relevant items. Test also
-# contains user 8, whom the models do not know.
+# user 4 has only two candidates (which are relevant), and user 5 has no relevant items. The test
+# data also contain user 8, whom the models do not know.
 SCORES = np.array(
     [
         [3.0, 3, 3, 2, 1, 0],
@@ -83,7 +83,7 @@ INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
-# For each rule that takes effect only together with another rule, that other rule.
+# This dict maps each rule that has no effect by itself to a rule that it needs.
 COMPANY: dict[str, dict[str, Any]] = {
     "defects": {"protocol": "evidently"},
 }

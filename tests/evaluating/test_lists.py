@@ -251,7 +251,7 @@ def test_mixing_ids_and_positions_is_refused(data):
 
 
 def test_histories_may_contain_items_unknown_to_the_source(data):
-    """The source knows only 20 of the 25 items in train and test."""
+    """The source knows only 20 of the 25 training and test items."""
     small_source = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
     side = {name: data[name] for name in ("train", "catalogue")}
     result = rm.evaluate(
@@ -262,7 +262,7 @@ def test_histories_may_contain_items_unknown_to_the_source(data):
 
 
 def test_order_of_items_in_a_source_does_not_matter(data):
-    """The source knows only 20 of the 25 items in train, test and the catalogue."""
+    """The source knows only 20 of the 25 items in the data and the catalogue."""
     names = " ".join(f"{name}@3" for name in LISTS)
     evaluations = []
     for order in (np.arange(20), np.random.default_rng(5).permutation(20)):
@@ -327,7 +327,7 @@ def test_list_metrics_accept_labelled_pairs():
     train = {"b": [3], "c": [1, 2]}
     result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
     assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
-    # User a's best item is relevant, but user b's best item outside train is not.
+    # User a's best item is relevant. Apart from training items, user b's best item is irrelevant.
     assert result["epc@1"][0] > 0
     assert result["epc@1"][1] == 0
 
@@ -354,7 +354,7 @@ def test_metrics_with_propensities_read_train_or_the_catalogue(data):
         rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
     ):
         evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
-    # Compute the default weights by hand, from the popularity of the items.
+    # Compute the default weights by hand, from the items' popularity.
     lists = expected_lists(data, 5)
     users = np.maximum(data["trained"].sum(axis=0), 1)
     weight = (users / users.max()) ** -0.5
@@ -418,8 +418,9 @@ def test_relevant_items_unknown_to_the_source_count_in_snips_recall():
     scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
     ids = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
     result = rm.evaluate(rm.Scores(scores, **ids), test, **data)
-    # In train, 1 user interacted with a, 4 with b and 1 with c, so the weights are 4, 1 and 4.
-    # Ann's first item is a, and her relevant items are a and b. Bob's first item, y, is irrelevant.
+    # In the training data, 1 user interacted with a, 4 with b and 1 with c, so the weights are 4, 1
+    # and 4. Ann's first item is a, and her relevant items are a and b. Bob's first item, y, is
+    # irrelevant.
     np.testing.assert_allclose(result["snips_recall@1(power=1)"], [4 / 5, 0])
     np.testing.assert_allclose(result["snips_recall@1(propensity=given)"], [2 / 6, 0])
     lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
@@ -433,7 +434,7 @@ def test_kept_train_items_stay_in_lists_and_test():
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
     result = rm.evaluate(lists, test, **data)
-    # In train, one of two users interacted with a, and nobody with b or c.
+    # In the training data, one of two users interacted with a, and nobody with b or c.
     second = 1 / np.log2(3)
     expected = [(0.5 + second) / (1 + second), second / (1 + second)]
     np.testing.assert_allclose(result["epc@2"], expected)
@@ -484,7 +485,7 @@ def test_lists_without_rows_are_refused():
 
 @pytest.mark.parametrize("kind", ["factors", "scores", "lists", "pairs"])
 def test_kept_train_items_are_ranked_and_relevant(kind):
-    """Under seen="kept", training items stay in rankings, in lists and in test."""
+    """Under seen="kept", training items stay in rankings, lists and test data."""
     users, items = ["ann", "bob"], list("abcd")
     scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
     rows = [(u, i, scores[n, m]) for n, u in enumerate(users) for m, i in enumerate(items)]

@@ -1,4 +1,4 @@
-"""Published values are reproduced on data that is not part of the repository."""
+"""Published values are reproduced on data from outside the repository."""
 
 import numpy as np
 import polars as pl

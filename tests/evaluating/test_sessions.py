@@ -77,7 +77,8 @@ def test_training_items_of_a_user_are_removed_in_all_sessions() -> None:
         item_ids=["x", "y", "z"],
     )
     assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
-    # If train has sessions too, the rows of a session apply only to the same session in test.
+    # If the training data have sessions too, a session's rows apply only to the same session in the
+    # test data.
     train_of_session = rm.Interactions.of({("ann", 2): ["q"]})
     by_session = rm.evaluate(
         rm.Lists({("ann", 2): ["q", "z"]}), test, train=train_of_session, metrics="rr"
@@ -87,7 +88,7 @@ def test_training_items_of_a_user_are_removed_in_all_sessions() -> None:
 
 @pytest.mark.parametrize("interval", ["t", "bca"])
 def test_intervals_do_not_shrink_with_more_sessions_per_user(interval: str) -> None:
-    """Eight identical sessions of each user do not make the interval narrower."""
+    """Eight identical sessions per user do not make the interval narrower."""
     rng = np.random.default_rng(1)
     test_of_users = {user: [f"i{rng.integers(5)}"] for user in range(60)}
     copies = {(user, number): items for user, items in test_of_users.items() for number in range(8)}

@@ -62,14 +62,14 @@ class Case:
         make_id = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
         self.users, self.items = np.arange(self.n_users), np.arange(self.n_items)
         if make_id is not None:
-            # The ids are in random order. Test also contains a user and an item that the model does
-            # not know.
+            # The ids are in random order. The test data also contain a user and an item that the
+            # model does not know.
             self.users = np.array([make_id(n, "u") for n in rng.permutation(self.n_users)], object)
             self.items = np.array([make_id(n, "i") for n in rng.permutation(self.n_items)], object)
 
     @property
     def source_ids(self) -> dict[str, object]:
-        """The arguments of `Scores` that contain the ids of its rows and columns."""
+        """The arguments of `Scores` that contain the row and column ids."""
         if self.ids == "none":
             return {}
         return {"user_ids": list(self.users), "item_ids": list(self.items)}
@@ -143,7 +143,7 @@ def halves(stream, evaluator, add, batches, **options):
         add(second_stream if n % 2 else stream, rows)
     stream.merge(
         _plain.loads(pickle.dumps(second_stream.state()))
-    )  # a state contains no classes of recometer, so this loader can read it
+    )  # a state contains no recometer classes, so this loader can read it
     return stream.compute()
 
 
@@ -762,7 +762,7 @@ def test_fingerprints_of_lists_depend_on_ties() -> None:
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
 def test_streamed_items_outside_the_catalogue_match_a_single_call(metrics, ids) -> None:
-    """Items outside the catalogue may be in batches, and in test for a user without a batch."""
+    """Batches may contain items outside the catalogue, and so may the test rows of other users."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
     if not ids:

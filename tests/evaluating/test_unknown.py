@@ -18,8 +18,8 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# Each user's test items are the user's two best items and a third item, so that test contains every
-# item. The ids of users and items start at 1.
+# Each user's test items are the user's two best items and a third item, so that every item is a
+# test item. The ids of users and items start at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {
@@ -157,7 +157,7 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
             for source in sources(*POSITIONS).values()
         ]
         assert values[1:] == values[:-1]
-    # User 0 is in train, but not in test, and the model does not know one of the test users.
+    # User 0 has training rows but no test rows, and the model does not know one of the test users.
     unknown_user = pl.DataFrame({"user": [N_USERS], "item": [3]})
     later = pl.concat([from_zero.filter(pl.col("user") > 0), unknown_user], how="vertical_relaxed")
     train = from_zero.filter(pl.col("user") < 2)
@@ -167,10 +167,10 @@ def test_ids_from_zero_with_gaps_in_test_are_accepted():
 def test_ids_of_train_are_checked_like_those_of_test():
     test, train = TEST.filter(pl.col("user") < 30), TEST.filter(pl.col("user") >= 30)
     source = sources(POSITIONS[0], FROM_ONE[1])["Scores"]
-    assert rm.evaluate(source, test).mean()  # test contains no user 40, so nothing is refused
+    assert rm.evaluate(source, test).mean()  # user 40 has no test rows, so nothing is refused
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(source, test, train=train)
-    # Pairs with labels have no test set, so ids are compared with those in train.
+    # Pairs with labels have no test set, so their ids are compared with those in the training data.
     frame = TEST.with_columns(pl.col("user") - 1, score=1.0, relevance=1)
     with pytest.raises(rm.InputError, match=WORDS):
         rm.evaluate(rm.Pairs(frame), train=TEST, metrics="rr")
@@ -254,7 +254,7 @@ def test_ids_with_another_spelling_are_reported(name, kind):
 
 
 def scores_without_some_users(share):
-    """Return a model that scores all items for the users of TEST except a share of them."""
+    """Return a model that scores all items, but knows only some of the users in TEST."""
     n = round(N_USERS * (1 - share))
     return rm.Scores(SCORES[:n], user_ids=FROM_ONE[0][:n], item_ids=FROM_ONE[1])
 
@@ -348,7 +348,7 @@ def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(type_of_ids)
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
     with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
         rm.evaluate(wrong, from_one)
-    # There is no error if the model knows the item that is missing from test and train.
+    # There is no error if the model knows the item that is missing from the test and training data.
     assert rm.evaluate(right, positions.filter(pl.col("item") != type_of_ids(0))).mean()
 
 

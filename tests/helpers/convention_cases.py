@@ -55,7 +55,7 @@ class Ask:
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """All arguments except the metric; calls with equal arguments are made as a single call."""
+        """All arguments except the metric; calls with equal arguments are combined into one."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
@@ -535,7 +535,7 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
 
 
 # A protocol, a metric, and a function that computes the place of a single relevant item from the
-# value of the metric.
+# metric's value.
 RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
     ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
     ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
@@ -638,7 +638,7 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
 
 
 def _short_last_hit() -> tuple[Any, str]:
-    """Evaluate the MAP of two users; the first user's list of three items ends with a hit."""
+    """Evaluate MAP for two users; the first user's list of three items ends with a hit."""
     source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
@@ -648,7 +648,7 @@ def _short_last_hit() -> tuple[Any, str]:
 
 
 def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
-    """Evaluate a user whose only relevant item is not in train."""
+    """Evaluate a user whose only relevant item is not in the training data."""
     metric = record["impl"].split()[1].rstrip(",")
     padded = "exclude_unknowns=False" in record["impl"]
     result = rm.evaluate(
@@ -701,7 +701,7 @@ LIST_NAMES = {
     ("evidently", "coverage"): "PopularityBias.coverage",
     ("evidently", "gini"): "PopularityBias.gini",
 }
-# The LensKit records were made with an additional row in train, whose item is in the list of u4.
+# LensKit's values were recorded with an additional training row, whose item is in u4's list.
 LENSKIT_EXTRA = {"somebody": [19]}
 
 

@@ -22,7 +22,7 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One order of a user's candidates, best first, with everything that metrics need."""
+    """One order of a user's candidates, best first, with all data that metrics need."""
 
     rel: Sequence[int]  # 1 for each relevant candidate, 0 for each other candidate
     gains: Sequence[float]  # the gain of each candidate; 0 for unjudged candidates

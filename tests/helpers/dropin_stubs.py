@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def stub_of(name: str) -> str:
-    """Return the stub of a drop-in, with signatures and docstrings of its public functions."""
+    """Return a drop-in's stub, with the signatures and docstrings of its public functions."""
     module = importlib.import_module(f"recometer.compat.{name}")
     tree = ast.parse(inspect.getsource(module))
     functions = [_shown(tree, public, getattr(module, public)) for public in module.__all__]

@@ -201,7 +201,7 @@ def rank_lists(
     top: Int32,
     left: Int64,
 ) -> None:
-    """Find the judged items and the top items of each user's list; see `cpp/lists.hpp`."""
+    """Find the judged items and the top items in each user's list; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
         # `entries` maps each item to its best score, and to the list entry with this score.
@@ -348,7 +348,7 @@ def _count(
 
 
 def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list; return False if a row belongs to no list."""
+    """Count the rows of each list; return False if the list of a row does not exist."""
     if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
     counts += np.bincount(list, minlength=len(counts))
@@ -356,7 +356,7 @@ def count_rows(list: Int32, counts: Int64) -> bool:
 
 
 def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
-    """Group the values of a column by the lists of their rows; keep the order within a list."""
+    """Group a column's values by list; keep the order of the values within each list."""
     for list_number, value in zip(list, values, strict=True):
         grouped[next[list_number]] = value
         next[list_number] += 1

@@ -75,7 +75,7 @@ def _user_coverage(case: ListCase, k: int, least: str) -> float:
 
 
 def _catalogued(case: ListCase, exposures: dict[int, float], of: str) -> dict[int, float]:
-    """Keep the exposures of catalogue items; "padded" adds up all others as those of item -1."""
+    """Keep the exposures of catalogue items; "padded" assigns the sum of the rest to item -1."""
     if of not in ("catalogue", "padded"):
         return exposures
     inside = {item: x for item, x in exposures.items() if item not in case.uncatalogued}
@@ -478,7 +478,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits in train if `repeated`, or of hits outside train otherwise."""
+    """Return the share of hits that are training items, or that are not if `repeated` is false."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
     return len(hits_of_kind) / len(hits) if hits else math.nan

@@ -1,4 +1,4 @@
-"""Compute metrics of records of ranks, lists or ratings, without a source or test data."""
+"""Compute metrics from records of ranks, lists or ratings, without a source or test data."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
 
 
 def in_order(by_place, item_bound, user_bound):
-    """Return the arguments of the kernel for the order in which `by_place` lists the items."""
+    """Return the kernel's arguments for the order in which `by_place` lists the items."""
     places = np.empty(len(by_place), np.int32)
     places[by_place] = np.arange(len(by_place))
     return {

@@ -24,8 +24,8 @@ def rating_by_definition(
     predicted, actual
         The ratings of one user's rows, highest predicted first.
     threshold
-        Rows with a true rating of at least this value are relevant; rows with such a predicted
-        rating are recommended.
+        Rows with a true rating of at least this value are relevant, and rows with a predicted
+        rating of at least this value are recommended.
 
     Returns
     -------

@@ -15,7 +15,7 @@ def request_only(*names):
 
 
 def random_user(rng, kind, n_items, k):
-    """Draw disjoint training and test items for a user of one of the KINDS."""
+    """Draw disjoint training and test items for a user of this kind, which must be one of KINDS."""
     items = rng.permutation(n_items)
     if kind == "nothing":
         return items[:0], items[:0]
@@ -68,7 +68,7 @@ VALUES = ("ones", "graded", "stored zeros", "some negative", "not positive", "re
 
 
 def as_csr(rows, n_items, dtype=float):
-    """Return a sparse array whose rows are pairs (items, values), and keep stored zeros."""
+    """Build a sparse array from a pair (items, values) for each row, and keep stored zeros."""
     indptr = np.cumsum([0] + [len(items) for items, _ in rows])
     order = [np.argsort(items) for items, _ in rows]
     items = np.concatenate([items[o] for (items, _), o in zip(rows, order, strict=True)])
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Return data of three users, who have 2, 1 and 3 test items and five candidates each."""
+    """Return data for three users, who have 2, 1 and 3 test items and five candidates each."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )
@@ -186,7 +186,7 @@ def six_items():
 
 
 def many_users(seed=0, n_users=30, n_items=40):
-    """Return data of users with a few training and test items each, and random factors."""
+    """Return data for users with a few training and test items each, and random factors."""
     rng = np.random.default_rng(seed)
     pairs = [random_user(rng, "some", n_items, 5) for _ in range(n_users)]
     return (

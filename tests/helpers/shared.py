@@ -1,4 +1,4 @@
-"""The path of the folder with data that is not part of the repository."""
+"""The path of the folder with data from outside the repository."""
 
 import os
 import pathlib

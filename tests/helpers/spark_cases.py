@@ -1,4 +1,4 @@
-"""Data for Spark tests, and functions that compare results with those of a single machine."""
+"""Data for Spark tests, and functions that compare results with a single machine's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Models of PyTorch Geometric can be evaluated with lists, and with batches of scores."""
+"""PyTorch Geometric models can be evaluated with lists, and with batches of scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""If the library of an integration is not installed, an error says what to install."""
+"""If an integration's library is not installed, an error says what to install."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_error_names_the_extra_to_install(library, call, monkeypatch):
         *(module_name for module_name in sys.modules if module_name.startswith(f"{package}.")),
     ]:
         monkeypatch.setitem(sys.modules, module, None)
-    # An integration that derives from classes of its library raises the error on import.
+    # An integration that derives from its library's classes raises the error on import.
     if library in WHEN_IMPORTED:
         monkeypatch.delitem(sys.modules, f"recometer.integrations.{package}", raising=False)
     with pytest.raises(rm.MissingExtraError, match=rf'Hint: pip install "recometer\[{library}\]"'):

@@ -1,4 +1,4 @@
-"""scikit-learn scores grouped rankings, also in cross-validation and searches."""
+"""scikit-learn scores grouped rankings, including in cross-validation and searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`RankingMetrics` works in collections of TorchMetrics, and with two processes."""
+"""`RankingMetrics` works in TorchMetrics collections, and with two processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_batches_give_the_same_evaluation_as_one_call(torch, ranking_metrics, ca
 
 
 def test_collection_can_contain_metrics_of_both_libraries(torch, torchmetrics, case):
-    """The metrics of TorchMetrics in the collection take the same arguments as recometer's."""
+    """TorchMetrics' metrics in the collection take the same arguments as recometer's."""
     from recometer.integrations.torchmetrics import RankingMetrics
 
     scores, truth, _ = case

@@ -18,7 +18,7 @@ N_USERS, N_ITEMS = 30, 40
 
 @pytest.fixture(scope="module")
 def data():
-    """Draw train and test, in which each user likes one half of the items."""
+    """Draw training and test data, in which each user likes half of the items."""
     rng = np.random.default_rng(0)
     likes = (np.arange(N_USERS)[:, None] % 2) == (np.arange(N_ITEMS)[None] % 2)
     kind = rng.random(likes.shape)

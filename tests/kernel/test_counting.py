@@ -1,4 +1,4 @@
-"""The native kernel agrees with its NumPy twin on every instruction set of this processor.
+"""The native kernel agrees with its NumPy twin on all of this processor's instruction sets.
 
 All scores are sums of small integers and therefore exact, so all counts must be equal.
 """
@@ -38,7 +38,7 @@ def ragged(rng, n_users, n_items, max_items, avoid=None):
 
 
 class Problem:
-    """Random arguments of `score_items` and `rank_factors`, with methods that call them."""
+    """Random arguments for `score_items` and `rank_factors`, with methods that call them."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ def test_narrow_counters_do_not_overflow(dtype):
 def test_each_block_of_users_reads_its_slice_of_the_tables(
     instruction_set, seed, max_judged, kind_of_bias
 ):
-    """Each call receives the slice of the tables that belongs to its user, which may be empty."""
+    """Each call receives its user's slice of the tables, which may be empty."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, max_judged, max_judged, kind_of_bias)
     _, *counts, _ = problem.twin()
     judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
@@ -393,7 +393,7 @@ def test_rank_scores_agrees_with_its_twin(nan_rule, seed, n_items, dtype, permut
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    # A judged item that is not a candidate has a score of NaN, as in sources.
+    # Like sources, give judged items that are not candidates a score of NaN.
     judged_scores[np.isneginf(judged_scores)] = np.nan
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])

@@ -1,4 +1,4 @@
-"""The guides to models of other libraries run as written, with the real libraries."""
+"""The guides to other libraries' models run as written, with the real libraries."""
 
 from __future__ import annotations
 

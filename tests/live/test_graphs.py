@@ -1,4 +1,4 @@
-"""Graphs of PyTorch Geometric and sparse tensors of torch can be evaluated."""
+"""PyTorch Geometric's graphs and torch's sparse tensors can be evaluated."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""List metrics agree with the metrics of PyTorch Geometric on random cases."""
+"""List metrics agree with PyTorch Geometric's metrics on random cases."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_list_metrics_match_pytorch_geometric(torch, link_prediction, seed, as_l
     for metric in expected.values():
         metric.update(best, edges)
 
-    # The distance of two items is 0 within a group, and 1 between groups.
+    # The distance between two items is 0 if they are in the same group, and 1 otherwise.
     catalogue = rm.Catalogue(n_items, features=np.eye(4)[group])
     result = rm.evaluate(
         rm.Lists(best) if as_lists else rm.Scores(scores),

@@ -1,4 +1,4 @@
-"""Metrics of fitted models from other libraries match the lists that these libraries recommend."""
+"""Metrics of other libraries' fitted models match the lists that these libraries return."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 
 @pytest.fixture(scope="module")
 def data():
-    """Draw train and test, in which users like the items whose numbers are close to their own."""
+    """Draw training and test data in which users like items with numbers close to their own."""
     rng = np.random.default_rng(0)
     affinity = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
     kind = affinity + rng.normal(size=affinity.shape)
@@ -33,7 +33,7 @@ def hits_in(lists, test):
 
 
 def check(result, lists, test):
-    """Compare precision at K with the number of hits in the lists that the library recommends."""
+    """Compare precision at K with the number of hits in the lists that the library returns."""
     defined = ~np.isnan(result[f"precision@{K}"])
     assert defined.sum() > N_USERS / 2
     expected = hits_in(lists, test) / K
@@ -103,7 +103,7 @@ def test_lightfm_models_are_evaluated(lightfm, data, features):
 
 @pytest.fixture(scope="module")
 def ratings(surprise):
-    """Return a trainset of Surprise, and the ratings held out for testing."""
+    """Return a Surprise trainset, and the ratings held out for testing."""
     rng = np.random.default_rng(1)
     scores = np.clip(rng.normal(3, 1, (20, 15)).round(), 1, 5)
     rows = [

@@ -16,7 +16,7 @@ N_USERS, N_ITEMS = 30, 20
 
 @pytest.fixture
 def interactions() -> tuple[np.ndarray, np.ndarray]:
-    """Draw train and test data."""
+    """Draw training and test data."""
     generator = np.random.default_rng(0)
     likes, later = (generator.random((N_USERS, N_ITEMS)) < 0.3 for _ in range(2))
     return likes & ~later, likes & later

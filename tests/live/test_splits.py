@@ -1,4 +1,4 @@
-"""recometer's splits agree with splits of LensKit and RecTools that have the same definition."""
+"""recometer's splits agree with LensKit and RecTools splits that have the same definition."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.live
 
 
 def interactions(seed=0, n_users=60, n_items=40):
-    """Draw a pandas frame in which user-item pairs are distinct, as are the times of each user."""
+    """Draw a pandas frame in which user-item pairs are distinct, and so are each user's times."""
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.flatnonzero(rng.random(n_users * n_items) < 0.3))
     return pd.DataFrame(

@@ -87,7 +87,7 @@ def test_factors_on_a_device_give_the_same_values_as_on_the_cpu(
 
 
 def draw_interactions(rng, n_users, n_items, likes=0.1, **ids):
-    """Draw random interactions for test and train."""
+    """Draw random interactions for the test and training data."""
     kind = rng.random((n_users, n_items))
     return [
         rm.Interactions.of(sp.csr_array(rows), **ids)
@@ -117,7 +117,8 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
         options["item_bias"] = rng.integers(-3, 4, n_items).astype(np.float32)
     ids = {}
     if data.draw(st.booleans()):
-        # Test contains users and items that the source does not know, and lacks some that it knows.
+        # The test data contain users and items that the source does not know, and lack some that it
+        # knows.
         options["user_ids"] = rng.permutation(n_users + 3)[:n_users]
         options["item_ids"] = rng.permutation(n_items + 9)[:n_items]
         assume(options["user_ids"].min() < n_users and options["item_ids"].min() < n_items)
@@ -255,7 +256,8 @@ def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypat
 def test_ids_may_be_in_any_order_on_a_device(torch, device, case):
     users, items, test, train = case
     rng = np.random.default_rng(1)
-    # Test contains users and items that the source does not know, and lacks some that it knows.
+    # The test data contain users and items that the source does not know, and lack some that it
+    # knows.
     row, column = rng.permutation(N_USERS + 5)[:N_USERS], rng.permutation(N_ITEMS + 9)[:N_ITEMS]
     ids = {"user_ids": row, "item_ids": column}
     test, train = (
@@ -424,7 +426,7 @@ def test_bipartite_graph_on_a_device_matches_its_dense_adjacency_matrix(torch, d
 
 
 def check_graph(torch, device, seed):
-    """Compare the metrics of a graph with those of its dense adjacency matrix."""
+    """Compare a graph's metrics with the metrics of its dense adjacency matrix."""
     generator = torch.Generator().manual_seed(seed)
     n_users, n_items = 30, 25
     emb = torch.randn(n_users + n_items, 4, generator=generator)

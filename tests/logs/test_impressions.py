@@ -1,4 +1,4 @@
-"""Tests that estimated values of policies agree with other libraries and closed forms."""
+"""Tests that value estimates for policies agree with other libraries and closed forms."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_metrics_over_all_users_match_hand_computed_values(metric, expected):
     assert value(metric, **TWO_USERS) == pytest.approx(expected)
 
 
-# In train, four users interacted with item 0, two with item 1, and one with item 2.
+# In the training data, four users interacted with item 0, two with item 1, and one with item 2.
 TRAIN_OF_OTHERS = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
 
 

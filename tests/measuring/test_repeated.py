@@ -1,4 +1,4 @@
-"""The rule `repeated_test` decides how several test rows with the same user and item count."""
+"""The rule `repeated_test` decides how to count several test rows with the same user and item."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[f
 @pytest.mark.parametrize(
     ("rule", "precision", "recall", "ndcg"),
     [
-        # The ranking is 4, 0, 2, 1. Test contains item 4 three times and item 6 once, so the rule
-        # decides whether there are 2 or 4 relevant items.
+        # The ranking is 4, 0, 2, 1. The test data contain item 4 three times and item 6 once, so
+        # the rule decides whether there are 2 or 4 relevant items.
         ("once", 0.5, 1 / 2, 1 / (1 + 1 / np.log2(3))),
         ("counted", 0.5, 1 / 4, 1 / (1 + 1 / np.log2(3))),
         ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
@@ -109,7 +109,7 @@ def test_repeated_rows_have_their_mean_gain_unless_they_count_once() -> None:
 
 
 def test_ideal_order_of_a_list_contains_repeated_items_once() -> None:
-    """The DCG of a, a, b is 3 + 3/log2(3) + 1/2, and that of a, b is 3 + 1/log2(3)."""
+    """The list a, a, b has a DCG of 3 + 3/log2(3) + 1/2, and a, b has a DCG of 3 + 1/log2(3)."""
     result = rm.evaluate(
         rm.Lists({"ann": ["a", "a", "b"]}), {"ann": {"a": 3.0, "b": 1.0, "c": 2.0}},
         metrics="ndcg@3(ideal=list)", duplicates="counted",
@@ -124,7 +124,8 @@ def test_repeated_rows_of_unknown_items_count_and_training_items_do_not() -> Non
     scores = rm.Scores([[3.0, 1.0, 2.0, 0.0, 4.0]], user_ids=[0], item_ids=range(5))
     actual = values(test, "recall@2", "counted", source=scores, train={0: [0]})
     assert actual == pytest.approx([1 / 3])
-    # If training items are kept, item 0 is a hit, and item 9 counts twice although it is in train.
+    # If training items are kept, item 0 is a hit, and item 9 counts twice although it is a training
+    # item.
     result = values(test, "recall@2", "counted", source=scores, train={0: [9]}, seen="kept")
     assert result == pytest.approx([2 / 4])
 
@@ -134,7 +135,7 @@ def scores_of_one_user(scores: list[float]) -> rm.Scores:
 
 
 def test_repeated_rows_of_tied_items_are_rejected() -> None:
-    """Repeated rows of item 1 are rejected, since item 1 is tied; those of item 3 are accepted."""
+    """Repeated rows of item 1 are rejected, since item 1 is tied; item 3 may be repeated."""
     source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.0, -1.0])
     for ties in ("expected", "optimistic", "pessimistic", "random"):
         with pytest.raises(rm.InputError, match=r"rows of a pair .* ties='item' does"):

@@ -18,7 +18,8 @@ import recometer as rm
 METRICS = ("recall@2", "popularity@2")
 K, N_ITEMS = 2, 5
 ITEMS = st.lists(st.integers(0, N_ITEMS - 1), min_size=1, max_size=3, unique=True)
-# A strategy for users: a list or None, the values of test items, and whether the user is in train.
+# A strategy for users: a list or None, the values of test items, and whether the user has training
+# rows.
 USER = st.tuples(
     st.none() | ITEMS,
     st.dictionaries(st.integers(0, N_ITEMS - 1), st.sampled_from([0.0, 1.0]), max_size=3),
@@ -36,7 +37,8 @@ RULES: Mapping[str, st.SearchStrategy[Any]] = {
     "missing": st.sampled_from(["skip", "zero", "nan"]),
     "decimals": st.sampled_from([None, 0, 1]),
 }
-# Every case contains these users, so that test, train and the lists are never empty.
+# Every case contains these users, so that the test data, the training data and the lists are never
+# empty.
 ALWAYS = [([0, 1], {1: 1.0}, True), ([0], {}, True), ([N_ITEMS], {0: 1.0, N_ITEMS: 1.0}, True)]
 
 

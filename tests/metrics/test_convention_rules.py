@@ -1,4 +1,4 @@
-"""Conventions use the names, parameters and rules of other libraries and return their values."""
+"""Conventions use other libraries' names, parameters and rules, and return the same values."""
 
 from __future__ import annotations
 
@@ -683,7 +683,7 @@ CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.2281
 
 
 def test_cumulative_columns_of_recometrics_are_reproduced() -> None:
-    """With cumulative=True, NDCG of recometrics 0.1.6.post13 does not look beyond R places.
+    """With cumulative=True, recometrics 0.1.6.post13's NDCG ignores all places beyond R.
 
     R is the number of relevant items.
     """

@@ -1,4 +1,4 @@
-"""Every measured value of other libraries is reproduced under the name the library uses."""
+"""Every value measured in another library is reproduced under that library's name for it."""
 
 from __future__ import annotations
 
@@ -155,13 +155,14 @@ def exception(record: Record) -> str | None:
 
 @dataclasses.dataclass
 class Outcome:
-    """The number of reproduced records by kind and library, and what is wrong with the others."""
+    """The number of reproduced records by kind and library, and what is wrong with the rest."""
 
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]
     failures: list[str]
     refused: list[str]  # the error messages for records with defects
-    # The convention and the metric's name of each comparison with a number that a library printed.
+    # For each comparison with a number that a library printed, the convention and the metric's
+    # name.
     compared: set[tuple[str, str]]
 
     @classmethod
@@ -347,7 +348,7 @@ def test_no_exception_is_outdated(records: list[Record]) -> None:
 
 
 def print_table(outcome: Outcome) -> None:
-    """Print the number of reproduced records of each library; ``pytest -s`` shows the table."""
+    """Print the number of reproduced records for each library; ``pytest -s`` shows the table."""
     for sort, library in sorted(outcome.known):
         counts = outcome.covered[sort, library], outcome.known[sort, library]
         print(f"{sort:9} {library:14} {counts[0]:5} of {counts[1]:5}")

@@ -157,8 +157,8 @@ def correctly_rounded(number: int) -> float:
 
 def test_logarithms_are_correct_to_the_last_bit() -> None:
     size = 2**20
-    # Some math libraries incorrectly round the logarithms of these numbers, or those of numbers
-    # near powers of two.
+    # Some math libraries incorrectly round the logarithms of these numbers or of numbers near
+    # powers of two.
     awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
     awkward += [3393, 7957]  # their logarithms are nearly halfway between two floats
     awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]

@@ -36,7 +36,7 @@ class Mutant:
     right
         The source code of the original module.
     span
-        The range of bytes of the source code that the mistake replaces.
+        The byte range in the source code that the mistake replaces.
     wrong
         The replacement for these bytes.
     """

@@ -36,7 +36,7 @@ NEEDED = 0.78  # the share of mutants that tests must kill; README.md gives the 
 
 @dataclasses.dataclass(frozen=True)
 class SelectedMutant:
-    """A mutant that was drawn at random, and its tests."""
+    """A randomly drawn mutant, and its tests."""
 
     area: str
     path: str  # the path of the module within the package

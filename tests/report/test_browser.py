@@ -165,7 +165,7 @@ def test_button_switches_between_dark_and_light(wide_page: Opened) -> None:
 def report_of_one_model(
     results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Write the report of a single model, which contains no comparison; return its path."""
+    """Write a report on a single model, which contains no comparison; return its path."""
     path = tmp_path_factory.mktemp("alone") / "report.html"
     changes = {"chance": {}, "inputs_kept": None, "lists": None}
     dataclasses.replace(results["bpr"], **changes).report(path, name="bpr")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests of the model of a report, from which every format is rendered."""
+"""Tests of the report model, from which every format is rendered."""
 
 from __future__ import annotations
 

@@ -562,7 +562,7 @@ def test_unknown_users_are_named_by_their_ids() -> None:
         rm.evaluate(rm.Lists({8: [3], 9: [4]}), {1: [3], 2: [4]}, metrics="ndcg@2")
 
 
-# Tests of the fingerprints of inputs
+# Tests of input fingerprints
 
 
 def test_fingerprint_depends_on_the_values() -> None:

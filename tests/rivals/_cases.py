@@ -42,7 +42,7 @@ class Dense:
         The factors, whose products are the scores; a user's scores are distinct.
     train : bool [n_users, n_items]
     truth : float64 [n_users, n_items]
-        The grades of the items, which are 0 for irrelevant items and for items in train.
+        The grades of the items, which are 0 for irrelevant items and for training items.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Compare the output of a library with recometer's values under its convention."""
+"""Compare a library's output with recometer's values under the library's convention."""
 
 from __future__ import annotations
 

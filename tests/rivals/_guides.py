@@ -36,7 +36,7 @@ def run(text: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> list[tuple[str, str, str, str]]:
-    """Return the convention and the text of the three cells for each row of the guide's tables."""
+    """For each row of the guide's tables, return the convention and the text of the three cells."""
     rows = []
     convention = ""
     for line in text.splitlines():

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 
 
 def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
-    """Draw train and test, which overlap only in every fifth case."""
+    """Draw training and test data, which overlap only in every fifth case."""
     shape = int(generator.integers(1, 8)), int(generator.integers(3, 25))
     share = generator.random(shape)
     train = share < generator.choice([0, 0.1, 0.4, 0.8], (shape[0], 1))

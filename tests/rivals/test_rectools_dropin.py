@@ -16,7 +16,7 @@ N_ITEMS, N_USERS = 25, 10
 
 
 def case(generator: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Draw lists, test and train; some users may be missing from any of the three."""
+    """Draw lists, test data and training data; some users may be missing from any of the three."""
     lists, test, train = [], [], []
     for user in range(100, 100 + N_USERS):
         items = generator.permutation(N_ITEMS)

@@ -218,7 +218,7 @@ def test_items_outside_the_candidates_are_removed_from_short_lists():
 
 @pytest.fixture(scope="module")
 def case():
-    """Draw the user factors, item factors, test and train of a larger problem."""
+    """Draw user factors, item factors, test data and training data for a larger problem."""
     rng = np.random.default_rng(3)
     users, items = rng.normal(size=(60, 4)), rng.normal(size=(300, 4))
     kind = rng.random((60, 300))
@@ -289,7 +289,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return the numbers of candidates with `items()` as candidates, exclude and catalogue."""
+    """Return three numbers of candidates, with `items()` as candidates, exclude or catalogue."""
     model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (
@@ -710,7 +710,7 @@ def test_negatives_may_be_a_dict_or_frame_of_ids():
     users, items = [f"u{n:02}" for n in range(40)], [f"i{n:02}" for n in range(60)]
     source_ = rm.Scores(scores, user_ids=users, item_ids=items)
     truth = {user: [items[row.argmax()]] for user, row in zip(users, test, strict=True)}
-    # The first test user has no negatives, and a user outside test has some.
+    # The first test user has no negatives, and a user without test rows has some.
     sets = {u: [items[i] for i in row] for u, row in zip(users[1:], negatives[1:], strict=True)}
     sets["nobody"] = ["i01"]
     frame = pl.DataFrame([{"user": u, "item": i} for u, row in sets.items() for i in row])

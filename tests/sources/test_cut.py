@@ -17,7 +17,7 @@ ORDERED = ("item", "item_desc", "input")
 
 @st.composite
 def lists(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw the lists of three users as shuffled rows, some of which have equal scores."""
+    """Draw three users' lists as shuffled rows, some of which have equal scores."""
     rows = [
         (user, item, float(score))
         for user in range(3)
@@ -75,8 +75,8 @@ def test_repeated_item_counts_at_its_first_place(ties: str) -> None:
                 source, {0: [0]}, metrics="recall@1 ndcg@1", ties=ties, duplicates=duplicates
             )
             assert result.mean() == {"recall@1": 1.0, "ndcg@1": 1.0}
-    # An item's first place is that of the row with its best score, wherever that row is in the
-    # frame.
+    # The row with an item's best score determines the item's first place, wherever that row is in
+    # the frame.
     later = pl.DataFrame({"user": [0] * 3, "item": [0, 1, 0], "score": [1.0, 2.0, 3.0]})
     result = rm.evaluate(rm.Lists(later), {0: [0]}, metrics="rr", ties=ties, duplicates="first")
     assert result.mean() == {"rr": 1.0}

@@ -138,7 +138,7 @@ def test_factors_in_files_are_ranked_like_arrays(
 
 @pytest.fixture(scope="module")
 def model(folder):
-    """Return user and item factors of different dtypes, the files that contain them, and test."""
+    """Return user and item factors of different dtypes, files with these factors, and test data."""
     rng = np.random.default_rng(1)
     users, items = rng.standard_normal((40, 8)), rng.standard_normal((900, 8))
     users, items = users.astype(np.float32), items.astype(np.float16)

@@ -24,7 +24,7 @@ ALL = "precision@5 tprecision@5 recall@5 ap@5 tap@5 ndcg@5 hit@5 rr@5 roc_auc pr
 
 
 class Data:
-    """Random factors, and train and test data that do not overlap."""
+    """Random factors, and training and test data that do not overlap."""
 
     def __init__(
         self, seed=0, n_users=60, n_items=300, n_factors=8, dtype=np.float32, integers=False
@@ -188,7 +188,7 @@ def test_item_biases_act_like_an_additional_factor(data):
 
 
 def relabelled(data, users, items):
-    """Return test and train as shuffled frames with ids instead of positions."""
+    """Return the test and training data as shuffled frames with ids instead of positions."""
     import polars as pl
 
     def frame(matrix, seed):

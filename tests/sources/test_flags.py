@@ -9,9 +9,9 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# The scores of users 0 to 3. User 4 is in test, but no source knows this user.
+# The scores of users 0 to 3. User 4 is a test user, but unknown to all sources.
 SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
-# User 1 has one item in train, and user 2 has two. User 3 has three, so only one candidate remains.
+# User 1 has one training item, and user 2 has two. User 3 has three, so only one candidate remains.
 TRAIN = {1: [3], 2: [0, 3], 3: [1, 2, 3]}
 TEST = {0: [1], 1: [1], 2: [1], 3: [0], 4: [2]}
 EXPECTED = [KNOWN | CONSTANT, KNOWN | TRAINED, KNOWN | TRAINED | CONSTANT, KNOWN | TRAINED, 0]

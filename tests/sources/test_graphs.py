@@ -1,4 +1,4 @@
-"""Tests that the metrics of a bipartite graph agree with those of its dense adjacency matrix."""
+"""Tests that a bipartite graph has the same metrics as its dense adjacency matrix."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ METRICS = "rr roc_auc ndcg@2 novelty@2"
 
 
 def source(kind: str, scores: np.ndarray[Any, Any]) -> Any:
-    """Return a source of the given kind with these scores of three users and five items."""
+    """Return a source of the given kind with these scores for three users and five items."""
     if kind == "Scores":
         # In Scores, a score of -inf means that the item is not a candidate.
         table = np.where(np.isneginf(scores), -5.0, scores)

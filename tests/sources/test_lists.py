@@ -248,7 +248,8 @@ def test_array_may_have_ids():
 def test_array_may_have_only_user_ids():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
-    # The lists of users outside test are ignored; the result counts the nonempty lists among them.
+    # The lists of users without test rows are ignored; the result says how many of these lists are
+    # not empty.
     result = rm.evaluate(rm.Lists(ARRAY, user_ids=["a", "x", "y"]), test, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 0, 0]
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
@@ -261,7 +262,7 @@ def test_positions_beyond_the_items_are_refused():
         rr(lists, ARRAY_TEST)
     with pytest.raises(rm.InputError, match="list in row 1 holds the item position 9"):
         rr(rm.Lists(np.array([[0, 1], [9, 2], [3, 8]])), ARRAY_TEST)
-    # The catalogue may contain items that are not in test.
+    # The catalogue may contain items that are not test items.
     assert rr(lists, ARRAY_TEST, catalogue=10) == [1 / 2, 1, 0]
     assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
     with pytest.raises(rm.InputError, match="positions 0 to 8"):
@@ -292,7 +293,7 @@ def test_lists_that_share_no_item_with_test_cause_a_warning():
         assert rr(lists, test) == [0, 0]
     with pytest.warns(rm.DataWarning, match=message):
         rr(lists, test, train={"b": [5]})
-    # If train or the catalogue contains the items of the lists, there is no warning.
+    # If the training data or the catalogue contain the items in the lists, there is no warning.
     assert rr(lists, test, train={"b": [104]}) == [0, 0]
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
 
@@ -608,7 +609,7 @@ def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
 def test_excluding_an_item_removes_its_repeats(duplicates, options):
-    """The results are those of lists from which every occurrence of the item is removed."""
+    """The results are the same as for lists without any occurrence of the item."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})

@@ -1,4 +1,4 @@
-"""Tests of `rm.from_model` with stand-ins for models of other libraries.
+"""Tests of `rm.from_model` with stand-ins for other libraries' models.
 
 A stand-in has only the module name and the attributes by which recometer recognises a model. The
 tests in tests/live use the real libraries.
@@ -190,7 +190,7 @@ def test_unfitted_and_failing_surprise_models_are_reported():
         rm.evaluate(rm.from_model(model), test)
 
 
-# Tests of models of torch and PyTorch Geometric
+# Tests of torch and PyTorch Geometric models
 
 
 class Module:
@@ -269,7 +269,7 @@ def test_torch_module_without_score_users_is_refused():
         rm.from_model(Module())
 
 
-# Anything else
+# Tests of unknown models
 
 
 def test_unknown_models_are_refused():
@@ -395,7 +395,7 @@ def test_minus_one_is_padding_in_arrays_but_an_id_in_lists():
 
 def test_longer_lists_are_requested_from_a_model_that_recommends_train_items():
     train = np.zeros_like(TEST)
-    # Train contains the first four items that the model recommends to each user.
+    # The training data contain the first four items that the model recommends to each user.
     np.put_along_axis(train, LISTS[:, :4], True, axis=1)
     model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
     options = {"train": train, "metrics": "recall@3"}

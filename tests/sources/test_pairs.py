@@ -19,7 +19,7 @@ RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")
 PREDICTED = "rated_precision@1..4 rated_recall@1..4 rmse mae mse r2 explained_variance fcp"
 
-# The example of rating predictions in the documentation.
+# The documentation's example of rating predictions.
 EXAMPLE = {
     "user": ["u"] * 6,
     "item": ["7", "5", "10", "2", "2b", "1"],
@@ -29,7 +29,7 @@ EXAMPLE = {
 
 
 def of_predictions(predictions, threshold=3.5):
-    """Return the predictions of Surprise as `Pairs`."""
+    """Return Surprise's predictions as `Pairs`."""
     return rm.Pairs(pd.DataFrame(predictions), threshold=threshold)
 
 
@@ -560,7 +560,7 @@ def test_mismatched_arguments_are_refused(make, error, message):
         make()
 
 
-# Tests of pairs with test and train
+# Tests of pairs with test and training data
 
 
 def test_labels_come_from_either_the_pairs_or_test():
@@ -596,7 +596,7 @@ def test_train_items_are_not_candidates():
 def test_relevant_items_outside_the_candidates_count_as_misses():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
     result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
-    assert result.counts["relevant_not_candidates"] == 1  # this item belongs to user 2
+    assert result.counts["relevant_not_candidates"] == 1  # this is user 2's relevant item
     assert result.counts["relevant_unranked"] == 1  # item 7
     assert result.counts["users_unknown"] == 1
     # User 2 has too few candidates for a value.
@@ -685,7 +685,7 @@ def test_nan_scores_are_ranked_by_their_rule(nan_scores, expected):
 
 
 def test_train_applies_to_the_right_rows_if_a_row_is_left_out():
-    """Ann's item d is in train, and item b is excluded; Bob's row for item d must remain."""
+    """Ann's item d is a training item, and item b is excluded; Bob's row for d must remain."""
     columns = {"user": ["ann"] * 3 + ["bob"] * 3, "item": list("acdbcd")}
     frame = pl.DataFrame(
         {**columns, "score": [3.0, 1, 2, 5, 4, 3], "relevance": [1, 0, 0, 0, 1, 0]}

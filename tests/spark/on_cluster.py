@@ -44,7 +44,7 @@ def equals(result, expected):
 
 
 def evaluate_lists(spark, *, n=3, **options):
-    """Evaluate lists on the cluster; return whether the values match those of one machine."""
+    """Evaluate lists on the cluster; return whether the values are the same as on one machine."""
     users, items, test, train, rng = data(ids=int)
     rows = columns_of_lists(users, items, rng)
     frames = [

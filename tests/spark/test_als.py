@@ -1,4 +1,4 @@
-"""Evaluating a model of MLlib on Spark gives the same values as MLlib's own metrics."""
+"""Evaluating an MLlib model on Spark gives the same values as MLlib's own metrics."""
 
 import numpy as np
 import polars as pl

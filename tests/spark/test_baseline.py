@@ -1,4 +1,4 @@
-"""Metrics that compare lists with those of another model give the same values on Spark."""
+"""Metrics that compare a model's lists with a baseline's give the same values on Spark."""
 
 import polars as pl
 import pytest

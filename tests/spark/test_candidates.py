@@ -15,7 +15,7 @@ FEW = "ndcg@5 precision@3 rr@4"
 
 
 def columns_of_lists(users, items, rng, n=12):
-    """Draw the columns of lists, whose scores are equal."""
+    """Draw lists in which many scores are equal, as columns."""
     places = [rng.permutation(len(items))[:n] for _ in users]
     return {
         "user": [user for user in users for _ in range(n)],
@@ -25,7 +25,7 @@ def columns_of_lists(users, items, rng, n=12):
 
 
 def scored(users, items, rng):
-    """Draw the columns of pairs with true ratings, a few of which are missing."""
+    """Draw pairs with true ratings, a few of which are missing, as columns."""
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.5)
     rating = rng.integers(0, 6, len(user)).astype(float)
     rating[rng.random(len(user)) < 0.1] = np.nan
@@ -44,7 +44,7 @@ def test_sampled_candidates_of_factors_match_those_on_one_machine(table):
     kind = "id bigint, features array<float>"
     source = rs.Factors(
         table({"id": users, "features": of_users}, kind),
-        # The source does not know the first three items, which may be in train.
+        # The source does not know the first three items, which may be training items.
         table({"id": items[3:], "features": of_items[3:]}, kind),
     )
     local = rm.Factors(of_users, of_items[3:], user_ids=users, item_ids=items[3:])

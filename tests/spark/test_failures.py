@@ -21,7 +21,7 @@ pytestmark = MARKS
 
 
 def columns_of_lists(users, items, rng):
-    """Draw the columns of lists of eight items."""
+    """Draw lists of eight items, as columns."""
     places = [rng.permutation(len(items))[:8] for _ in users]
     return {
         "user": [user for user in users for _ in range(8)],

@@ -19,7 +19,7 @@ WORDS = "positions seem to stand for ids"
 
 
 def ranked(table, users, items):
-    """Return lists of all users, with the best items first."""
+    """Return all users' lists, best items first."""
     columns = {
         "user": np.repeat(users, 5),
         "item": items[BEST].ravel(),
@@ -41,7 +41,7 @@ def test_positions_are_not_mistaken_for_ids(table):
     result = rs.evaluate(ranked(table, zero, from_one), test, metrics="rr", shifted_ids="kept")
     assert result.counts["users_unknown"] == 1
     assert rs.evaluate(ranked(table, from_one, from_one), test, metrics="rr").mean() == {"rr": 0.5}
-    # The user ids of the data begin at 0, and those of the model at 1.
+    # User ids begin at 0 in the data, and at 1 in the model.
     test_from_zero = table({"user": zero, "item": BEST[:, 1]}, IDS)
     with pytest.raises(rm.InputError, match="users of test and train are 0 to 19, but those of"):
         rs.evaluate(ranked(table, from_one, zero), test_from_zero, metrics="rr")

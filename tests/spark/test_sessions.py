@@ -1,4 +1,4 @@
-"""Sessions of users have the same values, means and intervals on Spark as on one machine."""
+"""Users' sessions have the same values, means and intervals on Spark as on one machine."""
 
 import numpy as np
 import polars as pl

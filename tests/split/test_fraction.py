@@ -47,7 +47,7 @@ def by_ids(data):
 
 
 def held_out(data, fraction, **options):
-    """Hold out a share of each user's interactions; return train and test."""
+    """Hold out a share of each user's interactions; return the training and test data."""
     result = split(data, Fraction(fraction), min_test=0, **options)
     return result.train, result.test
 

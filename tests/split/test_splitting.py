@@ -71,7 +71,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """Draw a data frame in which pairs repeat, as do the times of each user."""
+    """Draw a data frame in which pairs repeat, and so do each user's times."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {
@@ -144,7 +144,7 @@ def test_every_composition_obeys_the_laws_of_splits(who, what):
             assert part["row"].is_sorted()
             if Duplicates("sum") not in filters:
                 assert part.equals(data.filter(pl.col("row").is_in(parts[name])))
-        # Test contains the test users, and no other users.
+        # The test part contains the test users, and no other users.
         users = result.users.tolist()
         assert users == sorted(set(result.test["user"]))
         if isinstance(who, GivenUsers):
@@ -154,13 +154,13 @@ def test_every_composition_obeys_the_laws_of_splits(who, what):
                 isinstance(split_filter, SeenInTrain) for split_filter in filters
             )
         if untested == "apart":
-            # Models are fitted to the remainder, so train contains only test users.
+            # Models are fitted to the remainder, so the training part contains only test users.
             assert not set(users) & set(result.remainder["user"])
             if not any(isinstance(split_filter, SeenInTrain) for split_filter in filters):
                 assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
-        # Neither the number of threads nor the order of rows changes the contents of the parts.
+        # Neither the number of threads nor the order of rows changes the parts' contents.
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("recometer.split.grouping.BRIEF", 0)
             assert rows_of(split(data, what, **options, threads=3)) == parts
@@ -783,7 +783,7 @@ def test_every_parameter_of_evaluate_is_passed_on_for_splits(monkeypatch):
         assert {name: received[name] for name in names} == values
         assert received["ties"] == "item"
         assert received["source"] is source
-        assert isinstance(received["test"], rm.Split)  # a split contains train
+        assert isinstance(received["test"], rm.Split)  # a split contains its training data
         assert received["train"] is None
 
 
@@ -847,7 +847,8 @@ def test_empty_train_gives_a_warning():
         split(data, After(-1), filters=KCore(2))
     with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
         list(folds(data, Windows([-1, 20])))
-    # Train may be empty without a warning, since models are fitted to the rows of other users.
+    # The training part may be empty without a warning, since models are fitted to other users'
+    # rows.
     split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
@@ -1172,8 +1173,8 @@ def test_iso_8601_strings_are_read_as_dates(kind, tmp_path):
 def test_time_of_a_split_can_be_chosen_by_a_share_of_the_interactions():
     times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
     data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
-    # For a share of 0.7, the data are split at time 4, which is the time of the eighth interaction
-    # and of two others.
+    # For a share of 0.7, the data are split at time 4, when the eighth interaction and two others
+    # occurred.
     for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
         result = split(data, After(share=share))
         expected = sorted(times)[int(share * 10)]

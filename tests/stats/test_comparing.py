@@ -40,7 +40,7 @@ def enumerated(differences: Float64) -> float:
 
 
 def models(n: int, seed: int = 0, share: float = 0.4, gain: float = 0.0) -> tuple[Float64, Float64]:
-    """Draw values like those of NDCG for two models, the first of which is better by `gain`."""
+    """Draw NDCG-like values for two models, the first of which is better by `gain`."""
     generator = np.random.default_rng(seed)
     common = generator.random(n)
     values_of_models = []
@@ -458,7 +458,7 @@ def test_codes_restore_the_values_of_a_column(levels: list[float]) -> None:
     assert column.levels is not None
     assert column.codes is not None
     assert np.array_equal(column.levels[column.codes], values)
-    for late_value in (-9.0, 0.1234, 9.0):  # these values have no code yet
+    for late_value in (-9.0, 0.1234, 9.0):  # a level that occurs this late gets no code
         assert Column.of(np.append(values, late_value)).coded().codes is None
 
 

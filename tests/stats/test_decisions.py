@@ -314,7 +314,7 @@ def test_studentised_range_matches_scipy(n: int) -> None:
     )
     np.testing.assert_allclose(normal_range_tail([0.0, 30.0], n)[1], normal_range_tail(30.0, n))
     assert normal_range_tail(0.0, n) == 1  # exactly 1, despite rounding errors
-    # Some quantiles are below 1, for example the median distance of two normal numbers.
+    # Some quantiles are below 1, for example the median distance between two normal numbers.
     median_range = normal_range_quantile(0.5, 2)
     assert median_range == pytest.approx(np.sqrt(2) * scipy.stats.norm.ppf(0.75), rel=1e-6)
     range_of_two = normal_range_tail(np.array([20.0]), 2)

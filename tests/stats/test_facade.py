@@ -1,4 +1,4 @@
-"""The statistics package exports functions of its modules, and loads a module on first use."""
+"""The statistics package exports its modules' functions, and loads a module on first use."""
 
 import importlib
 import inspect

@@ -27,7 +27,7 @@ UNIT = (0.0, 1.0)
 
 
 def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
-    """Draw values between 0 and 1, most of which are 0, like those of NDCG."""
+    """Draw NDCG-like values, which are between 0 and 1 and mostly 0."""
     generator = np.random.default_rng(seed)
     return generator.random(n) * (generator.random(n) < share)
 

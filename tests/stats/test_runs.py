@@ -191,7 +191,7 @@ def test_interval_over_folds_at_level_p_ends_at_0(shift: float) -> None:
 
 
 def direct_computation(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, ...]:
-    """Return the interval, p and deviations of a table's mean, or of the difference of two means.
+    """Return the interval, p and deviations of a table's mean, or of a difference between means.
 
     The squared error of the mean is a sum of mean squares, whose degrees of freedom follow from the
     formula of Welch and Satterthwaite.

@@ -1,4 +1,4 @@
-"""All sources of recometer obey the laws of sources, which detect broken sources."""
+"""All of recometer's sources obey the source laws, which detect broken sources."""
 
 import dataclasses
 

@@ -109,7 +109,7 @@ def header(data: bytes) -> None:
 
 
 def arrays(data: bytes) -> None:
-    """Read factors (arrays and archives), sparse matrices, and files of ids."""
+    """Read factors (arrays and archives), sparse matrices, and id files."""
     import recometer as rm
     from recometer.data.array_files import open_sparse
     from recometer.data.factor_files import read_ids

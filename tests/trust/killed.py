@@ -50,7 +50,7 @@ def n_rows(part):
 
 
 class SavedSplit:
-    """A split, which is saved as several files; the old version includes files of ids."""
+    """A split, which is saved as several files; the old version includes id files."""
 
     def split_of(self, seed):
         import polars as pl

@@ -38,7 +38,7 @@ def small(number=0):
 
 
 def long_lists():
-    """Make lists with all items of the catalogue."""
+    """Make lists with all items in the catalogue."""
     model = rm.Factors(np.ones((2000, 2), np.float32), np.ones((60_000, 2), np.float32))
     return rm.evaluate(model, np.eye(2000, 60_000), metrics="coverage@60000", threads=1)
 
@@ -51,7 +51,7 @@ def many_cutoffs():
 
 
 def many_users():
-    """Allocate arrays with an entry for each of hundreds of millions of users."""
+    """Allocate arrays with one entry per user, for hundreds of millions of users."""
     return rm.Interactions.of(np.array([[2**28 - 5], [7]]), n_users=2**28 - 1, n_items=8)
 
 

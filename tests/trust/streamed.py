@@ -74,7 +74,7 @@ def items(path, dtype, order):
 
 
 def users(path, dtype, order):
-    """Write user factors to the file; some users are in test, and item factors are float32."""
+    """Write user factors to the file; some users are test users, and item factors are float32."""
     nonzero_users, positions = factors_in_file(path, dtype, order)
     item_factors = np.random.default_rng(1).standard_normal((300, N_FACTORS)).astype(np.float32)
     ids = np.arange(N_ROWS)

@@ -118,7 +118,7 @@ needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rig
 
 @needs_links
 def test_links_are_replaced_and_never_followed(here):
-    """Saving replaces a link with a file, and does not change the target of the link."""
+    """Saving replaces a link with a file, and does not change the link's target."""
     result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr")
     for name, save in (("a.parquet", result.save), ("a.csv", result.to_csv)):
         target = here / f"target of {name}"

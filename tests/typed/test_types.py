@@ -31,7 +31,7 @@ def test_rule_types_match_the_protocol() -> None:
 
 
 def parameters(path: str, name: str) -> list[dict[str, str]]:
-    """Return the parameters and types of every function with this name in a file."""
+    """Return the parameters, with their types, of every function with this name in a file."""
     tree = ast.parse((PACKAGE / path).read_text())
     found_parameters = []
     for node in ast.walk(tree):

@@ -112,7 +112,7 @@ def side(rows):
 
 
 def data(record, users, features):
-    """Return the data of these users, as they were passed to the library."""
+    """Return these users' data, as they were passed to the library."""
     cases_of_users, n, shift = cases()["users"], 20, 0
     rankings = [cases_of_users[user]["ranking"] for user in users]
     train = {user: cases_of_users[user]["train"] for user in cases_of_users}
@@ -160,7 +160,7 @@ def data(record, users, features):
     )
 
 
-# The LensKit records were made with an additional row in train, whose item is in the list of u4.
+# LensKit's values were recorded with an additional training row, whose item is in u4's list.
 LENSKIT_EXTRA = [19]
 
 
@@ -341,7 +341,7 @@ def check(record, rule):
     return n
 
 
-# The number of reproduced records of list metrics for each library.
+# For each library, the number of list metric records that must be reproduced.
 COVERED = {
     "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
     "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,

@@ -25,7 +25,7 @@ def test_custom_distance_obeys_the_laws():
         order_free=True,
     )
     def different(data, cutoffs):
-        """Return the share of pairs of items with different categories."""
+        """Return the share of item pairs whose categories differ."""
         table = data.categories.toarray()
         return mean_over_pairs(
             data, cutoffs, lambda left, right: (table[left] != table[right]).any(axis=1)

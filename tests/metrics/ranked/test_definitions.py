@@ -123,7 +123,7 @@ def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
 
 
 def one_item_first(ranking: Ranking) -> list[Ranking]:
-    """For each item of the first tie group, return the ranking with this item before the group."""
+    """For each item in the first tie group, return the ranking with this item before the rest."""
     number = next(number for number, group in enumerate(ranking) if len(group) > 1)
     before, group, after = ranking[:number], ranking[number], ranking[number + 1 :]
     return [(*before, (item,), group[:i] + group[i + 1 :], *after) for i, item in enumerate(group)]

@@ -34,7 +34,7 @@ STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 @st.composite
 def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
-    """Draw rows of a few users, with ties; the last user has enough rows for all cut-offs."""
+    """Draw rows for a few users, with ties; the last user has enough rows for all cut-offs."""
     n = draw(st.integers(0, 12))
     user = draw(st.lists(st.integers(0, max_users - 2), min_size=n, max_size=n))
     user += [max_users - 1] * draw(st.integers(4, 7))
@@ -173,7 +173,7 @@ def test_concordance_of_many_rows_counts_all_pairs():
 
 
 def rows(*pairs):
-    """Return rows of a user with these (true, predicted) ratings, and a second user's rows."""
+    """Return a user's rows with these (true, predicted) ratings, and a second user's rows."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
