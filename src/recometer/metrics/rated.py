@@ -24,19 +24,14 @@ from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio, repeated
 
 
-def mse_over_rows(predictions: Predictions, weights: Float64) -> float:
-    """Return the mean of ``(p - a)^2``."""
-    return _share(dot(weights, predictions.squared_error), dot(weights, predictions.n_rows))
+def _mean_over_rows(predictions: Predictions, weights: Float64, *, sums: str) -> float:
+    """Return the mean over all rows; `sums` is the attribute that holds the sums of the users."""
+    return _share(dot(weights, getattr(predictions, sums)), dot(weights, predictions.n_rows))
 
 
 def rmse_over_rows(predictions: Predictions, weights: Float64) -> float:
     """Return the root of the mean of ``(p - a)^2``."""
-    return math.sqrt(mse_over_rows(predictions, weights))
-
-
-def mae_over_rows(predictions: Predictions, weights: Float64) -> float:
-    """Return the mean of ``|p - a|``."""
-    return _share(dot(weights, predictions.absolute_error), dot(weights, predictions.n_rows))
+    return math.sqrt(_mean_over_rows(predictions, weights, sums="squared_error"))
 
 
 def r2_over_rows(predictions: Predictions, weights: Float64) -> float:
@@ -61,11 +56,6 @@ def fcp_over_rows(predictions: Predictions, weights: Float64, *, averaged: bool 
         first, second = np.nan_to_num(means).tolist()
         return _share(first, first + second)
     return _share(dot(weights, right), dot(weights, pairs))
-
-
-def log_loss_over_rows(predictions: Predictions, weights: Float64) -> float:
-    """Return the mean negative logarithm of the probability of the true outcome."""
-    return _share(dot(weights, predictions.surprisal), dot(weights, predictions.n_rows))
 
 
 def rated_roc_auc_over_rows(predictions: Predictions, weights: Float64) -> float:
@@ -127,7 +117,7 @@ def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
     source="Herlocker et al. 2004",
     upper=np.inf,
     higher_is_better=False,
-    over_rows=mae_over_rows,
+    over_rows=functools.partial(_mean_over_rows, sums="absolute_error"),
 )
 def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean absolute error: ``mean of |p - a|``, 0 or more.
@@ -145,7 +135,7 @@ def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     source="Herlocker et al. 2004",
     upper=np.inf,
     higher_is_better=False,
-    over_rows=mse_over_rows,
+    over_rows=functools.partial(_mean_over_rows, sums="squared_error"),
 )
 def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean squared error: ``mean of (p - a)^2``, 0 or more.
@@ -236,7 +226,7 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
     upper=np.inf,
     higher_is_better=False,
     needs="probabilities",
-    over_rows=log_loss_over_rows,
+    over_rows=functools.partial(_mean_over_rows, sums="surprisal"),
 )
 def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean negative logarithm of the probability predicted for the true outcome; 0 or more.

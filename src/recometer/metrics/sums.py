@@ -257,11 +257,12 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
     return sum_by_user(group, values, len(groups.size)) / groups.size
 
 
-def step_by_step(steps: Int64) -> Iterator[tuple[int, slice]]:
-    """Yield 0, 1, 2, ..., each with the rows that take more steps; `steps` must be descending."""
+def step_by_step(steps: Int64) -> Iterator[tuple[int, Int64]]:
+    """Yield 0, 1, 2, ..., each with the rows that take more steps, those with most steps first."""
+    order = np.argsort(-steps, kind="stable")
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):
-        yield step, slice(0, n)
+        yield step, order[:n]
 
 
 def log2_of(numbers: Int64) -> Float64:

@@ -237,7 +237,7 @@ def f(
     values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
     if empty == "undefined":
         # The value is undefined if any order of the tied items has no hit.
-        values[chance_of_hit(groups, cutoffs) < 1] = np.nan
+        values[hit(groups, cutoffs) < 1] = np.nan
     return values
 
 
@@ -261,7 +261,18 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Deshpande & Karypis 2004, Item-based top-N recommendation algorithms.
     """
-    return chance_of_hit(groups, cutoffs)
+    if groups.single:
+        return np.minimum(hits_within(groups, cutoffs), 1)
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        chances: Float64 = first.astype(np.float64)
+        size = groups.size[rows]
+        open_ = np.flatnonzero(first & (places < size))
+        chances[open_] = chance(size[open_], groups.relevant[rows][open_], places[open_])
+        return chances
+
+    return totals(value, groups, cutoffs)
 
 
 @metric(
@@ -323,7 +334,23 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
         return columns(_graded_reciprocal, groups, cutoffs)
     if all:
         return ratio(reciprocal_sum(groups, cutoffs), groups.n_relevant[:, np.newaxis])
-    return reciprocal_rank(groups, cutoffs)
+    if groups.single:
+        nonempty = groups.indptr[1:] > groups.indptr[:-1]
+        first = np.ones(groups.n_users, np.int64)
+        first[nonempty] += groups.start[groups.indptr[:-1][nonempty]]
+        return hit(groups, cutoffs) / first[:, np.newaxis]
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        start, size = groups.start[rows], groups.size[rows]
+        reciprocals: Float64 = first / (start + 1)
+        tied = np.flatnonzero(first & (size > 1))
+        reciprocals[tied] = reciprocal(
+            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
+        )
+        return reciprocals
+
+    return totals(value, groups, cutoffs)
 
 
 @metric(
@@ -492,43 +519,6 @@ SHORT = 32  # `reciprocal` adds up at most this number of terms one by one, with
 NEVER = np.iinfo(np.int64).max
 
 
-def chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the probability of a hit within each cut-off: [n_users, n_cutoffs]."""
-    if groups.single:
-        return np.minimum(hits_within(groups, cutoffs), 1)
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        first = groups.hits_before[rows] == 0
-        chances: Float64 = first.astype(np.float64)
-        size = groups.size[rows]
-        open_ = np.flatnonzero(first & (places < size))
-        chances[open_] = chance(size[open_], groups.relevant[rows][open_], places[open_])
-        return chances
-
-    return totals(value, groups, cutoffs)
-
-
-def reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the (expected) reciprocal rank of the first hit within each cut-off, or 0."""
-    if groups.single:
-        nonempty = groups.indptr[1:] > groups.indptr[:-1]
-        first = np.ones(groups.n_users, np.int64)
-        first[nonempty] += groups.start[groups.indptr[:-1][nonempty]]
-        return chance_of_hit(groups, cutoffs) / first[:, np.newaxis]
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        first = groups.hits_before[rows] == 0
-        start, size = groups.start[rows], groups.size[rows]
-        reciprocals: Float64 = first / (start + 1)
-        tied = np.flatnonzero(first & (size > 1))
-        reciprocals[tied] = reciprocal(
-            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
-        )
-        return reciprocals
-
-    return totals(value, groups, cutoffs)
-
-
 def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Return the probability of a relevant item within the first `places` of a group.
 
@@ -540,13 +530,11 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     # After i steps, the total is less than 1 by at most exp(-others * i / size). The limit on the
     # number of steps makes this difference smaller than 1e-18.
     steps = np.minimum(steps, 42 * size // others + 1)
-    order = np.argsort(-steps, kind="stable")
-    size, steps, others = size[order], steps[order], others[order]
     total = np.zeros(len(size))
     for step, active in step_by_step(steps):
         # A quotient above 1 does no harm: the total reached 1 one step earlier, so 0 is added.
         total[active] += (1 - total[active]) * (others[active] / (size[active] - step))
-    return _unsorted(total, order)
+    return total
 
 
 def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
@@ -592,45 +580,32 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
 
 def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Add up P(I = i) / (start + i) over the places i of each group."""
-    order = np.argsort(-places, kind="stable")
-    start, size, relevant = start[order], size[order], relevant[order]
     probability = relevant / size
     total = np.zeros(len(size))
-    for step, active in step_by_step(places[order]):
+    for step, active in step_by_step(places):
         total[active] += probability[active] / (start[active] + step + 1)
         # After the last place, no items are left, so avoid a division by 0.
         left = np.maximum(size[active] - step - 1, 1)
         probability[active] *= (left - relevant[active] + 1) / left
-    return _unsorted(total, order)
+    return total
 
 
 def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Apply the recurrence of `reciprocal` upwards, from one relevant item to `relevant` items."""
-    order = np.argsort(-relevant, kind="stable")
-    start, size, places = start[order], size[order], places[order]
     value = harmonic(start, places) / size
     beyond = (size - places) / size
-    for step, active in step_by_step(relevant[order] - 1):
+    for step, active in step_by_step(relevant - 1):
         r, n, t, q = step + 2, size[active], start[active], beyond[active]
         value[active] = r / ((r - 1) * (n - r + 1)) * ((n + t - r + 2) * value[active] - (1 - q))
         beyond[active] *= (n - places[active] - r + 1) / (n - r + 1)
-    return _unsorted(value, order)
+    return value
 
 
 def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float64:
     """Apply the recurrence of `reciprocal` downwards, from `top` relevant items to `relevant`."""
-    steps = top - relevant
-    order = np.argsort(-steps, kind="stable")
-    start, size, top = start[order], size[order], top[order]
     # This start value is exact if `top` equals `size`; otherwise, its error fades out.
     value = 1 / (start + 1)
-    for step, active in step_by_step(steps[order]):
+    for step, active in step_by_step(top - relevant):
         n, t, r = size[active], start[active], top[active] - step
         value[active] = (1 + value[active] * (r - 1) * (n - r + 1) / r) / (n + t - r + 2)
-    return _unsorted(value, order)
-
-
-def _unsorted(values: Float64, order: Int64) -> Float64:
-    result = np.empty_like(values)
-    result[order] = values
-    return result
+    return value

@@ -147,15 +147,13 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     The mean counts as 0 if these places have no relevant item. Also return the probability of this
     case.
     """
-    order = np.argsort(-places, kind="stable")
     start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
     # Go from the last place to the first; `free` is the chance that no later place is relevant.
     free = np.ones(len(row))
-    for step, rows in step_by_step(places[order]):
-        active = order[rows]
+    for step, active in step_by_step(places):
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
         places_left = n - step  # number of places that may still hold a relevant item
         here = r / places_left

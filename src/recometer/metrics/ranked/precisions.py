@@ -163,9 +163,7 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     mode = np.clip((relevant + 1) * (places + 1) // (size + 2), least, most)
     chance = np.ones(len(group))
     for sign, steps in ((1, most - mode), (-1, mode - least)):
-        order = np.argsort(-steps, kind="stable")
-        for step, rows in step_by_step(steps[order]):
-            active = order[rows]
+        for step, active in step_by_step(steps):
             x = mode[active] + sign * step
             n, r, s = size[active], relevant[active], places[active]
             if sign == 1:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -157,9 +156,9 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     # `none` is the probability that no item of a group satisfies the user, and `before` that no
     # item above the group does.
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
-    for number, longer in enumerate(_with_more_than(relevant)):
+    for number, longer in step_by_step(relevant):
         none[longer] *= 1 - content[indptr[longer] + number]
-    for number, longer in enumerate(_with_more_than(np.maximum(np.diff(begin) - 1, 0))):
+    for number, longer in step_by_step(np.maximum(np.diff(begin) - 1, 0)):
         last = begin[longer] + number
         before[last + 1] = before[last] * none[last]
     position = np.empty(len(groups.size), np.int64)
@@ -221,8 +220,8 @@ def _place_by_place(
 
     sums = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
-    for place, here in step_by_step(places):
-        active = here.stop
+    for place, in_group in step_by_step(places):
+        active = len(in_group)
         rows = slice(0, int(offset[active]))
         coming = chance[rows] * ((r[rows] - come[rows]) / (n[rows] - place))
         added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
@@ -273,10 +272,3 @@ def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -
     few = enough < relevant
     # The first judged item always matters, even if it is certain to satisfy the user.
     return np.where(few, np.ceil(np.where(few, enough, 1.0)), relevant).clip(1).astype(np.int64)
-
-
-def _with_more_than(count: Int64) -> Iterator[Int64]:
-    """Yield the rows whose count is above 0, then those above 1, and so on."""
-    order = np.argsort(-count, kind="stable")
-    for _, rows in step_by_step(count[order]):
-        yield order[rows]
