@@ -11,7 +11,7 @@ All formulas are for one user. The candidates are the items that were ranked: th
 the user's training items. `n` is their number, and `R` is the number of relevant items. A test item
 is relevant if its value is above 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if the
 item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of `rel(j)` over the first `k`
-ranks. `gain(j)` is the value in test of the item at rank `j`, or 0 if this value is negative. Ranks
+ranks. `gain(j)` is the test value of the item at rank `j`, or 0 if that value is negative. Ranks
 start at 1.
 
 A name can have a cut-off after `@`, as in `recall@10`, several cut-offs, as in `recall@5,10,50`, or
@@ -23,16 +23,16 @@ is undefined if `R` is 0.
 
 Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`. The
 parameters of each metric are listed below. "Down" means that lower values are better. You can write
-your own metric in five lines: see [own_metric.md](own_metric.md). The formulas for the
-value of a policy, estimated from logged impressions, are in [logs.md](logs.md#estimators), and
-those for groups of different users in [compare.md](compare.md#groups-of-different-users).
+your own metric in five lines: see [own_metric.md](own_metric.md). The formulas that estimate the
+value of a policy from logged impressions are in [logs.md](logs.md#estimators), and those for groups
+of different users in [compare.md](compare.md#groups-of-different-users).
 
 Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
 can also pass a dict with the cut-offs of each name,
 `{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`, in which None means the whole ranking.
-Case, hyphens and underscores in names do not matter, and you can use [other names](#other-names) of
-a metric. Results use the names in this table: `result.mean()["rr@10"]`, whether you requested
-`MRR@10` or `rr@10`; `result["mrr@10"]` accepts either name.
+Case, hyphens and underscores in names do not matter, and you can use a metric's [other
+names](#other-names). Results use the names in this table: `result.mean()["rr@10"]`, whether you
+requested `MRR@10` or `rr@10`; `result["mrr@10"]` accepts either name.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
@@ -82,7 +82,7 @@ RATINGS_TAIL = """
 `print(result)`, `result.mean()` and every table show the value over the rows of all users together,
 except for rated_precision and rated_recall (fcp is computed over pairs of rows of the same user).
 `result.mean("users")`, or the rule `average="users"`, gives the mean over users. Over rows,
-log_loss and rated_roc_auc are the same as in classification: the pairs of the ROC curve may belong
+log_loss and rated_roc_auc are the usual classification metrics: the two rows of a pair may belong
 to different users.
 
 A value is undefined if a prediction is NaN or infinite, if all true ratings are the same (r2,
@@ -110,7 +110,8 @@ A value is undefined if the list is empty, or if data that the metric needs are 
 item (ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
 history (miscalibration), the list of the baseline, or the features of a listed item. Of the rules
 below, 5, 6 and `min_candidates` do not apply to these metrics, and the rules about relevant items
-apply only if the metric uses test. Some ranking metrics and some parameters need other data:
+apply only if the metric uses the test data. Some ranking metrics and some parameters need other
+data:
 
 {needs}
 
@@ -133,12 +134,13 @@ rules](rules.md) describe the other values of `ties`. With `"random"`, each user
 An undefined value is NaN. The result contains the reason for each user, and the mean is taken over
 the other users. A value is undefined if:
 
-1. there is no relevant item to find: test has none, or only items that train excludes;
+1. there is no relevant item to find: the user has no relevant test item, or all of them are also
+   training items;
 2. there are fewer candidates than `min_candidates` or fewer relevant items than `min_positives`, or
    the user has no training item and `cold_start=False`;
 3. the score of a candidate is NaN (unless `nan_scores="first"` or `"last"` ranks it) or infinite;
-4. there are at least two candidates and all have the same score, whether they are in test or not
-   (unless `constant_scores="ties"` treats them as one tie group);
+4. there are at least two candidates and all have the same score, whether they are test items or
+   not (unless `constant_scores="ties"` treats them as one tie group);
 5. there are at most `k` candidates, for metrics that do not depend on the order within the first
    `k` places ({order_free}), because every ranking would give the same value. With `rm.Pairs`,
    where you choose the candidates, the value is still defined, and a warning tells you if `k`
@@ -157,11 +159,11 @@ With `undefined=0` (or another number), such users count with this value instead
 
 ## Unknown users and items
 
-If a user has an item both in train and in test, it is left out of test. A relevant item that the
-source does not know still counts in `R`, and is a miss: roc_auc ranks it below all candidates,
-mean_rank ranks it after them, percentile_rank counts it as 1, and for fallout, accuracy and mcc it
-is not a candidate. A test user that the source does not know has only misses (`users="known"`
-leaves such users out). The result states the number of all these cases.
+If an item is both a training and a test item of a user, it is left out of the test data. A relevant
+item that the source does not know still counts in `R`, and is a miss: roc_auc ranks it below all
+candidates, mean_rank ranks it after them, percentile_rank counts it as 1, and for fallout, accuracy
+and mcc it is not a candidate. A test user that the source does not know has only misses
+(`users="known"` leaves such users out). The result states how often each of these cases occurs.
 """
 
 

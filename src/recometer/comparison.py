@@ -72,9 +72,9 @@ class Comparison(Compared, Tracked, Reported):
 
     ``print(comparison)`` shows the leaderboard and the comparison on the primary metrics (or the
     first metric): differences, intervals, p-values, and how many users gain and lose. Every other
-    metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. After `full`, they
-    all show every pair on every metric. `to_json` and `to_csv` always contain everything, with all
-    digits.
+    metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. In the result of
+    `full`, all of these show every pair on every metric. `to_json` and `to_csv` always contain
+    everything, with all digits.
 
     Attributes
     ----------
@@ -101,19 +101,19 @@ class Comparison(Compared, Tracked, Reported):
     known_users : tuple of str
         Sentences about users who count although some models do not know them, and about the means
         of the primary metrics (or the first metric) without these users. Empty if all models know
-        the same users, and nearly all users.
+        the same users, and these are nearly all users.
     sample_ratio : recometer.stats.SampleRatio or None
-        The sizes of groups of different users, and their planned sizes; None if users are paired.
+        The actual and the planned sizes of groups of different users; None if users are paired.
     in_full : bool
         Whether tables show all pairs on all metrics, as after `full`.
     """
 
     def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
-        """Check bounds on the difference of every model, except chance, from the baseline.
+        """Check bounds on how much every model, except chance, differs from the baseline.
 
         A gate is passed if the lower end of the interval reaches the bound, failed if the upper
-        end is below it, and undecided otherwise. `power` says how many users are needed to decide
-        it.
+        end is below the bound, and undecided otherwise. `power` says how many users are needed to
+        decide an undecided gate.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ def compare(
         The planned sizes of groups of different users, if they are not equal: a number for each
         group in the order of the models, such as ``"9:1"``.
     test
-        None means ``"randomisation"``, or Welch's test for different users. Tests of the same
+        None means ``"randomisation"``, or Welch's test for different users. The tests for the same
         users are {tests} The interval is derived from the test. If the metric has a range, and
         either all users differ by the same amount, or fewer than 30 users differ and at least half
         do not, the interval is Gaffke's, and p follows from it.
@@ -262,12 +262,12 @@ def compare(
         session as independent.
     chance
         Whether to add a random order of the same candidates as the model ``"chance"``. Its values
-        come from ``rm.evaluate(..., chance=True)`` of the first model. It is left out
-        for metrics that have no value for it (coverage, ...), and the result says so. It is not
-        ranked. Unless it is the baseline, comparisons with it do not count when p-values are
-        adjusted.
+        are those that ``rm.evaluate(..., chance=True)`` computed for the first model. Metrics for
+        which a random order has no value (coverage, ...) leave it out, and the result says so. The
+        random order is not ranked. Unless it is the baseline, comparisons with it do not count when
+        p-values are adjusted.
     seed
-        The seed for drawing users, for metrics with one value for all of them.
+        The seed for drawing users, for metrics with one value for all users.
     threads
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
@@ -442,7 +442,7 @@ def _with_chance(
 
 
 def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
-    """Refuse paired tests, random orders, seeds and folds, which all need the same users."""
+    """Reject paired tests, random orders, seeds and folds, all of which need the same users."""
     if test != "welch":
         raise InputError(
             f"{argument_text('test', test)} is for models with the same users; groups of "
@@ -565,7 +565,7 @@ def _check_correction(
     primary: Sequence[str],
     together: Container[str],
 ) -> None:
-    """Refuse a correction that does not exist, or that is impossible for these models and metrics.
+    """Reject a correction that does not exist, or that is impossible for these models and metrics.
 
     `together` are the metrics that have one value for all users.
     """
@@ -616,7 +616,7 @@ def _adjusted(
     smallest[np.isnan(p_values)] = np.nan
     n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
     if correction == "tukey":
-        # Each metric has its own test, and the adjusted p is never below the p of the pair.
+        # Each metric has its own test, and the adjusted p is never below the pair's own p.
         together = [row.metric in tests and {row.model, row.other} <= {*counted} for row in rows]
         tukey = [
             tests[row.metric].p_values[counted.index(row.model), counted.index(row.other)]
@@ -649,7 +649,7 @@ def _adjusted(
 
 
 def _smallest_difference(row: PairRow, alpha: float) -> float:
-    # `recometer.stats.power` does not know the power of Gaffke's bound.
+    # `recometer.stats.power` cannot compute the power of Gaffke's bound.
     if not row.error > 0 or row.test.test == "gaffke" or alpha >= POWER_WANTED:
         return np.nan
     n = row.test.n  # users or clusters
@@ -659,7 +659,7 @@ def _smallest_difference(row: PairRow, alpha: float) -> float:
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:
-    """Refuse pairs of models that have no user with a value from both, on any metric."""
+    """Raise an error for pairs of models without a user who has a value from both on any metric."""
     most: dict[tuple[str, str], int] = {}
     for row in rows:
         if not row.for_all_users:

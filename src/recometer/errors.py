@@ -9,7 +9,7 @@
     ├── UnknownNameError (ValueError)  a metric, rule or convention that does not exist
     ├── FileError        (OSError)     a file that cannot be read, or has the wrong content
     ├── MissingExtraError (ImportError) an optional library is not installed
-    ├── ModelError       (RuntimeError) a function or model of the user raised an exception
+    ├── ModelError       (RuntimeError) the user's function or model raised an exception
     └── InternalError    (RuntimeError) an internal check of recometer failed: a bug
 
 A warning about the data is a `DataWarning`.
@@ -60,7 +60,7 @@ class RecometerError(Exception):
     reason : str
         The fault: the message without the hint.
     hint : str
-        A way to fix it, or an empty string.
+        How to fix the fault, or an empty string.
     """
 
     # KeyError would show the repr of its argument, with quotes and escapes.
@@ -76,7 +76,7 @@ class RecometerError(Exception):
 
     @property
     def hint(self) -> str:
-        """How to fix it, or an empty string."""
+        """How to fix the fault, or an empty string."""
         return str(self).partition(" Hint: ")[2]
 
 
@@ -197,8 +197,8 @@ def naming_options() -> Iterator[None]:
 def need(module: str, feature: str, extra: str, package: str | None = None) -> Any:
     """Import a module that an extra of recometer installs.
 
-    `feature` is the part of recometer that needs the module, for the message; `package` is the name
-    under which the module is installed, if that differs.
+    `feature` is what the error message calls the part of recometer that needs the module. `package`
+    is the package to install, if its name differs from the module's.
 
     Raises
     ------

@@ -102,7 +102,7 @@ class Explanation(Printed):
         The number of users to show, out of those whose values differ. None shows all of them, and
         CSV then contains only these users.
     notes : tuple of str
-        Defects of the other library that affect these data but that no step shows.
+        Defects of the other library that affect these data, but are not shown by any step.
     """
 
     left: Side
@@ -199,10 +199,10 @@ def explain(
     test: Any = None,
     **options: Any,
 ) -> Explanation:
-    """Explain why a number differs from what another library prints for the same data.
+    """Explain why a number differs from another library's number for the same data.
 
     One definition is changed into the other, one rule or parameter at a time. Each step computes
-    everything again, so the changes of the mean add up to the difference. How a number is computed
+    everything again, so the changes in the mean add up to the difference. How a number is computed
     is never a step: the number of threads, the instruction set, and skipping the scores that a
     cut-off does not need never change a value, not even in the last bit.
 
@@ -228,7 +228,7 @@ def explain(
     ------
     InputError
         If the result does not contain its inputs and you do not pass them, or if the other rules
-        have ``defects=True`` and refuse the data.
+        have ``defects=True`` and reject the data.
     InputTypeError
         If the result is not an evaluation.
     UnknownNameError
@@ -271,7 +271,7 @@ def explain(
 
 
 def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
-    """Describe a library's defects that affect these data but that no step shows."""
+    """Describe a library's defects that affect these data, but are not shown by any step."""
     convention = find(protocol.name)
     refused = None if convention is None else convention.refused_for(metric)
     if convention is None or refused is None:
@@ -378,7 +378,7 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
 
 def _values_of_all(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Return user ids, and a row per user with the value that counts in each result's mean."""
-    # Some rules add users who are not in test, so the results may have different users.
+    # Some rules add users who are not in the test data, so the results may have different users.
     largest = max(results, key=len)
     columns = []
     for result in results:

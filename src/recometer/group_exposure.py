@@ -48,7 +48,7 @@ def exposure(
     threads: int | None = None,
     **rules: Unpack[Rules],
 ) -> polars.DataFrame:
-    """Compare groups' shares of the exposure with their shares of all items and of relevant items.
+    """Compare groups' shares of exposure with their shares of the catalogue and of relevant items.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def exposure(
     item_groups
         The group of each item: a dict from item to group, an array if items are positions, or a
         `Catalogue` whose categories are the groups (an item with several categories counts for
-        each of them in equal shares). None means that the item has no group.
+        each of them in equal shares). An item whose group is None belongs to no group.
     test
         The items that should have been recommended, and the users whose lists are read. None if
         the source contains the labels.
@@ -85,9 +85,9 @@ def exposure(
             The group's shares of the exposure, of the items, and of the users' relevant items.
             Each column adds up to 1.
         ``per_item``, ``per_relevant``
-            ``exposure / catalogue`` and ``exposure / relevant``. They are 1 if the exposure of a
-            group equals its share (Singh & Joachims 2018: demographic parity, and treatment by
-            merit).
+            ``exposure / catalogue`` and ``exposure / relevant``. They are 1 if the group's exposure
+            is proportional to its number of items (demographic parity), or to its number of
+            relevant items (treatment by merit; Singh & Joachims 2018).
 
     Raises
     ------
@@ -115,7 +115,7 @@ def exposure(
 
 @dataclasses.dataclass(frozen=True)
 class Fairness:
-    """How fairly attention is distributed among groups of items and single items.
+    """How fairly attention is distributed among groups of items and individual items.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ def fairness(
     threads: int | None = None,
     **rules: Unpack[Rules],
 ) -> Fairness:
-    """Measure how fairly attention is distributed among groups of items and single items.
+    """Measure how fairly attention is distributed among groups of items and individual items.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def fairness(
         The source whose lists are read. Pass several sources for a randomised model that showed the
         same users different lists; the attention is then averaged over the sources.
     item_groups, test, train, k, discount, patience, protocol, threads, **rules
-        The same as for `exposure`. Items without a group are left out of the numbers of groups.
+        The same as for `exposure`. The numbers about groups leave out items without a group.
     target
         The share of the attention that each group should get: its share of the users' relevant
         items (``"relevant"``), its share of the items (``"catalogue"``), or a dict from group to
@@ -339,7 +339,7 @@ def _list_data(
     threads = resolve_threads(threads)
     request = Request(truth, trained, protocol, item_ids, threads=threads)
     lists = [check_source(source, test).top(request, int(k)) for source in sources]
-    # Metrics that read the needed data: the groups and the relevant items.
+    # `list_data` prepares the data that these metrics read: the groups and the relevant items.
     reads, removed = [Metric("subtopic_recall", int(k))], None
     if trained is not None and sources[-1].facts.removes_train(protocol):
         reads += [Metric("popularity", int(k))] if of_train else []
@@ -388,14 +388,14 @@ class GroupExposure(NamedTuple):
     """The exposure and the share of each group; the last entry is for items without a group."""
 
     listed: Float64  # the number of places in lists that the group's items take
-    exposure: Float64  # the group's share of the exposure, the sum of the discounts of these places
-    relevant: Float64  # the group's share of the relevant items of all users
+    exposure: Float64  # the group's share of the exposure, which is the sum of place discounts
+    relevant: Float64  # the group's share of all users' relevant items
 
 
 def exposure_of_groups(
     data: ListData, cutoff: int, discount: str, patience: float
 ) -> GroupExposure:
-    """Add up the exposure of the items of each group.
+    """Add up the exposure of each group's items.
 
     The exposure of an item is the sum of ``d(its place)`` over the lists that contain it in the
     first k places. An item in n groups counts 1 / n for each.
@@ -434,7 +434,7 @@ def _sums(groups: scipy.sparse.csr_array, values: Float64 | Int64) -> Float64:
 
 
 def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
-    """Return the groups' shares of the attention of each list: float64 [n_users, n_groups].
+    """Return the groups' shares of each list's attention: float64 [n_users, n_groups].
 
     Items without a group do not count. The shares are NaN if no item of the list has a group.
     """
@@ -494,9 +494,9 @@ def expected_exposure(
     attention : sparse [n_users, n_items]
         The mean attention over all lists that a user is shown.
     data
-        The lists and their side data, which must include `test`. Items of `train` are not
+        The lists and their side data, which must include `test`. Training items are not
         candidates. Listed items that are not in the catalogue are not candidates either, unless
-        they are in test.
+        they are test items.
     worth : float64 [k]
         The attention for each place.
 

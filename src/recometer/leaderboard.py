@@ -118,7 +118,7 @@ class Leaderboard(Tracked, Printed):
 
     @cached_property
     def segments(self) -> dict[str, Segments]:
-        """The groups of users of each model, best first; empty if no groups were requested."""
+        """Each model's user groups, best model first; empty if no groups were requested."""
         if self.groups is None:
             return {}
         return {model: self.results[model].by(self.groups) for model in self.rows}
@@ -219,7 +219,7 @@ class Leaderboard(Tracked, Printed):
         return sorted(summaries, key=place)
 
     def _means(self, metrics: Sequence[str]) -> Table:
-        """Return a table of these metrics in which the best means are highlighted."""
+        """Return a table of the given metrics, with the best means highlighted."""
         steps = self._steps
         lines, best = [], set()
         for model, of_model in self.rows.items():
@@ -313,7 +313,7 @@ class Leaderboard(Tracked, Printed):
         return f" ({'; '.join(parts)})"
 
     def _counts(self) -> list[str]:
-        """Report the counts of data that rules affected, and the models to which they apply."""
+        """Report how many rows, users or items each rule affected, and for which models."""
         names = dict.fromkeys(name for result in self.results.values() for name in result.counts)
         return [
             f"{COUNTS.get(name, name)}: {text}"

@@ -1,6 +1,6 @@
-"""Ragged tables, in which the rows of user u are indptr[u]:indptr[u + 1], and records of columns.
+"""Ragged tables, whose rows for user u are indptr[u]:indptr[u + 1], and records of columns.
 
-The metadata of a field say whether it has an entry per row or per user:
+A field's metadata say whether the field has an entry per row or per user:
 
     item: Int64 = field(metadata=PER_ROW)
     depth: Int64 = field(metadata=PER_USER)
@@ -36,7 +36,7 @@ AnyTable = TypeVar("AnyTable", bound="Table")
 
 
 def per_row_of(field: str) -> dict[str, str]:
-    """Return the metadata of a column with an entry per row of the `Table` that `field` holds."""
+    """Return the metadata of a column with an entry per row of the `Table` in another field."""
     return {"per": "row", "of": field}
 
 
@@ -83,12 +83,12 @@ class Record:
                 )
 
     def _size_of(self, field: dataclasses.Field[Any]) -> int:
-        """Return the number of items, or of rows of another table, for a column of these."""
+        """Return the length of a column with an entry per item, or per row of another table."""
         per_item = field.metadata["per"] == "item"
         return self.n_items if per_item else int(self._table_of(field).indptr[-1])
 
     def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
-        """Return the record of the users in `which`.
+        """Return the record with only the users in `which`.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...
 
 
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
-    """Return the indptr of the users in `which`, and the numbers of their rows."""
+    """Return the indptr of the users in `which`, and the positions of their rows."""
     if not isinstance(which, slice):
         return take(indptr, which)
     start, stop, _ = which.indices(len(indptr) - 1)
@@ -221,7 +221,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     -------
     taken_indptr : int64 [n_taken + 1]
     rows : int64 [taken_indptr[-1]]
-        The positions of the rows of these users in the whole table.
+        The positions of these users' rows in the whole table.
     """
     counts = lengths(indptr, users)
     taken_indptr = indptr_of(counts)

@@ -46,7 +46,7 @@ def raised(flags: UInt32, *which: UserFlag) -> Bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ranks(Table):
-    """The position of each judged item of each user.
+    """The position of each judged item in its user's ranking.
 
     This is a ragged table in CSR layout: the judged items of user ``u`` are the rows
     ``indptr[u]:indptr[u + 1]``, best first (by `above`, then `before`), and unranked items last.
@@ -63,13 +63,13 @@ class Ranks(Table):
         The number of other candidates with exactly the same score, and how many of them come before
         the item: in the order of item ids or, under the rule ``ties="input"``, in input order.
     gain : float64 [n_judged]
-        The value in test, or 1 if test has no values.
+        The value in the test data, or 1 if they have no values.
     relevant : bool [n_judged]
     n_relevant : int64 [n_users]
         The number of relevant items of the user, including those that could not be ranked.
     n_candidates : int64 [n_users]
-        The number of items that were ranked, without excluded items. It is -1 if it is unknown (for
-        lists without a catalogue).
+        The number of items that were ranked, without excluded items. It is -1 if unknown (for lists
+        without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
         The number of known places: `n_candidates`, or fewer if only the top of the list was
@@ -84,8 +84,8 @@ class Ranks(Table):
         Whether every metric allows cut-offs up to the number of candidates, because the candidates
         were listed individually and are not the whole catalogue.
     n_rankable : int64 [n_users] or None
-        The number of relevant items that are candidates. None if the ranked items show this number,
-        because lists do not end at `depth`.
+        The number of relevant items that are candidates. None if this is the number of relevant
+        items that are ranked, because lists do not end at `depth`.
     score : float64 [n_judged] or None
         The score of each item, or NaN if it has none. Present only if the rule `score_above` is
         set.
@@ -93,15 +93,16 @@ class Ranks(Table):
         Whether an earlier row has the same item, because a list repeats it. None if there are no
         such rows.
     copies : int64 [n_judged] or None
-        The number of rows in test for this user and item, if a metric reads it. None means one
-        row for each item.
+        The number of test rows for this user and item, if a metric reads it. None means one row for
+        each item.
     by_rank : bool
-        Whether the source contains ranks instead of scores, so that equal scores are equal ranks.
+        Whether the source contains ranks instead of scores, so that equal scores mean equal ranks.
     popularity, propensity : float64 [n_judged] or None
-        The popularity of the item in train (1 for the most popular item), and the probability that
-        the item is observed at all. Present only if a metric reads them.
+        The popularity of the item in the training data (1 for the most popular item), and the
+        probability that the item is observed at all. Present only if a metric reads them.
     item_ids : [n_items] or None
-        Sorted ids of the positions in `item`. None if positions identify the items.
+        The sorted item ids, to which the positions in `item` refer. None if positions identify the
+        items.
     """
 
     indptr: Int64 = field(metadata=OFFSETS)
@@ -138,7 +139,7 @@ class Ranks(Table):
     def ends_early(self) -> Bool:
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
         early: Bool = self.n_candidates < 0
-        if self.depth is not self.n_candidates:  # for whole rankings, it is the same array
+        if self.depth is not self.n_candidates:  # the same array for whole rankings
             early = early | (self.depth < self.n_candidates)
         return early & raised(self.flags, UserFlag.KNOWN)
 
@@ -158,7 +159,7 @@ class TopLists(Record):
     items : int64 [n_users, k]
         Positions of items, best first, numbered as in `Ranks.item`; -1 pads a shorter list.
     n_items : int
-        The number of positions, whether or not the item is recommended to any user.
+        The number of positions, including those of items that are not recommended to any user.
     known : bool [n_users]
         Whether the source has a list for the user.
     cut_in_ties : bool [n_users]
@@ -168,7 +169,7 @@ class TopLists(Record):
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None
-        Sorted ids of the positions. None if positions identify the items.
+        The sorted item ids, to which the positions refer. None if positions identify the items.
     n_catalogue : int or None
         The number of items that could have been recommended to any user. None if it is unknown.
     uncatalogued : int64 [n_uncatalogued] or None
@@ -224,7 +225,7 @@ class TopLists(Record):
 
     @property
     def n_places(self) -> Int64:
-        """The number of places of each list, including those of kept repeats: int64 [n_users]."""
+        """The number of places in each list, including those of kept repeats: int64 [n_users]."""
         kept: Int64 = np.count_nonzero(self.repeats == KEPT_REPEAT, axis=1).astype(np.int64)
         return self.lengths + kept
 

@@ -65,8 +65,8 @@ class Reported:
     ) -> Report:
         """Make a report, either in Markdown or as an HTML page that works offline.
 
-        It says which model wins and how certain that is. Charts and tables show means,
-        distributions, groups and the lists of some users. It also contains the full protocol.
+        The report says which model wins and how certain that is. Its charts and tables show means,
+        distributions, groups and some users' lists. It also contains the full protocol.
 
         Parameters
         ----------
@@ -74,15 +74,15 @@ class Reported:
             ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
             replaced; any other file is not.
         title
-            The title of the page. By default, it is made from the names of the models.
+            The title of the page. By default, it is composed of the models' names.
         lists
             For each model, the source of its lists. Pass sources for results that do not keep their
             own source, because they were loaded from a file or the source is large.
         test, train, catalogue
-            The arguments of `evaluate`. The titles of a `Catalogue` name the items.
+            The arguments of `evaluate`. If `catalogue` is a `Catalogue`, its titles name the items.
         audit
-            The result of `audit` for the split. None audits train and test if they are known and
-            have at most 5 million rows; True audits them in any case, and False never.
+            The result of `audit` for the split. None audits the split if its data are known and
+            have at most 5 million rows; True audits it in any case, and False never.
         groups
             Groups of users, in any form that `Evaluation.by` accepts. None groups by activity and
             popularity.
@@ -102,7 +102,7 @@ class Reported:
         threads
             Maximum number of threads. None uses all available processors.
         more
-            For an evaluation, ``name="als"`` gives the name of the model.
+            For an evaluation, ``name="als"`` sets the model's name.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Reported:
 
     @cached_property
     def plot(self) -> Plots:
-        """Charts for notebooks: ``result.plot.leaderboard()``, see `Plots`."""
+        """Charts for notebooks, such as ``result.plot.leaderboard()``; see `Plots`."""
         return Plots(self)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-POLL = 0.1  # seconds between checks of the workers; progress bars and Ctrl-C may lag this much
+POLL = 0.1  # seconds between checks of the workers, by which progress bars and Ctrl-C may lag
 LONGEST_START = 2.0  # maximum number of seconds that a thread may take to start
 BLOCK = 2**15  # number of rows of a column that fit into a processor's caches
 ROWS_PER_TASK = 2**18
@@ -34,16 +34,16 @@ PATIENCE = 0.5  # seconds of work after which a progress bar is worth showing
 
 
 class Cancelled(Exception):
-    """Raised inside a task to stop it, because its result is not needed any more."""
+    """Raised inside a task to stop it, because its result is no longer needed."""
 
 
 _here = threading.local()  # holds the ticker of the task that runs on the thread
 
 
 def check_wanted() -> None:
-    """Raise Cancelled in a task whose result is not needed any more; do nothing outside tasks.
+    """Raise Cancelled in a task whose result is no longer needed; do nothing outside tasks.
 
-    This is for long computations that have no access to the ticker.
+    Long computations that have no access to the ticker call this function.
     """
     ticker: Ticker | None = getattr(_here, "ticker", None)
     if ticker is not None:
@@ -53,7 +53,7 @@ def check_wanted() -> None:
 class Ticker:
     """A handle by which a running task reports progress; it raises an exception on cancellation.
 
-    `report` is called with the weight of the work done since the last call, unless it is None.
+    `report`, unless it is None, is called with the weight of the work done since the last call.
     """
 
     def __init__(self, report: Callable[[float], None] | None, cancelled: threading.Event) -> None:
@@ -240,7 +240,7 @@ def resolve_threads(threads: int | None) -> int:
 
 
 class _Work(Generic[T, R]):
-    """The state that the worker threads of one call share."""
+    """The state shared by the worker threads of one call."""
 
     def __init__(
         self, function: Callable[[T, Ticker], R], tasks: Sequence[tuple[T, float]], n_workers: int
@@ -259,9 +259,9 @@ class _Work(Generic[T, R]):
         self._unfinished.acquire()
 
     def wait(self, seconds: float) -> bool:
-        """Wait up to `seconds` for all workers, and return whether they have ended.
+        """Wait up to `seconds` for all workers, and return whether all have ended.
 
-        Call this again until they have.
+        Call this method again until it returns True.
         """
         return self._unfinished.acquire(timeout=seconds)
 

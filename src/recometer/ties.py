@@ -1,4 +1,4 @@
-"""Tie rules, which turn `Ranks` into tie groups: the only form in which metrics read a ranking.
+"""Tie rules turn `Ranks` into tie groups, the only form in which metrics read a ranking.
 
 Under ``"expected"``, tied items stay in one group, and metrics average over all orders of the
 group. Every other rule gives each judged item its own place: a group of one.
@@ -29,7 +29,7 @@ Property = Literal[
 
 Shared = TypeVar("Shared", bound=Callable[..., Any])
 PART, LONG = ROWS_OF_PART, ROWS_WITHOUT_PARTS
-"""The number of rows in each part of a long sum, and the most rows that are summed in one part."""
+"""The number of rows in each part of a long sum, and the most rows that are added without parts."""
 
 FEW = 2**12  # below this many numbers, saving memory is not worthwhile
 SHORT_SORT = 2**11  # up to this many gains, one sort for all users is fastest
@@ -65,7 +65,7 @@ class Groups:
     start : int64 [n_groups]
         The number of places before the group.
     size : int64 [n_groups]
-        The number of places of the group; always 1 except under the rule ``"expected"``.
+        The number of places in the group; always 1 except under the rule ``"expected"``.
     relevant : int64 [n_groups]
         The number of items with the property (relevant, or a gain other than 0), at least 1.
     gain : float64 [n_groups]
@@ -192,7 +192,7 @@ class Groups:
         )
 
     def listed_ideal(self) -> tuple[Int64, Float64]:
-        """Return `ideal_indptr` and `ideal_gain` of only the ranked items."""
+        """Return `ideal_indptr` and `ideal_gain` for only the ranked items."""
         return _best_first(self.ranks, np.where(self.ranks.above >= 0, self.judged_gain, 0))
 
     def signed_ideal(self) -> tuple[Int64, Float64]:
@@ -221,7 +221,7 @@ class Reach:
 
 
 def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
-    """Return `rows` at the positions `which`; a slice means all rows."""
+    """Return the entries of `rows` at the positions `which`; a slice stands for all rows."""
     return which if isinstance(rows, slice) else rows[which]
 
 
@@ -276,7 +276,7 @@ def resolve(
         The seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
         A number per user for the rule ``"random"``, which makes a user's draw independent of the
-        other users. By default, the position of the user.
+        other users. By default, the user's position.
     relevant_from
         The rule of `Protocol` with this name.
     within
@@ -351,11 +351,11 @@ def worth_of(
     The worth of an item under each property:
 
     * ``"relevance"``: 1 for a relevant item.
-    * ``"gain"``: its value in test. ``"positive_gain"``: the same, if above 0.
+    * ``"gain"``: its value in the test data. ``"positive_gain"``: the same, if above 0.
     * ``"exponential"``: 2^gain - 1. ``"positive_exponential"``: the same, if above 0.
     * ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a relevant item; `relevant_from` is 1 by
       default.
-    * ``"relevant_gain"``: its value in test, if the item is relevant and the value positive.
+    * ``"relevant_gain"``: its value in the test data, if it is relevant and the value is positive.
     * ``"judgement"``: 1 for a relevant item, -1 for another judged item.
       ``"judgement_from_zero"``: the same, but 0 for an item that is not relevant and has a value
       below 0.
@@ -400,7 +400,7 @@ _FEW_COUNTS = read_only(np.ones(FEW, np.int64))
 
 
 def _equal_to(few: Array, n: int) -> Array:
-    """Return an array of n times the first number in `few`, without allocating memory."""
+    """Return an array of n copies of the first number in `few`, without allocating memory."""
     return few[:n] if n <= FEW else np.broadcast_to(few[0], n)
 
 

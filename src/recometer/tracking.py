@@ -72,9 +72,9 @@ class Tracked:
         Parameters
         ----------
         prefix
-            The prefix of every name, for instance ``"valid/"``.
+            The prefix for every name, for instance ``"valid/"``.
         step
-            The step of training, for instance the epoch.
+            The training step, for instance the epoch.
         run_id
             The run. None uses the active run, or a new one, like ``mlflow.log_metrics``.
         model_id
@@ -133,5 +133,5 @@ class Tracked:
 
 
 def safe_name(text: str) -> str:
-    """Replace the characters of a string that are not allowed in file names."""
+    """Replace the characters that are not allowed in file names."""
     return "".join(character if character.isalnum() else "_" for character in text)

@@ -80,10 +80,10 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test.
 
-    Rows that repeat a user-item pair are merged, as in `Interactions.of`, and all numbers except
-    the numbers of repeated rows count distinct pairs, each at its latest time. Only users with test
-    interactions are test users. The audit assumes that every item in train or test could be
-    recommended to any user who has no training interaction with it. It compares times without
+    Rows that repeat a user-item pair are merged, as `Interactions.of` does. Apart from the numbers
+    of repeated rows, all numbers count distinct pairs, each at its latest time. Only users with
+    test interactions are test users. The audit assumes that every training or test item could be
+    recommended to any user who has no training interaction with it. Times are compared without
     conversion; equal times are not leakage.
 
     Parameters
@@ -91,7 +91,7 @@ def audit(
     train, test
         The interactions, in any form that `Interactions.of` accepts. Users and items are matched by
         id, or by position if neither side has ids. Instead of both, you can pass a `Split` as
-        `train`; its remainder counts as train.
+        `train`; its remainder counts as training data.
     user, item, value, time
         The columns of frames and files, as in `Interactions.of`. A `Split` does not need them.
     relevant_from, min_positives, min_candidates
@@ -104,9 +104,9 @@ def audit(
     Raises
     ------
     InputError
-        If train or test has no interactions, if only one of them has ids, if neither has ids and
-        their shapes differ, or if their times have different units or types (such as seconds and
-        milliseconds, or dates and numbers).
+        If `train` or `test` has no interactions, if only one of them has ids, if neither has ids
+        and their shapes differ, or if their times have different units or types (such as seconds
+        and milliseconds, or dates and numbers).
     InputTypeError
         If the type of the data is not supported, or ids have different types.
     ColumnError, FileError
@@ -114,7 +114,7 @@ def audit(
 
     Examples
     --------
-    Ann's book is in train and in test.
+    Ann's book is in both the training and the test data.
 
     >>> import recometer as rm
     >>> train = {"ann": ["book", "film"], "bob": ["film", "song"]}
@@ -149,7 +149,7 @@ def audit(
 
 
 def audit_of(facts: Facts, train: str, test: str) -> Audit:
-    """Return the audit that follows from facts; the texts `train` and `test` describe the data."""
+    """Return the audit based on the facts; the strings `train` and `test` describe the data."""
     return Audit(findings=findings_of(facts), train=train, test=test)
 
 
@@ -178,7 +178,7 @@ def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
 
 
 def check_not_empty(name: str, n_rows: int, n_users: int = 0) -> None:
-    """Raise an error if train or test has no interactions."""
+    """Raise an error if the training or test data have no interactions."""
     if not n_rows:
         raise InputError(
             f"{name} is empty: {n_users:,} users, no interactions. Hint: check the split, "

@@ -17,7 +17,7 @@ class Check(NamedTuple):
 
     `what` names the counted rows, users or items. `found` is the sentence if there are any, and
     `clear` if there are none. `what` and `found` are templates that `_numbers` fills in. `of` names
-    the total that includes the count, and `statistics` names further numbers of the finding.
+    the total that includes the count, and `statistics` names the finding's additional numbers.
     """
 
     name: str

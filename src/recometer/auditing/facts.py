@@ -1,4 +1,4 @@
-"""The facts that an audit needs, which can be added up over blocks of users."""
+"""The facts that an audit needs; they can be added up over blocks of users."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from recometer.data.matching import (
 from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
 
-BLOCK = 2**22  # `_count_items` counts this number of interactions at a time
+BLOCK = 2**22  # `_count_items` counts this many interactions at a time
 
 UNIX_TIME = 631_152_000  # the seconds from 1970 to 1990; larger numbers are taken for Unix times
-FACTOR = 100  # Unix times have different units if their ratio is larger than this
+FACTOR = 100  # Unix times that differ by more than this factor have different units
 
 
 class Some(NamedTuple):
@@ -57,9 +57,10 @@ class Facts:
         The rows, users or items that each check found, keyed by the name of the check.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``), of users (``"tested"``,
-        ``"users_trained"``) and of items (``"items_tested"``). If there are times, there are also
-        the number of pairs with the ``"same_time"`` in train and test, and the number of training
-        interactions that are newer than the oldest test interaction (``"training_newer"``).
+        ``"users_trained"``) and of items (``"items_tested"``). If there are times, also the number
+        of pairs whose training and test times are equal (``"same_time"``), and the number of
+        training interactions that are newer than the oldest test interaction
+        (``"training_newer"``).
     rules
         The rules that say which users are evaluated.
     first
@@ -89,7 +90,7 @@ class Whole(NamedTuple):
 
 
 def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
-    """Return the positions in train of all test users and items, or -1 for those not in train."""
+    """Return the positions of all test users and items in the training data, or -1 if absent."""
     index = SourceIndex.of_data(train, "train")
     users = index.places_of_users(test)
     if train.item_ids is None and test.item_ids is None:
@@ -107,15 +108,15 @@ def facts_of_block(
     item_seen: Bool,
     whole: Whole,
 ) -> OfBlock:
-    """Return the facts about a block of users, from all of their rows.
+    """Return the facts about a block of users, based on all of their rows.
 
     `users` and `items` are the results of `matched`. `item_seen`, bool [test.n_items], marks the
-    test items that are in train.
+    test items that are also training items.
     """
     rules = whole.rules
     user = ragged.users_of(test.indptr)
     of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
-    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # the last entry is for -1
+    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # -1 selects the 0
     twin = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
     relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
     untested = of_train > 0
@@ -170,7 +171,7 @@ def facts_of_block(
 
 
 def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
-    """Return the facts about train and test, matched by id, or by position if there are no ids."""
+    """Return the facts about both sides, matched by id, or by position if there are no ids."""
     sides, ends = {"train": train, "test": test}, None
     untimed = tuple(name for name, data in sides.items() if data.times is None)
     if train.times is not None and test.times is not None:

@@ -1,4 +1,4 @@
-"""Findings, which are the results of checks of a split or of a model's output."""
+"""Findings: the results of checks on a split or on a model's output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 3  # the maximum number of examples per finding that a table shows
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The result of one check of a split, or of a model's output.
+    """The result of one check on a split or on a model's output.
 
     Attributes
     ----------
@@ -38,14 +38,14 @@ class Finding:
     count
         The number of things found, or None if they could not be checked; `sentence` says why.
     total
-        The number of things that were checked, which includes `count`.
+        The number of things that were checked, including those found.
     examples
         The first few things found, in the order of their ids: users, items, or pairs (user, item).
         If there are no ids, the examples are positions.
     sentence
-        The meaning of the finding for the result.
+        What the finding means for the result.
     statistics
-        Further numbers about the finding, keyed by name.
+        Additional numbers about the finding, keyed by name.
     """
 
     name: str = ""

@@ -55,7 +55,7 @@ def most_popular(train: Any) -> Factors:
     ----------
     train : Interactions, or any input of `Interactions.of`
         Interactions to count. Rows with a value of 0 do not count, and all other values count
-        equally: if a user plays a song forty times, this counts like a single play.
+        equally: a song that a user played forty times counts as if played once.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     train : Interactions, or any input of `Interactions.of`
         Values are used if there are any; otherwise, every interaction counts as 1.
     neighbours
-        The number of neighbours that an item keeps.
+        The number of neighbours to keep for each item.
     progress
         As in `recometer.evaluate`.
 
@@ -161,7 +161,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
 
 def _work(matrix: sparse.csr_array) -> Int64:
-    """Return an upper bound on the number of similarities of each item: int64 [n_items]."""
+    """Return an upper bound on each item's number of similarities: int64 [n_items]."""
     pairs = matrix.T.tocsr().astype(bool).astype(np.int64) @ np.diff(matrix.indptr).astype(np.int64)
     work: Int64 = np.minimum(pairs, matrix.shape[1])
     return work
@@ -478,7 +478,7 @@ def _gigabytes(n_items: int) -> str:
 
 
 def training_interactions(train: Any) -> Interactions:
-    """Return training data as Interactions, reading frames, matrices, dicts and files."""
+    """Return training data as Interactions, whether from frames, matrices, dicts or files."""
     interactions = train if isinstance(train, Interactions) else Interactions.of(train)
     if interactions.item_ids is None:
         check_positions(interactions.n_items, len(interactions), "The items of train")
@@ -486,7 +486,7 @@ def training_interactions(train: Any) -> Interactions:
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
-    """Wrap a function in `Scores` for the users and items of train; messages show `name`."""
+    """Wrap a function in `Scores` for the training users and items; messages show `name`."""
     function.__qualname__ = name
     return Scores(
         function,

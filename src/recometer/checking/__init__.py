@@ -1,1 +1,1 @@
-"""Checks of the output of a model before it is evaluated, and of this installation."""
+"""Checks on a model's output before it is evaluated, and on this installation."""

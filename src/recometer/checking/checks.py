@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class Answers:
     """The arguments of `check`, and the lists and ranks that the source returns.
 
-    `given` contains the arguments in the form that `evaluate` reads, with only the users to check;
+    `given` contains the arguments in the form that `evaluate` uses, with only the users to check;
     `whole` is the test set with all users. `again` is the same source, or the lists from a second
-    call to a model. `k` is the number of places of each list to check.
+    call to a model. `k` is the number of places to check in each list.
     """
 
     given: Case
@@ -68,7 +68,7 @@ class Answers:
 
     @cached_property
     def request(self) -> Request:
-        """The request to the source, which asks for equal scores in the order of item ids."""
+        """The request to the source, with equal scores to be ordered by item id."""
         protocol = self.given.protocol.replace(ties="item")
         return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
@@ -79,7 +79,7 @@ class Answers:
 
     @cached_property
     def lists(self) -> TopLists:
-        """The lists of the first k items of each user."""
+        """Each user's list, cut off after the first k items."""
         return self.source.top(self.request, self.k)
 
     @cached_property
@@ -312,7 +312,7 @@ EFFECTS = {
 
 
 def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
-    """Return the finding that counts users or items of one side that the source does not know."""
+    """Return the finding that counts one side's users or items that the source does not know."""
     data = answers.whole if side == "test" else answers.train
     what = f"{side} {kind}s that the source does not know"
     if data is None:

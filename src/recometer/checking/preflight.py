@@ -101,8 +101,8 @@ def check(
 
     The checks find out whether two calls agree, whether scores distinguish items, whether ranks
     agree with lists, whether the source knows the users and items, how it ranks training items, and
-    whether the model is better than chance. Each result is a finding with a count, examples and its
-    effect on the result of an evaluation.
+    whether the model is better than chance. The outcome of each check is a finding with a count,
+    examples and its effect on the result of an evaluation.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def check(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        If the data do not match, as in `evaluate`.
+        If the data do not match, as for `evaluate`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Groups of options, which are dataclasses that commands take as parameters."""
+"""Option groups: dataclasses that commands take as parameters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, NewType
 from recometer.cli._models import FOLD
 
 Files = NewType("Files", tuple[str, ...])
-"""The type of a parameter that receives every path that the command's options may name as input."""
+"""The type of a parameter that receives all paths in the command's options that may be inputs."""
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command so that its parameters can be groups of options, and `Files`.
+    """Decorate a command so that its parameters can be groups of options, or `Files`.
 
     Typer sees every option of a group as a separate parameter. The function is called with the
     groups, filled with the values.
@@ -53,7 +53,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the parts of options' values that may be inputs, such as FILE in ``NAME=FILE,FILE``.
 
-    Options for output have values of type `Path`.
+    Options for output are skipped, because their values are of type `Path`.
     """
     for name, value in values.items():
         texts = [value] if isinstance(value, str) else value
@@ -61,7 +61,7 @@ def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
             continue
         for text in texts:
             first, *others = text.split(",")
-            # The comma may also belong to the path.
+            # The comma may also be part of the path.
             whole = [text, text.partition("=")[2]] if others else []
             for path in filter(None, [first, first.partition("=")[2], *others, *whole]):
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]

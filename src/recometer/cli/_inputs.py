@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
-    """Raise an error if standard input is named twice, or --format-in is missing or useless."""
+    """Raise an error if standard input is named twice, or --format-in is missing or not needed."""
     if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
     nameless = next(filter(needs_format, paths), None)
@@ -65,18 +65,18 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
 
 
-OPTIONAL = ("value", "time")  # columns that only some of the files must have
+OPTIONAL = ("value", "time")  # columns that need not be in every file
 ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """A reader of files that finds columns by the names in options, or by common names.
+    """A file reader that finds columns by the names in options, or by common names.
 
-    The keys of `columns` are the kinds of columns that the command reads, out of ``"user"``,
-    ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``. Each kind is mapped to the name
-    of a column, to None, or to False for no column. If a file does not have the named column, the
-    reader tries common names (except for ``"value"`` and ``"time"``), because test, train and
+    The keys of `columns` are the kinds of columns that the command reads: some of ``"user"``,
+    ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``. Each kind is mapped to a column
+    name, to None, or to False for no column. If a file does not have the named column, the reader
+    tries common names (except for ``"value"`` and ``"time"``), because test data, training data and
     models may use different names.
     """
 
@@ -93,7 +93,7 @@ class Inputs:
 
     @property
     def columns_alone(self) -> dict[str, Any]:
-        """The columns for files without sessions, in which only a column of users is read."""
+        """The columns for files without sessions, in which only a user column is read."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
@@ -101,7 +101,7 @@ class Inputs:
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
         """Make messages in the block name the model, and show pipes as the user named them.
 
-        Without a model, warnings begin with `what`, but errors do not, because they name the file.
+        Without a model, warnings begin with `what`. Errors do not, because they name the file.
         """
         name = what if model is None else model.name
         try:
@@ -158,9 +158,10 @@ class Inputs:
                 columns["value"] = self.columns["value"] if value else False
                 columns["time"] = self.columns["time"] if time else False
                 if what == "train":
-                    if isinstance(columns["user"], ColumnPair):  # train applies to all sessions
+                    # Training interactions apply to all of a user's sessions.
+                    if isinstance(columns["user"], ColumnPair):
                         columns["user"] = columns["user"].parts[0]
-                    if value:  # only some of the files may have this column
+                    if value:  # some of the files may lack this column
                         columns |= self._present(file, "value")
                 found, frame = read_file(file, **columns)
                 self._say(what, file, found._asdict())
@@ -197,7 +198,7 @@ class Inputs:
         return ids
 
     def _has(self, file: Path, kind: str) -> bool:
-        """Return whether a table has a column of users or of items."""
+        """Return whether a table has a user column or an item column, depending on `kind`."""
         names = column_names(file)
         return self.columns_alone[kind] in names or bool(common_names(kind, names))
 
@@ -251,7 +252,7 @@ class Inputs:
     def catalogue(
         self, text: str | None, test: Interactions | None, columns: Mapping[str, str | list[str]]
     ) -> object:
-        """Read the catalogue: a number of items, a table with a row per item, or a file of ids."""
+        """Read the catalogue: a number of items, a table with a row per item, or an ID file."""
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():
@@ -278,7 +279,7 @@ class Inputs:
                 return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
 
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> rm.Lists:
-        """Read recommended lists, and convert their ids to the types of the ids in test."""
+        """Read recommended lists, and convert their ids to the types of the test ids."""
         trec = files.kind_of(file) is not None
         wanted: dict[str, Any] = {}
         if not trec:
@@ -307,7 +308,7 @@ class Inputs:
         return rm.Lists(frame, user="user", item="item", **orders, separator=separator)
 
     def _pairs(self, model: Model, file: Path, test: Interactions | None, rated: bool) -> rm.Pairs:
-        """Read scored pairs and, if there is no test, their labels."""
+        """Read scored pairs and, if there are no test data, their labels."""
         if not _is_table(file):
             raise FileError(
                 f"{file} is not a table. Hint: --pairs reads Parquet, CSV and TSV with a row per "
@@ -342,8 +343,8 @@ class Inputs:
     def _present(self, file: Path, *options: str) -> dict[str, Any]:
         """Return the named columns that the file has, and None for those that it lacks.
 
-        If the file has a column of users but none of sessions, the former is returned. False stays
-        False.
+        If the file has a user column but no session column, the user column is returned. False
+        stays False.
         """
         names = column_names(file)
         found: dict[str, Any] = {}
@@ -370,6 +371,6 @@ def _is_table(path: Path) -> bool:
 def found_columns(
     file: Path, wanted: Mapping[str, object]
 ) -> tuple[Mapping[str, str | None], dict[str, Any]]:
-    """Return the names of the columns that a source needs, and the columns, keyed by option."""
+    """Return the names of the wanted columns, and the columns themselves, keyed by option."""
     found, fetch = open_file(file, wanted)
     return found, {option: in_memory(fetch(option)) for option, name in found.items() if name}

@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 def load_split(folder: str) -> Split:
-    """Read a split, which must not have several folds."""
+    """Read a split; raise an error if it has several folds."""
     if _folds(folder):
         raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
     from recometer.split import Split

@@ -36,11 +36,11 @@ MEANINGS = {
     ExitCode.INTERRUPTED: "you interrupted the command with Ctrl-C",
 }
 EPILOG = f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
-"""The end of the help of every command."""
+"""The last line of every command's help."""
 
 
 def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:
-    """Return a name if it is known, or raise an error, in which `what` describes the name."""
+    """Return a name if it is known; otherwise raise an error that describes it as `what`."""
     if name not in known:
         raise typer.BadParameter(
             f"there is no {what}{name!r}. {did_you_mean(name, known)}", param_hint=option

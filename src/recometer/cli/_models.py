@@ -98,7 +98,7 @@ def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
 
 
 def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
-    """Return the model with which lists are compared: a named model, or a file of lists."""
+    """Return the model whose lists are the baseline: a named model, or a file of lists."""
     if text is None:
         return None
     found = next((model for model in named if model.name == text), None)
@@ -113,7 +113,7 @@ def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
 
 
 def split_name(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=FILES`` into its parts; if there is no name, it is empty."""
+    """Split ``NAME=FILES`` into its parts; the name is empty if there is none."""
     name, equals, files = text.partition("=")
     if not equals or "/" in name or os.sep in name:
         return "", text
@@ -123,7 +123,7 @@ def split_name(text: str, option: str) -> tuple[str, str]:
 
 
 def stem(path: str) -> str:
-    """Return the name of a file without its extension, which becomes the name of a model."""
+    """Return the name of a file without its extension, to be used as a model's name."""
     if is_stream(path):
         return "stdin" if is_stdin(path) else "pipe"
     name = Path(path).name

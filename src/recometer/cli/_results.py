@@ -1,4 +1,4 @@
-"""Read the saved evaluations that arguments of commands name."""
+"""Read the saved evaluations named in a command's arguments."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
 
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
-    """Raise an error, before any work, if no report can be written to the path of an option."""
+    """Raise an error, before any work, if no report can be written to an option's path."""
     from recometer.report.result import check_report, format_of  # imported only for reports
 
     with usage_of(option):
@@ -54,7 +54,7 @@ def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
 
 
 def _files(path: str) -> list[str]:
-    """Return the saved evaluations in a folder, or only the path itself if it is no folder."""
+    """Return the saved evaluations in a folder, or only the path itself if it is not a folder."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]
@@ -76,9 +76,9 @@ def groups_of(text: str | None, results: Mapping[str, rm.Evaluation]) -> str | p
 
 
 def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
-    """Read the column of users and another column of ``[COLUMN=]FILE``.
+    """Read two columns of ``[COLUMN=]FILE``: the user ids, and one other column.
 
-    The ids of users are converted to the type of the ids in `result`.
+    The user ids are converted to the type of those in `result`.
 
     Raises
     ------

@@ -45,8 +45,8 @@ def check(
     """Check the output of a model before it is evaluated; without options, check recometer itself.
 
     Every finding comes with a count, examples and its effect on the result. Without a model and
-    data, the installation is checked: version, instruction set, threads, a known result, and the
-    native kernel in comparison with what plain NumPy found for the same input.
+    data, the installation is checked: version, instruction set, threads, a known result, and
+    whether the native kernel agrees with plain NumPy on the same input.
     """
     plain = options.RunOptions(form=run.form, quiet=run.quiet)
     if [data, model, rules, run] == [*(type(group)() for group in (data, model, rules)), plain]:

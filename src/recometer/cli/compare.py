@@ -23,12 +23,12 @@ from recometer.rendering import Shown, Table, output
 from recometer.stats.tests import TESTS
 
 EXIT = {"passed": ExitCode.DONE, "failed": ExitCode.FAILED, "undecided": ExitCode.VERDICT}
-gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
+gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # their own help panel
 
 
 @dataclasses.dataclass(frozen=True)
 class WithGates(Shown):
-    """A comparison that is shown below the verdicts of gates."""
+    """A comparison that is shown below the gates' verdicts."""
 
     comparison: Shown
     report: GateReport

@@ -50,7 +50,7 @@ Metrics = Annotated[
         f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
     ),
 ]
-SHARE = 0.25  # the share of each user's interactions that is held out for the test
+SHARE = 0.25  # the share of each user's interactions that is held out for testing
 
 
 def demo(
@@ -75,13 +75,13 @@ def demo(
 ) -> None:
     """Evaluate simple models on real data, and print a leaderboard.
 
-    The data are split into train and test, simple models are fitted on train, and each ranks
-    the whole catalogue for every user. The columns of FILE are found by their common names
+    The data are split into train and test. Simple models are fitted to the training data, and each
+    ranks the whole catalogue for every user. The columns of FILE are found by their common names
     (user_id, movieId, rating, timestamp, ...) unless you name them.
     """
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse(metrics)  # refuse wrong names before any model is fitted
+        parsed = parse(metrics)  # reject wrong names before any model is fitted
     if report is not None:
         check_page(report, "--report", [] if data is None else [data])
     threads = resolve_threads(threads)

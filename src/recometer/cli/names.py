@@ -197,7 +197,7 @@ def _explain_rule(name: str) -> None:
 
 
 def _written(value: object) -> str:
-    """Return a value as you write it on the command line."""
+    """Return a value as it is written on the command line."""
     if isinstance(value, Number):
         return f"x ({value.text})"
     return option_value(value)

@@ -63,7 +63,7 @@ def report(
     """Make a report: a single HTML file that works offline.
 
     The report shows saved evaluations, or models (--run, --factors, ..., with --test). If you give
-    both saved evaluations and models of the same names, it also shows the lists of single users.
+    both saved evaluations and models with the same names, it also shows individual users' lists.
     """
     check_page(out, "--out", files)
     run = options.RunOptions(quiet=quiet, threads=threads)

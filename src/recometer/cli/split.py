@@ -35,7 +35,7 @@ class Part:
     """A way to choose users or interactions, with its syntax on the command line and its meaning.
 
     `read` converts the values, and each function in `options` converts the value of an option.
-    `make` takes both kinds of results.
+    `make` takes the converted values and options.
     """
 
     make: Callable[..., Any]
@@ -70,7 +70,7 @@ def _span(text: str) -> int | float | datetime.timedelta:
 
 
 def _cold_items(text: str) -> Any:
-    """Make `ColdItems` from a share of the items, or from the path of a file of ids."""
+    """Make `ColdItems` from a share of the items, or from the path of an ID file."""
     try:
         share = float(text)
     except ValueError:
@@ -159,7 +159,7 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
 
 
 def make(option: str, part: Part, text: str, given: str | None) -> Any:
-    """Make what `part` describes from the comma-separated values and options in `given`.
+    """Make the object that `part` describes from the comma-separated values in `given`.
 
     Errors quote `text`, which is the full value of the `option` on the command line.
     """
@@ -187,7 +187,7 @@ def make(option: str, part: Part, text: str, given: str | None) -> Any:
 
 
 def with_option(part: Any, option: str) -> Any:
-    """Return a part of a split that messages show as the option from which it was made."""
+    """Mark a part of a split so that messages refer to it by its command-line option."""
     object.__setattr__(part, "option", option)  # needed because parts are frozen dataclasses
     return part
 
@@ -204,7 +204,7 @@ filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The options for the users to test, and for their interactions to hold out."""
+    """The options that say which users to test, and which of their interactions to hold out."""
 
     what: Annotated[
         str | None,
@@ -407,7 +407,7 @@ def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]
 
 
 def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:
-    """Save the folds one by one, and yield each fold after it was saved."""
+    """Save the folds one by one, and yield each fold after saving it."""
     for fold, folder in zip(folds, folders, strict=True):
         fold.save(folder)
         yield fold

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 MOST_PAIRS = 6  # maximum number of pairs for which `tables` shows how many users gain and lose
-MOST_NAMED = 2  # maximum number of models that the line of a metric names
+MOST_NAMED = 2  # maximum number of models named in a metric's line
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -122,7 +122,7 @@ class Compared(Printed):
         )
 
     def changes(self, metric: str, model: str, other: str | None = None, *, n: int = 5) -> Changes:
-        """Return the n users who lose most, and the n who gain most, if a model replaces another.
+        """Return the n users who lose most, and the n who gain most, from a switch to `model`.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Compared(Printed):
         return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
     def known(self, metric: str) -> str:
-        """Return the name of a compared metric from any of its spellings."""
+        """Return the standard name of a compared metric, given any of its spellings."""
         return known_metric(metric, self.metrics, self.models[0].first)
 
     def model(self, name: str) -> Model:
@@ -336,7 +336,7 @@ class Compared(Printed):
     def said(self, metrics: Sequence[str]) -> list[str]:
         """Return the notes below tables that show these metrics in full.
 
-        The methods of p-values and intervals are only added if all metrics are shown in full.
+        The notes name the methods behind p-values and intervals only if they cover all metrics.
         """
         rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -416,7 +416,7 @@ def leaderboard(
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
-    """Return the name of one of `metrics` from any of its spellings."""
+    """Return the standard name of one of `metrics`, given any of its spellings."""
     compared = {str(each): each for each in result.metrics if str(each) in metrics}
     try:
         return name_of(metric, compared, result.protocol)
@@ -482,7 +482,7 @@ class Segment(stats.Difference):
 class SegmentChanges(Printed):
     """The differences between two models in groups of users, with the most harmed group first.
 
-    Each interval has the confidence level `confidence`, without adjustment for their number.
+    Each interval has the confidence level `confidence`, not adjusted for the number of groups.
     """
 
     metric: str

@@ -1,4 +1,4 @@
-"""Gates, which limit how much worse than the baseline a model may be."""
+"""Gates: limits on how much worse than the baseline a model may be."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Gate:
     metric: str
     bound: float  # on the difference, or on the relative difference (where 0.05 is 5 %)
     relative: bool
-    higher_is_better: bool  # if true, the difference must be at least the bound, otherwise at most
+    higher_is_better: bool  # if true, the bound is a minimum, otherwise a maximum
 
     def __str__(self) -> str:
         sign = ">=" if self.higher_is_better else "<="
@@ -98,8 +98,8 @@ class GateReport(Printed):
         Whether undecided gates count as passed or failed in `passed` and in JUnit XML. With None,
         they count as neither.
     said : tuple of str
-        Sentences that belong to every verdict: users that some models do not know, and groups that
-        do not have their planned sizes.
+        Sentences that apply to every verdict, about users whom some models do not know, and about
+        groups that do not have their planned sizes.
     """
 
     rows: tuple[GateRow, ...]

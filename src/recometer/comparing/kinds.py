@@ -99,7 +99,7 @@ class Paired(OnMetric):
 
     columns: Mapping[str, Column]  # the users' values, keyed by model
     bounds: Bounds  # the lowest and the highest value that a user can have with any of the models
-    remark: str  # says why the bounds are unknown; otherwise empty
+    remark: str  # why the bounds are unknown; empty if they are known
     # float64 [n_users], keyed by model; only for unpaired models whose users' weights differ
     weights: Mapping[str, Float64]
 
@@ -146,7 +146,7 @@ class Paired(OnMetric):
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
         """Compare pairs of models, and all models on the users with a value from every model.
 
-        If users are not paired, each mean is over the users of its own model.
+        If users are not paired, each model's mean is over its own users.
         """
         options, ranked, everyone = self.options, self.ranked, self
         if options.paired and not all(self.columns[name].complete for name in ranked):
@@ -190,12 +190,12 @@ class UserPair:
 
     @property
     def options(self) -> Options:
-        """Return how the models are compared."""
+        """Return the options of the comparison."""
         return self.of.options
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences of the users, with NaN for users without both values."""
+        """Return the users' differences, with NaN for users who lack either value."""
         return self.columns[0].values - self.columns[1].values
 
     def difference(self) -> Difference:
@@ -410,7 +410,7 @@ def _bounds_of(
 ) -> tuple[Bounds, str]:
     """Return the lowest and the highest value that a user can have with any of the models.
 
-    If a value is outside the range, the range counts as unknown, and the remark says so.
+    If a value is outside the range, the range is treated as unknown, and the remark says so.
     """
     each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)
@@ -445,8 +445,8 @@ class WholeValues:
     second: Float64
     n: int
     error: float  # the standard error over users of the difference between the mean values
-    ratio_error: float  # the standard error over users of the ratio of the mean values
-    # For each model, the variance between its runs that comes from the users, because other users
+    ratio_error: float  # the standard error over users of the mean values' ratio
+    # For each model, the variance between its runs that is due to the drawn users: other users
     # would change the values of the runs by different amounts.
     interactions: tuple[float, float] = (0.0, 0.0)
     note: str = ""

@@ -43,7 +43,7 @@ def on_unpaired() -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-    """A model that is compared."""
+    """A model to compare."""
 
     name: str
     runs: tuple[EvaluationRecord, ...]  # one evaluation, or one per seed on the same users
@@ -64,7 +64,7 @@ class Model:
 
 
 def read_models(models: Any) -> list[Model]:
-    """Read models from a mapping or a sequence of evaluations, of paths, or of lists of either."""
+    """Read models from a mapping or a sequence of evaluations, paths, or lists of these."""
     if hasattr(models, "results") and isinstance(models.results, Mapping):  # a leaderboard
         models = models.results
     entries = named(models, "Models are compared by their evaluations", _hint)
@@ -109,7 +109,7 @@ def by_chance(models: Sequence[Model]) -> Model:
             "does not contain. Hint: "
             f"{python_or_command('evaluate(..., chance=True)', 'recometer evaluate --chance')}."
         )
-    # A random order is undefined for the same users as the model.
+    # The metrics of a random order are undefined for the same users as the model's metrics.
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
     fields = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
     kept = {name: getattr(run, name) for name in fields} | {
@@ -192,13 +192,13 @@ class Users:
     def of(cls, models: Sequence[Model], *, paired: bool = True) -> Users:
         """Find the users of several models.
 
-        If users are not paired and have no ids, the models are taken to share no user.
+        If users are not paired and have no ids, the models are assumed to share no users.
         """
         runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
         label, first = runs[0]
         if not paired and any(run.user_ids is None for _, run in runs):
             ends = np.cumsum([0, *(run.n_users for _, run in runs)])
-            own = map(np.arange, ends, ends[1:])  # one run of each model
+            own = map(np.arange, ends, ends[1:])  # each model has a single run
             return cls(
                 None, int(ends[-1]), {m.name: (at,) for m, at in zip(models, own, strict=True)}
             )
@@ -331,7 +331,7 @@ def check_alike(
 
 
 Run = tuple[str, EvaluationRecord, Int64 | None]
-"""The name of an evaluation in messages, the evaluation, and its users' positions among all."""
+"""What messages call an evaluation, the evaluation, and the positions of its users in `Users`."""
 
 
 def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterator[tuple[str, str]]:
@@ -340,7 +340,7 @@ def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterat
     inputs = False
     for name, what in INPUTS.items():
         found_in = fingerprints(result, name), fingerprints(other, name)
-        if not paired:  # data of different users may differ, but not their kinds
+        if not paired:  # the data of different users differ, so only compare whether there are any
             found_in = bool(found_in[0]), bool(found_in[1])  # type: ignore[assignment]
         if found_in[0] != found_in[1]:
             inputs = True

@@ -49,17 +49,17 @@ class PairRow(Difference):
     adjusted_p
         p adjusted over the primary comparisons; NaN for other comparisons.
     smallest_difference
-        The smallest true difference that this test set shows with a power of 80 %, at the
+        The smallest true difference that this test set can show with a power of 80 %, at the
         significance level adjusted for the number of comparisons. If it is above
-        `largest_difference`, the test set cannot show any difference with this power. It is NaN if
-        too few users differ to say.
+        `largest_difference`, the test set cannot show any difference with this power. NaN if too
+        few users differ to determine it.
     largest_difference
-        The largest possible difference of two values; infinite if the metric has no range.
+        The largest possible difference between two values; infinite if the metric has no range.
     equivalence
         The result of the two one-sided tests; None without a margin.
     runs
-        For several seeds or folds, the mean difference with the variance between them and between
-        users; otherwise None.
+        For several seeds or folds, the mean difference with the variance both between seeds or
+        folds and between users; otherwise None.
     notes
         Remarks on this comparison.
     """
@@ -131,7 +131,7 @@ class Standing:
     mean, interval
         The mean over the users with a value from all models, with its interval.
     n
-        The number of these users.
+        The number of users over whom the mean was taken.
     leads
         Whether the mean is the best mean.
     best
@@ -249,7 +249,7 @@ def standing_text(standing: Standing) -> str:
 
 
 def interval_column(confidence: float) -> Column:
-    """Return the column of the interval of a difference."""
+    """Return the column for the interval of a difference."""
 
     def ends(low: float, high: float) -> str:
         return "" if math.isnan(low) else f"{signed(low)} to {signed(high)}"
@@ -258,7 +258,7 @@ def interval_column(confidence: float) -> Column:
 
 
 def difference_columns(confidence: float, *, margin: bool, adjusted: bool = False) -> list[Column]:
-    """Return the columns of differences between models.
+    """Return the columns for differences between models.
 
     If all rows have an adjusted p, the unadjusted p may be left out when space is short.
     """
@@ -281,7 +281,7 @@ def plain_mean(value: float) -> str:
 
 
 def user_columns(confidence: float, *, paired: bool = True) -> list[Column]:
-    """Return the columns of relative differences, and of users who gain and lose if paired."""
+    """Return the columns for relative differences and, if paired, for users who gain and lose."""
 
     def ends(low: float, high: float) -> str:
         if math.isnan(low):

@@ -105,7 +105,7 @@ def on_smallest_p(row: PairRow, limit: float, n_tests: int) -> str:
 
 
 def on_sessions(users: Users, options: Options) -> list[str]:
-    """Say whether tests and intervals treat sessions or users as independent, if there are any."""
+    """If there are sessions, say whether tests treat every session as independent."""
     if not are_pairs(users.ids):
         return []
     over = "every session is treated as independent"
@@ -131,7 +131,7 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
 
 
 def on_runs(rows: Sequence[PairRow]) -> list[str]:
-    """Say how much of the variance comes from seeds and folds."""
+    """Say how much of the variance is due to seeds and folds."""
     notes = []
     for row in rows:
         if row.runs is None:

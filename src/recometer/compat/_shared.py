@@ -1,4 +1,4 @@
-"""Code shared by the drop-ins, such as evaluation under a convention, and checks of arguments."""
+"""Code shared by the drop-ins, such as evaluation under a convention, and argument checks."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def unknown(library: str, what: str, name: object, known: Iterable[str]) -> Unkn
 def row(name: str, doc: str) -> Callable[[Function], Function]:
     """Return a decorator that sets the name and the docstring of a generated function.
 
-    For editors, `python tests/helpers/dropin_stubs.py` writes stubs of generated functions.
+    `python tests/helpers/dropin_stubs.py` writes stubs of generated functions, for editors.
     """
 
     def named(function: Function) -> Function:
@@ -202,7 +202,7 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
 
 
 def several(name: str, value: Any, of: type = object) -> list[Any]:
-    """Return the members of a sequence, which must all have the same type."""
+    """Return the members of a sequence, all of which must be of the type `of`."""
     wrong = f"{name} is of type {type(value).__name__}, expected a list or set."
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InputTypeError(wrong)
@@ -229,7 +229,7 @@ def one_of(name: str, value: Any, choices: Iterable[str | None]) -> None:
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
-    """Convert a sparse matrix or array to `kind`, a type of SciPy with compressed rows."""
+    """Convert a sparse matrix or array to `kind`, a SciPy type with compressed rows."""
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):

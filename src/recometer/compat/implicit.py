@@ -40,10 +40,10 @@ def ranking_metrics_at_k(
     """Calculate ranking metrics of a model, like ``implicit.evaluation.ranking_metrics_at_k``.
 
     For factor models with implicit's own ``recommend``, this function ranks all items by their
-    scores. For other models, it calls ``recommend(userids, user_items, N)`` in the same way as
-    implicit. The data are sparse matrices (n_users, n_items). Every stored entry of
-    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and
-    ``num_threads=0`` uses all processors.
+    scores. For other models, it calls ``recommend(userids, user_items, N)`` as implicit does. The
+    data are sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is
+    relevant, whatever its value. `show_progress` has no effect, and ``num_threads=0`` uses all
+    processors.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _ranked_here(model: Any, train: Any, test: Any, k: int, threads: int | None)
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> Array:
-    """Request lists for the test users from a model, in batches of the same size as in implicit."""
+    """Request lists for the test users from a model, in implicit's batch size."""
     lists = np.full(
         (test.shape[0], 0), -1, dtype=np.int64
     )  # the model may return fewer than k items

@@ -53,10 +53,10 @@ def ranking_metrics_at_k(
     """Calculate ranking metrics of a model, like ``implicit.evaluation.ranking_metrics_at_k``.
 
     For factor models with implicit's own ``recommend``, this function ranks all items by their
-    scores. For other models, it calls ``recommend(userids, user_items, N)`` in the same way as
-    implicit. The data are sparse matrices (n_users, n_items). Every stored entry of
-    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and
-    ``num_threads=0`` uses all processors.
+    scores. For other models, it calls ``recommend(userids, user_items, N)`` as implicit does. The
+    data are sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is
+    relevant, whatever its value. `show_progress` has no effect, and ``num_threads=0`` uses all
+    processors.
 
     Returns
     -------

@@ -1,13 +1,13 @@
 """Drop-in for the link prediction metrics of PyTorch Geometric (torch_geometric.metrics).
 
-Nothing here derives from a class of PyTorch Geometric or TorchMetrics.
+No class here is a subclass of a PyTorch Geometric or TorchMetrics class.
 
 `pred_index_mat` (an integer tensor [batch_size, k]) contains the predictions for each source node,
 best first; -1 fills the end of a row. `edge_label_index` (an integer tensor [2, n_edges], or two
-tensors [n_edges]) contains the row of the source node and the index of the destination of each true
-edge. Only weighted metrics read `edge_label_weight` (a tensor [n_edges]); they ignore edges without
-a positive weight. ``compute()`` returns a zero-dimensional float32 tensor. Invalid arguments raise
-an InputError or InputTypeError.
+tensors [n_edges]) contains, for each true edge, the row of its source node and the index of its
+destination. Only weighted metrics read `edge_label_weight` (a tensor [n_edges]); they ignore edges
+without a positive weight. ``compute()`` returns a zero-dimensional float32 tensor. Invalid
+arguments raise an InputError or InputTypeError.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class _Metric:
         raise NotImplementedError
 
     def compute(self) -> Any:
-        """Return the metric of all batches."""
+        """Return the metric over all batches."""
         return tensor(self.accum / self.total if self.total else 0.0)
 
     def __call__(
         self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
     ) -> None:
-        """Add a batch without returning its metric; `compute` returns the metric of all batches."""
+        """Add a batch, and return nothing; `compute` returns the metric over all batches."""
         self.update(pred_index_mat, edge_label_index, edge_label_weight)
 
     def __repr__(self) -> str:
@@ -144,7 +144,7 @@ class LinkPredNDCG(_WeightedMetric):
 
 
 class _ListMetric(_Metric):
-    """A metric of lists, which does not read edges."""
+    """The base class of list metrics, which do not read edges."""
 
     def update(
         self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
@@ -288,7 +288,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
                 metric.update(pred_index_mat, edge_label_index, edge_label_weight)
 
     def compute(self) -> dict[str, Any]:
-        """Return the metrics of all batches, keyed by name."""
+        """Return the metrics over all batches, keyed by name."""
         return {name: metric.compute() for name, metric in self.items()}
 
     def reset(self) -> None:
@@ -342,7 +342,7 @@ class _Batch:
 
     @cached_property
     def test(self) -> Interactions:
-        """The true edges as interactions of source nodes; the weights of repeats are not added."""
+        """The true edges as interactions of source nodes; weights of repeats are not added up."""
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         check_count(self.n_items, "items")
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, self.n_items)

@@ -1,4 +1,4 @@
-"""Drop-in for pytrec_eval, with RelevanceEvaluator, readers of files, and aggregation."""
+"""Drop-in for pytrec_eval, with RelevanceEvaluator, file readers, and aggregation."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ supported_nicknames = {
 
 
 class RelevanceEvaluator:
-    """An evaluator of runs for each query, like ``pytrec_eval.RelevanceEvaluator``.
+    """An evaluator of runs, query by query, like ``pytrec_eval.RelevanceEvaluator``.
 
     `measures` are names from `supported_measures` or `supported_nicknames`. Cut-offs follow a dot
-    or an underscore (``"ndcg_cut.10,100"``, ``"P_5"``); a measure without cut-offs gets the default
-    cut-offs of trec_eval. Unknown names raise an UnknownNameError (a ValueError). Documents are
-    relevant if their grade is at least `relevance_level`.
+    or an underscore (``"ndcg_cut.10,100"``, ``"P_5"``); a measure without cut-offs gets trec_eval's
+    default cut-offs. Unknown names raise an UnknownNameError (a ValueError). Documents are relevant
+    if their grade is at least `relevance_level`.
 
     Examples
     --------
@@ -328,7 +328,7 @@ def _single(scores: Float64) -> Single:
 
 
 def _keys(user: Int64, scores: Single) -> UInt64:
-    """Return integers whose ascending order is by user, and for each user by descending score."""
+    """Return integers that sort by user, and for each user by descending score."""
     bits = (np.float32(0) - scores).view(np.uint32)  # 0 and -0 become equal
     # Floats sort like their bits once the bits of negative floats are inverted, and the sign bit of
     # all other floats is set.

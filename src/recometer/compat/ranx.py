@@ -1,4 +1,4 @@
-"""Drop-in for ranx, with `evaluate`, and with `Qrels` and `Run` as dicts or data frames."""
+"""Drop-in for ranx: `evaluate`, and `Qrels` and `Run` made from dicts or data frames."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Queries:
         self.name = name
         self._columns = ("q_id", "doc_id", "score")
         self._data = {} if data is None else data
-        self._kept: dict[str, Any] = {}  # results that the next evaluation uses again
+        self._kept: dict[str, Any] = {}  # results that the next evaluation reuses
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
                 f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
@@ -67,7 +67,7 @@ class _Queries:
 
     @classmethod
     def from_file(cls, path: str, name: str | None = None) -> Self:
-        """Read a TREC file, which may be gzipped."""
+        """Read a TREC file, gzipped or not."""
         frame = cls._from_file(as_path(path, cls._kind))
         score = "value" if cls._kind == "qrels" else "score"
         return cls.from_df(frame, "user", "item", score, name)
@@ -100,7 +100,7 @@ class _Queries:
         return documents
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read the data with `kind`, whose argument called `value` names the column of numbers."""
+        """Read the data with `kind`, whose argument called `value` names the column to read."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -158,15 +158,15 @@ def evaluate(
     """Compute metrics of a run, like ``ranx.evaluate``.
 
     `qrels` and `run` are `Qrels` and `Run`, or anything from which these can be made, including
-    objects of ranx. Queries are matched by id. If the ids differ, `make_comparable` counts queries
-    that are missing from the run as empty, and leaves out queries that are missing from the qrels;
-    without it, the function raises an InputError. ``threads=0`` uses all processors.
+    ranx's own objects. Queries are matched by id. If the ids differ, `make_comparable` counts
+    queries that are missing from the run as empty, and leaves out queries that are missing from the
+    qrels; without it, the function raises an InputError. ``threads=0`` uses all processors.
 
     Returns
     -------
     float, array or dict
-        The mean of a metric; if `return_mean` is False, the values of queries in ascending order of
-        their ids, float64 [n_queries]; if `return_std` is True, ``{"mean": ..., "std": ...}``. For
+        The mean of a metric; if `return_mean` is False, the queries' values in ascending order of
+        query id, float64 [n_queries]; if `return_std` is True, ``{"mean": ..., "std": ...}``. For
         several metrics, the result is a dict with such an entry for each metric.
 
     Examples
@@ -214,7 +214,7 @@ def evaluate(
 
 
 def _as(kind: type[Any], data: Any) -> Any:
-    """Convert data to `kind`, which is the class `Qrels` or `Run`."""
+    """Convert data to `kind`: the class `Qrels` or `Run`."""
     if isinstance(data, kind):
         return data
     module = type(data).__module__.split(".")[0]

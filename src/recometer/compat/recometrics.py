@@ -107,7 +107,7 @@ def calc_reco_metrics(
     Returns
     -------
     DataFrame or dict
-        A frame with a row per user, of float32 if `A` and `B` are float32, and otherwise of
+        A frame with a row per user, in float32 if `A` and `B` are float32, and otherwise in
         float64. With ``as_df=False``, a dict of arrays [n_users] (or [n_users, k] if cumulative,
         except for the areas) and `k` itself. A user's metrics are NaN where recometrics returns
         NaN; see `undefined_values`.
@@ -129,7 +129,7 @@ def calc_reco_metrics(
         raise UnknownNameError(
             f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
         )
-    if as_df:  # fail before the work if pandas is missing
+    if as_df:  # fail before any work if pandas is missing
         need("pandas", "as_df=True (the default)", "pandas")
     test = _shared.sparse_rows("X_test", X_test)
     if test.nnz == 0:
@@ -271,7 +271,7 @@ Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return an integer of at least `least`; fractions are cut off, as in recometrics."""
+    """Return an integer of at least `least`; fractions are truncated, as recometrics does."""
     try:
         number = int(value)
     except (TypeError, ValueError):
@@ -378,7 +378,7 @@ def split_reco_train_test(
     ------
     NoTestUsersError
         If no user can be a test user, for instance because every user has at least n_items - 1
-        interactions. This is a RuntimeError.
+        interactions. A NoTestUsersError is a RuntimeError.
     """
     from scipy.sparse import csr_array
 
@@ -460,7 +460,7 @@ def _possible_users(
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:
     matrix: csr_array[Any] = interactions.to_csr().astype(dtype)
-    # Use 32 bits if they suffice, as in recometrics, because many libraries accept nothing else.
+    # Like recometrics, use 32 bits if they suffice, because many libraries accept nothing else.
     if matrix.nnz < 2**31:
         matrix.indptr = matrix.indptr.astype(np.int32)
         matrix.indices = matrix.indices.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Drop-in for recommenders.evaluation.python_evaluation of Microsoft's Recommenders.
+"""Drop-in for recommenders.evaluation.python_evaluation from Microsoft's Recommenders.
 
 `rating_true` and `rating_pred` are data frames of any library; the arguments ``col_...`` name their
 columns. Ranking metrics count every row of `rating_true` as relevant, whatever its rating, and
@@ -133,7 +133,7 @@ def ndcg_at_k(
     return _mean_of_lists(name, *arguments, col_rating)
 
 
-rmse = _rated("rmse", "Calculate the root of the mean squared error.")
+rmse = _rated("rmse", "Calculate the root mean squared error.")
 mae = _rated("mae", "Calculate the mean absolute error.")
 rsquared = _rated("rsquared", "Calculate R squared.")
 exp_var = _rated("exp_var", "Calculate the explained variance.")
@@ -189,7 +189,7 @@ def _of_pairs(name: str, frame: Any) -> float:
     mean = float(evaluated("recommenders", pairs, None, [name]).mean()[name])
     if not np.isnan(mean) or name not in ("rsquared", "exp_var"):
         return mean
-    # For constant ratings, return 1 if all predictions are right, and else 0, as in scikit-learn.
+    # Like scikit-learn, return 1 for constant ratings if all predictions are right, otherwise 0.
     if name == "rsquared" and len(frame) < 2:
         return np.nan
     errors = frame["score"] - frame["rating"]

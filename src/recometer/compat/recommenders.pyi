@@ -148,7 +148,7 @@ def rmse(
     col_rating: str = "rating",
     col_prediction: str = "prediction",
 ) -> float:
-    """Calculate the root of the mean squared error."""
+    """Calculate the root mean squared error."""
 
 def rsquared(
     rating_true: Any,

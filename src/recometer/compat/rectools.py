@@ -44,14 +44,14 @@ def calc_metrics(
 
     `metrics` contains RecTools' metric objects, such as ``NDCG(k=10)``, whose classes and
     attributes are read. `reco` has the columns ``user_id``, ``item_id`` and ``rank``. `ref_reco`
-    must be None, because Intersection is not available. Other unavailable metrics and options, and
-    metrics whose data are missing, raise an UnknownNameError or InputError.
+    must be None, because the metric Intersection is not available. Other unavailable metrics and
+    options, and metrics whose data are missing, raise an UnknownNameError or InputError.
 
     Examples
     --------
     >>> import polars as pl
     >>> from recometer.compat.rectools import calc_metrics
-    >>> class HitRate:  # stands in for the class of RecTools
+    >>> class HitRate:  # stands in for RecTools' class
     ...     __module__, k = "rectools.metrics.classification", 1
     >>> reco = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [7, 8, 9], "rank": [1, 2, 1]})
     >>> test = pl.DataFrame({"user_id": [1, 2], "item_id": [7, 7]})

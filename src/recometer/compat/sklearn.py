@@ -1,4 +1,4 @@
-"""Drop-in for sklearn.metrics.ndcg_score of scikit-learn."""
+"""Drop-in for scikit-learn's ``sklearn.metrics.ndcg_score``."""
 
 from __future__ import annotations
 

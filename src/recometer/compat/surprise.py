@@ -1,8 +1,8 @@
 """Drop-in for surprise.accuracy, which measures errors of predicted ratings.
 
-`predictions` are tuples of user, item, true rating, estimate and details, such as the ``test()``
-method of Surprise's algorithms returns. Without predictions, the functions raise an InputError (a
-ValueError).
+`predictions` are tuples of user, item, true rating, estimate and details, as returned by the
+``test()`` method of Surprise's algorithms. Without predictions, the functions raise an InputError
+(a ValueError).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
 rmse = _printed(
     "rmse",
     "RMSE: ",
-    """Calculate the root of the mean squared error, like ``surprise.accuracy.rmse``.
+    """Calculate the root mean squared error, like ``surprise.accuracy.rmse``.
 
     Examples
     --------
@@ -76,7 +76,7 @@ fcp = _printed(
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
-    """Return true ratings and estimates: sorted by user and estimate, or as rows of one user."""
+    """Return true ratings and estimates, sorted by user and estimate, or as one user's rows."""
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(

@@ -19,7 +19,7 @@ def mse(predictions: Sequence[Any], verbose: bool = True) -> float:
     """Calculate the mean squared error."""
 
 def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
-    """Calculate the root of the mean squared error, like ``surprise.accuracy.rmse``.
+    """Calculate the root mean squared error, like ``surprise.accuracy.rmse``.
 
     Examples
     --------

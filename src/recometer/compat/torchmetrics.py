@@ -1,6 +1,6 @@
-"""Drop-in for the classes of torchmetrics.retrieval, which collect batches.
+"""Drop-in replacements for the classes in torchmetrics.retrieval, which collect batches.
 
-Nothing here derives from a class of TorchMetrics. `preds` are scores (a float tensor [n]). Items
+No class here is a subclass of a TorchMetrics class. `preds` are scores (a float tensor [n]). Items
 count as retrieved only if their score is above 0, except in NDCG, the hit rate and areas. `target`
 (a bool or integer tensor [n]) says whether each item is relevant. Invalid arguments raise an
 InputError or InputTypeError.
@@ -26,8 +26,8 @@ from recometer.stats.checks import check_whole
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # items are relevant if their gain is at least this large
-DENSE = 4  # `_table` pads a table only if it has at most this number of cells per pair
-AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # metrics averaged over orders of ties
+DENSE = 4  # `_table` pads a table only if it has at most this many cells per pair
+AVERAGED = ("RetrievalNormalizedDCG", "RetrievalAUROC")  # averaged over all orders of tied items
 ACTIONS = ("neg", "pos", "skip", "error")
 # In torch, the median of an even number of values is the lower of the two middle values.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
@@ -56,7 +56,7 @@ class RetrievalMetric:
     """
 
     higher_is_better = True
-    brackets = ""  # parameters in brackets, which follow the metric's name in the convention
+    brackets = ""  # parameters in brackets that follow the metric's name in the convention
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class RetrievalMetric:
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
-        """Add pairs, as tensors of equal shape; `indexes` are the query numbers of the pairs."""
+        """Add pairs, as tensors of equal shape; `indexes` are the pairs' query numbers."""
         if indexes is None:
             raise InputError("indexes=None: every pair needs the index of its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}

@@ -29,14 +29,14 @@ def msweb() -> Interactions:
     Returns
     -------
     Interactions
-        98,653 visits of 32,710 users to 285 areas, without values or times. `msweb_items` returns
+        98,653 visits by 32,710 users to 285 areas, without values or times. `msweb_items` returns
         the titles of the areas.
     """
     return Interactions.of(_read("interactions"), user="user_id", item="item_id")
 
 
 def msweb_items() -> pl.DataFrame:
-    """Return the titles of the areas of the web site.
+    """Return the titles of the web site's areas.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Load pickles of numbers, strings, arrays and ids, and refuse anything that could run code."""
+"""Load pickles of numbers, strings, arrays and ids, and reject anything that could run code."""
 
 from __future__ import annotations
 

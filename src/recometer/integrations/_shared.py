@@ -1,4 +1,4 @@
-"""Code shared by the integrations, such as checks of arguments and names of metrics in loggers."""
+"""Code shared by the integrations, such as argument checks and metric names for loggers."""
 
 from __future__ import annotations
 

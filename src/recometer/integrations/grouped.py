@@ -1,4 +1,4 @@
-"""Ranking metrics for boosted-tree libraries, whose rows are grouped by query."""
+"""Ranking metrics for boosted-tree libraries, in which rows are grouped by query."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ keras: Any = need("keras", "RecometerCallback", "keras")
 
 
 class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[misc]
-    """Evaluate a model on the whole catalogue, and add the means to the logs of the epoch.
+    """Evaluate a model on the whole catalogue, and add the means to the epoch's logs.
 
     Put it before callbacks that read the logs: ``callbacks=[RecometerCallback(...),
     keras.callbacks.EarlyStopping(monitor="val_ndcg_at_10", mode="max")]``.

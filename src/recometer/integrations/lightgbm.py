@@ -18,20 +18,20 @@ class RankingMetrics(GroupedMetrics):
 
     The values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the
     default convention ``lightgbm``, ``ndcg@10`` and ``map@10`` have the values that LightGBM itself
-    prints, for which a query without a relevant document counts as 1. LightGBM records the values
-    under the names ``recometer_ndcg@10`` and ``recometer_map@10``, so they do not replace its own.
+    prints: a query without a relevant document counts as 1. LightGBM records the values under the
+    names ``recometer_ndcg@10`` and ``recometer_map@10``, so they do not replace its own.
 
     Parameters
     ----------
     metrics
         The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
     protocol
-        The convention. None means the convention of LightGBM; ``"recometer"`` leaves out queries
-        without a relevant document.
+        The convention. None means LightGBM's convention; ``"recometer"`` leaves out queries without
+        a relevant document.
     threads
         The maximum number of threads. None uses all available processors.
     rules
-        Single rules, as in `recometer.evaluate`.
+        Individual rules, as in `recometer.evaluate`.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""An MLflow evaluator, which logs results in runs, for ``mlflow.models.evaluate``."""
+"""An MLflow evaluator for ``mlflow.models.evaluate`` that logs results in runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RecometerEvaluator:
         ModelError
             If the model raises an exception.
         ColumnError
-            If a column of users or items does not exist.
+            If the user or item column does not exist.
         """
         refused = {"extra_metrics": extra_metrics, "custom_artifacts": custom_artifacts}
         for name, given in refused.items():

@@ -21,7 +21,7 @@ HOPEFUL = "recometer: hopeful ends"
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of the interval of a metric's mean, which the model probably surpasses.
+    """Return the worse end of a mean's confidence interval, which the model probably surpasses.
 
     If higher values are better, this is the lower end. Among many trials, the one with the best
     mean is often just lucky. If your objective returns this end instead of the mean, the search
@@ -62,7 +62,7 @@ def report(
     step
         The number of the step, as in ``trial.report``. Only the first report of a step counts.
     prune
-        Whether to ask the study's pruner whether the trial should stop.
+        Whether to let the study's pruner stop the trial.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def report(
 
 
 class IntervalPruner:
-    """A pruner for trials that use `report`, which stops trials that are almost certainly worse.
+    """A pruner that stops trials that are almost certainly worse; the trials must use `report`.
 
     A trial is pruned if the better end of its interval is worse than the worse end of another
     trial's interval at the same step. Optuna's own pruners compare only the worse ends.
@@ -147,7 +147,7 @@ class IntervalPruner:
 
 
 def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
-    """Return the worse end and the better end of the interval of a metric's mean."""
+    """Return the worse and the better end of the confidence interval of a metric's mean."""
     if not isinstance(result, Evaluation):
         expected = "an Evaluation. Hint: pass what rm.evaluate returned."
         raise wrong_type("The result", result, expected)

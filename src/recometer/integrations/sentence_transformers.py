@@ -1,4 +1,4 @@
-"""Evaluate the retrieval of Sentence Transformers models on the whole corpus."""
+"""Evaluate retrieval by Sentence Transformers models on the whole corpus."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         Options that the evaluator passes to the model when it encodes the texts.
     **options
         Options of `Evaluator`: ``train=`` (documents that must not be retrieved for a query),
-        ``protocol=``, or single rules.
+        ``protocol=``, or individual rules.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         return found
 
     def _source(self, model: Any) -> Source:
-        """Return the scores of all documents for each query."""
+        """Return each query's scores for all documents."""
         queries = self._encoded(model, "encode_query", self.queries)
         corpus = self._encoded(model, "encode_document", self.corpus)
         names: dict[str, Any] = {"user_ids": list(self.queries), "item_ids": list(self.corpus)}

@@ -129,8 +129,8 @@ def ranking_scorer(
     metric, protocol, rules
         The arguments of `RankingScore`.
     groups
-        The name of the column of X with the group of each row. None means that scikit-learn passes
-        the groups on, after ``sklearn.set_config(enable_metadata_routing=True)``:
+        The name of the column in X that contains each row's group. None means that scikit-learn
+        passes the groups on, after ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
 
     Raises

@@ -39,8 +39,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     evaluator
         An evaluator with the metrics, and optionally test data. With test data, `update` takes
         either the scores of all items or lists; without test data, it takes candidates with their
-        labels. By default, an evaluator without test data is made from ``metrics=`` and the other
-        `options`.
+        labels. By default, an evaluator without test data is created from ``metrics=`` and the
+        other `options`.
     item_ids, repeated
         As in `Evaluator.stream`. By default, only the first occurrence of a user counts, because
         distributed samplers repeat some users.
@@ -97,7 +97,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 "rm.Evaluator."
             )
         self._evaluator = evaluator
-        # The means of `forward` are over the users in a batch alone.
+        # `forward` returns means over the users in a batch alone.
         self._of_batch = evaluator if evaluator.sides is None else evaluator.of_known_users()
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._evaluator.stream(**self._names)
@@ -118,7 +118,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     ) -> None:
         """Add a batch; see `Stream.update`.
 
-        `indexes` is another name for `users`, as in the retrieval metrics of TorchMetrics.
+        `indexes` is another name for `users`, as in TorchMetrics' retrieval metrics.
         """
         if indexes is not None and users is not None:
             raise InputError("users= and indexes= are the same. Hint: give one.")
@@ -133,7 +133,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         return self._named((self._whole or self._stream).mean())
 
     def evaluation(self) -> Evaluation:
-        """Return the evaluation of all batches of all processes."""
+        """Return the evaluation of all processes' batches."""
         self._absorb()
         with self.sync_context(
             dist_sync_fn=self.dist_sync_fn,
@@ -170,7 +170,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._whole = None
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
-        """Gather the batches of all processes with the gathering function of TorchMetrics."""
+        """Gather the batches of all processes with TorchMetrics' gathering function."""
         self._absorb()
         before, self.counted = self.counted, [self._message()]
         super().sync(*args, **kwargs)
@@ -193,8 +193,8 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         Raises
         ------
         InputError
-            If the evaluators differ in test, train, metrics, rules or seed. Loading or gathering a
-            state can raise this error, too.
+            If the evaluators differ in test data, training data, metrics, rules or seed. Loading or
+            gathering a state can raise this error, too.
         InputTypeError
             If `incoming_state` is not a `RankingMetrics`.
         """

@@ -27,20 +27,20 @@ class RankingMetrics(GroupedMetrics):
     metrics
         The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
     protocol
-        The convention. None means the convention of XGBoost; ``"recometer"`` leaves out groups
-        without a relevant row.
+        The convention. None means XGBoost's convention; ``"recometer"`` leaves out groups without a
+        relevant row.
     threads
         The maximum number of threads. None uses all available processors.
     rules
-        Single rules, as in `recometer.evaluate`.
+        Individual rules, as in `recometer.evaluate`.
 
     Notes
     -----
     XGBoost infers the better direction from the name of a metric; for most names, it assumes that
     lower is better. To stop early in the right direction, use `early_stopping`.
 
-    The mean uses the weights of groups, as in XGBoost. A group without a relevant row adds 1 to the
-    sum, whatever its weight. XGBoost rounds the values of custom metrics to 6 decimals.
+    The mean takes group weights into account, as in XGBoost. A group without a relevant row adds 1
+    to the sum, whatever its weight. XGBoost rounds the values of custom metrics to 6 decimals.
     """
 
     convention = "xgboost"
@@ -90,12 +90,12 @@ class RankingMetrics(GroupedMetrics):
         Raises
         ------
         InputError
-            If `rounds` is not a whole number of at least 1, or if this method sets an option itself
-            or the callback does not have it.
+            If `rounds` is not a whole number of at least 1, or if an option is set by this method
+            itself or unknown to the callback.
         MissingExtraError
             If XGBoost is not installed.
         UnknownNameError
-            If the metric is not one of the metrics of this object.
+            If the metric is not one of this object's metrics.
         """
         check_whole("rounds", rounds, 1)
         names = [str(one) for one in self.metrics]

@@ -18,9 +18,9 @@ class Summed(NamedTuple):
 class AddsUp(NamedTuple):
     """The two functions that compute a metric's one value for all users from sums over blocks.
 
-    ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` of a block of users, and
-    ``value(facts, summed, cutoff, **parameters)`` returns the value for all users. `facts` holds
-    facts about the items that do not depend on the lists.
+    ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` for a block of users, and
+    ``value(facts, summed, cutoff, **parameters)`` returns the value for all users. `facts`
+    describes the items, and does not depend on the lists.
     """
 
     sums: Callable[..., Summed]

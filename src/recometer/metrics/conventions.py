@@ -1,4 +1,4 @@
-"""Definitions of other libraries, as data: the recometer metric behind each of their names.
+"""Other libraries' metrics, as data: which recometer metric each of their names stands for.
 
 The table is conventions.toml. A convention needs no code of its own: each of its names becomes a
 `Metric` with parameters, and may change rules of the `Protocol`.
@@ -37,8 +37,8 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # XGBoost name.
 CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# These rules apply to a whole call to `evaluate`, so a single name cannot change them. Sources read
-# some of these rules, and rank only once for all metrics; the other rules do not change values.
+# These rules apply to a whole call to `evaluate`, so a single name cannot change them: sources read
+# some of them, but rank only once for all metrics, and the rest do not change values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
@@ -48,7 +48,7 @@ OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
 class Entry:
     """The meaning of one of a library's names."""
 
-    # The name in the library, in which ``{k}`` is the cut-off, ``{x}`` is a number, and the part in
+    # The library's name, in which ``{k}`` is the cut-off, ``{x}`` is a number, and the part in
     # square brackets is optional: ``"NDCG[@{k}]"``.
     name: str
     metric: str  # the name in recometer, written the same way: ``"ndcg[@{k}](discount=original)"``
@@ -62,7 +62,7 @@ class Entry:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The regular expression of the name."""
+        """A regular expression that matches the name."""
         text = re.escape(_normal(self.name, CUTOFF))
         text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
         # trec_eval's option -m accepts ndcg_cut.10 as ndcg_cut_10.
@@ -120,16 +120,16 @@ class Convention:
     library, version
         The library and its version.
     protocol
-        The rules that apply to all of its metrics.
+        The rules that apply to all of the library's metrics.
     entries
-        Its metrics, under the library's names.
+        The library's metrics, under its own names.
     notes
         Further notes, for instance on what cannot be reproduced.
     float32
         Whether the library computes in single precision, so that its numbers agree with
         recometer's only to six digits.
     defect_rules
-        The rules that its defects change for all metrics.
+        The rules that the library's defects change for all metrics.
     refused
         The numbers that are refused with ``defects=True``, if there are any.
     """
@@ -150,10 +150,10 @@ class Convention:
         return [_readable(entry.name) for entry in self.entries]
 
     def parse(self, metrics: Metrics, protocol: Protocol | None = None) -> list[Metric]:
-        """Read names of metrics, either the library's or recometer's.
+        """Read metric names, either the library's or recometer's.
 
-        A recometer name gets the parameters and rules of the first entry in the table that means
-        the same metric. Parameters in brackets override them one by one.
+        A recometer name gets the parameters and rules of the first entry in the table that stands
+        for the same metric. Parameters in brackets override them one by one.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class Convention:
         return self.refused if entry is not None and entry.head in self.refused.metrics else None
 
     def entry(self, name: str) -> tuple[Entry | None, Mapping[str, str | None]]:
-        """Find the entry of a library's name, and the cut-off ``k`` and number ``x`` in the name.
+        """Find the entry for a library's name, and the cut-off ``k`` and number ``x`` in the name.
 
         Returns
         -------
@@ -275,8 +275,8 @@ class Convention:
         Raises
         ------
         UnknownNameError
-            If the name is ambiguous: several names of the library differ from it only in capitals,
-            or it means something else elsewhere.
+            If the name is ambiguous: several of the library's names differ from it only in
+            capitals, or it has another meaning outside the convention.
         """
         name = re.split(r"[@(]", text)[0]
         if name in METRICS:
@@ -360,7 +360,7 @@ class Convention:
 
 
 def conventions() -> list[Convention]:
-    """Return all conventions, in the order of their names.
+    """Return all conventions, sorted by name.
 
     Printing a convention shows how it differs from recometer, and
     ``evaluate(..., protocol=name)`` computes metrics by its definitions.
@@ -379,7 +379,7 @@ def conventions() -> list[Convention]:
 
 @functools.lru_cache(maxsize=128)
 def find(name: str) -> Convention | None:
-    """Return the convention of this name, or None if there is none."""
+    """Return the convention with this name, or None if there is none."""
     return _table().get(name)
 
 
@@ -402,12 +402,12 @@ def named_protocol(name: str) -> Protocol:
 
 
 def as_listed(name: str) -> str:
-    """Return the name of a protocol as in `protocol_names`: "trec-eval" becomes "trec_eval"."""
+    """Return a protocol's name as `protocol_names` lists it: "trec-eval" becomes "trec_eval"."""
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
 def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
-    """Parse metric names under the convention of a protocol, if it has one."""
+    """Parse metric names under a protocol's convention, if it has one."""
     convention = find(protocol.name)
     try:
         return parse(metrics) if convention is None else convention.parse(metrics, protocol)
@@ -416,7 +416,7 @@ def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
 
 
 def _known_elsewhere(error: str, metrics: Metrics) -> str:
-    """Return a sentence that lists the conventions with the unknown name, or ""."""
+    """Return a sentence that lists the conventions that have the unknown name, or ""."""
     for text in map(str, names_in(metrics)):
         if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
             protocols: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Parses the names of metrics: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
+"""Parses metric names: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ NAMES = re.compile(r"(?:[^\s(\[,]|,(?!\s*[^\W\d])|\([^)]*\)|\[[^\]]*\]|[(\[])+")
 TABLE_OF_GAINS = re.compile(r"=\s*[\[{]|,\s*[\d.]+\s*(,|$)")
 # A space may follow a comma between the cut-offs of one name.
 BETWEEN_CUTOFFS = re.compile(r"\[[^\]]*\]|(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(\[]|$))")
-# recall@10[new]; a name of a convention may end with [@k], which is not a group.
+# Matches recall@10[new]. A name in a convention may end with [@k], which is not a group.
 WITH_GROUP = re.compile(r"(.+)\[([^\[\]@][^\[\]]*)\]", re.DOTALL)
 
 MAX_CUTOFFS = 10_000
 """The largest number of cut-offs in a range."""
 MAX_OF_GROUPS = 1000
-"""The largest number of metrics of item groups that `of_groups` returns."""
+"""The largest number of metrics that `of_groups` returns."""
 # The cache of parsed names holds at most this many names, each with at most this many cut-offs.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
-# Maps names of metrics to cut-offs; None means the whole ranking.
+# Maps metric names to cut-offs; None means the whole ranking.
 CutoffsOf = Mapping[str, SupportsIndex | str | Iterable[SupportsIndex | None] | None]
 Metrics = str | Metric | Iterable[str | Metric] | CutoffsOf
 
 
 def parse(metrics: Metrics) -> list[Metric]:
-    """Read names of metrics.
+    """Read metric names.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
     Raises
     ------
     InputError
-        If cut-offs of a dict are invalid, or its names also have cut-offs.
+        If a dict contains invalid cut-offs, or names that already have cut-offs.
     InputTypeError
         If the argument is not a name.
     """
@@ -138,7 +138,7 @@ def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
 
 
 def _listed(name: str, cutoffs: object) -> list[int | None]:
-    """Return the cut-offs that a dict gives for a name."""
+    """Return the cut-offs that a dict of metrics lists for a name."""
     if isinstance(cutoffs, str):
         return [*parse_cutoffs(name, cutoffs)]
     if isinstance(cutoffs, Iterable) and getattr(cutoffs, "ndim", None) != 0:
@@ -225,7 +225,7 @@ def _in_group(metric: Metric, group: str) -> Metric:
 def read_once(
     read: Callable[..., Iterable[Metric]], names: Metrics, *others: Hashable
 ) -> tuple[Metric, ...]:
-    """Return the result of `read`; if the names are text, cache it until other metrics register."""
+    """Return the result of `read`; if the names are text, cache it until METRICS changes."""
     if not isinstance(names, str):  # other forms may not be hashable
         return tuple(read(names, *others))
     registered = list(METRICS.values())

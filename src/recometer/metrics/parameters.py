@@ -24,19 +24,19 @@ class Parameter:
     Parameters
     ----------
     sentence
-        What the parameter does.
+        A sentence that says what the parameter does.
     choices
         The names of its values, and their meanings.
     above, below
         Exclusive bounds of a number.
     from_test
-        Whether `evaluate` takes the number from test (the largest gain) and puts it into the name,
-        unless the name already sets it.
+        Whether `evaluate` sets the number to the largest gain in the test data and adds it to the
+        name, unless the name already sets it.
     examples
-        Numbers that the tests use for the parameter.
+        Values of the parameter that the tests use, if it is a number.
     for_conventions
-        Whether it exists only to reproduce other libraries' numbers. The pages about metrics hide
-        such parameters in a collapsed section.
+        Whether the parameter exists only to reproduce other libraries' numbers. The pages about
+        metrics hide such parameters in a collapsed section.
     name, default
         Filled in by the decorator, from the metric's function.
     """

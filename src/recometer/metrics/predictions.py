@@ -1,4 +1,4 @@
-"""Predicted and true ratings, as metrics read them.
+"""Predicted and true ratings, the input of rating metrics.
 
 For each row, `p` denotes the predicted rating and `a` the true rating.
 """
@@ -22,18 +22,18 @@ DEFAULT = 1.0  # by default, rows with at least this true rating are relevant
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictions:
-    """The record that metrics of ratings read."""
+    """The input of rating metrics."""
 
     user: Int64  # the user of each row, in ascending order
     predicted: Float64  # the predicted rating of each row, best first for each user
     actual: Float64  # the true rating of each row
     n_users: int
-    # Whether the true rating of each row reaches the threshold. If there is no threshold, or it is
-    # -inf, whether the true rating is at least 1.
+    # Whether each row's true rating reaches the threshold, or reaches 1 if there is no threshold or
+    # the threshold is -inf.
     relevant: Bool | None = None
-    n_recommended: Int64 | None = None  # [n_users], None if there is no threshold
-    n_relevant: Int64 | None = None  # [n_users], None if there is no threshold
-    ranked: Groups | None = None  # the relevant rows under the rule for ties, if needed
+    n_recommended: Int64 | None = None  # row counts, [n_users]; None without a threshold
+    n_relevant: Int64 | None = None  # row counts, [n_users]; None without a threshold
+    ranked: Groups | None = None  # the relevant rows in tie groups; None if not needed
 
     @classmethod
     def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:
@@ -82,7 +82,7 @@ class Predictions:
 
     @cached_property
     def not_finite(self) -> tuple[Bool, Bool, Bool]:
-        """Masks of users with NaN or infinite predictions, or sums of squares that overflow."""
+        """Masks of users with NaN predictions, infinite predictions, or overflowing squares."""
         nan, infinite = np.isnan(self.predicted), np.isinf(self.predicted)
         with np.errstate(over="ignore"):
             size = self.total(4 * (np.where(nan, 0, self.predicted) ** 2 + self.actual**2))
@@ -94,12 +94,12 @@ class Predictions:
 
     @cached_property
     def n_rows(self) -> Int64:
-        """Number of rows of each user."""
+        """Each user's number of rows."""
         return np.bincount(self.user, minlength=self.n_users)
 
     @cached_property
     def squared_error(self) -> Float64:
-        """Sum of ``(p - a)^2`` of each user."""
+        """Each user's sum of ``(p - a)^2``."""
         return self.total((self.predicted - self.actual) ** 2)
 
     @cached_property
@@ -114,18 +114,18 @@ class Predictions:
 
     @cached_property
     def unexplained(self) -> tuple[Float64, Float64]:
-        """Mean of ``a - p`` of each user, and the sum of squared deviations from this mean."""
+        """Each user's mean of ``a - p``, and the sum of squared deviations from this mean."""
         error = self.actual - self.predicted
         return self.mean(error), self.deviation(error)
 
     @cached_property
     def absolute_error(self) -> Float64:
-        """Sum of ``|p - a|`` of each user."""
+        """Each user's sum of ``|p - a|``."""
         return self.total(np.abs(self.predicted - self.actual))
 
     @cached_property
     def surprisal(self) -> Float64:
-        """Sum over each user's rows of the negative log probability of the true outcome."""
+        """Each user's sum of the true outcomes' negative log probabilities."""
         least = np.finfo(np.float64).eps
         likely = np.clip(np.where(self.kinds, self.predicted, 1 - self.predicted), least, 1 - least)
         return self.total(-np.log(likely))
@@ -144,7 +144,7 @@ class Predictions:
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """Number of pairs of rows that differ in `a`, and how many of them `p` orders correctly."""
+        """Each user's number of row pairs that differ in `a`, and how many `p` orders correctly."""
         return _ordered_pairs(self)
 
     def across(self, weights: Float64) -> tuple[float, float]:
@@ -161,7 +161,7 @@ class Predictions:
         return float(concordant[0]), float(pairs[0])
 
     def total(self, values: Float64) -> Float64:
-        """Add up values of the rows, user by user: float64 [n_users]."""
+        """Add up the rows' values for each user: float64 [n_users]."""
         return sum_by_user(self.user, values, self.n_users)
 
     def deviation(self, values: Float64) -> Float64:
@@ -229,14 +229,15 @@ class Predictions:
 def ordered(
     owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
-    """Count the pairs of a relevant and a non-relevant row: those in the right order, and all.
+    """Count the pairs of a relevant and a non-relevant row: the correctly ordered ones, and all.
 
     Ties count half.
 
     Parameters
     ----------
     owner : int64 [n_rows]
-        The owner of each row, ascending; both rows of a pair have the same owner.
+        The owner of each row, such as its user, in ascending order. Both rows of a pair have the
+        same owner.
     new : bool [n_rows]
         Whether the prediction differs from that of the previous row; the best predictions come
         first.
@@ -251,7 +252,7 @@ def ordered(
     group_owner = owner[new]
     hits, misses = (sum_by_user(group, weight, len(group_owner)) for weight in (relevant, others))
     n_hits, n_misses = (sum_by_user(group_owner, weight, n_owners) for weight in (hits, misses))
-    # The non-relevant rows of the same owner in later groups.
+    # Count the same owner's non-relevant rows in later groups.
     until = np.cumsum(misses)
     before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])
     later = n_misses[group_owner] - (until - before[group_owner])

@@ -40,7 +40,7 @@ def r2_over_rows(predictions: Predictions, weights: Float64) -> float:
 
 
 def explained_variance_over_rows(predictions: Predictions, weights: Float64) -> float:
-    """Return the share of the variance of all true ratings that the predictions explain."""
+    """Return the share of the true ratings' overall variance that the predictions explain."""
     unexplained = _combine(*predictions.unexplained, weights * predictions.n_rows, weights)
     return 1 - _share(unexplained, _deviation(predictions, weights))
 
@@ -220,7 +220,7 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
 
 @error_metric(
     title="Logarithmic loss",
-    formula="mean of -ln(predicted) of relevant rows and of -ln(1 - predicted) of the others",
+    formula="mean of -ln(predicted), or of -ln(1 - predicted) for rows that are not relevant",
     source="Good 1952, Rational decisions",
     other_names=("logloss",),
     upper=np.inf,
@@ -244,7 +244,7 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
 
 @error_metric(
     title="Area under the ROC curve of predicted ratings",
-    formula="share of the pairs (relevant, not relevant) of rows predicted in the right order; "
+    formula="share of (relevant, non-relevant) pairs of rows predicted in the right order; "
     "pairs with equal predictions count half",
     source="Fawcett 2006",
     needs="kinds",

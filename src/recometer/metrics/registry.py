@@ -107,8 +107,8 @@ class metric:
     other_names
         Synonyms that users may write for the name; see `canonical`.
     unclear_names
-        Ambiguous names, which some people use for this metric and others for something else, each
-        with the name to use instead. Ambiguous names are refused.
+        Ambiguous names, which some people use for this metric and some for another, each with the
+        name to use instead. Ambiguous names are refused.
     parameters
         Parameters by name. They are keyword-only arguments of the function, which also sets their
         defaults.
@@ -119,10 +119,10 @@ class metric:
     lower, upper
         Bounds of the value.
     lower_of_gains
-        The lower bound if no value in test is below 0. None means `lower`.
+        The lower bound if no test value is below 0. None means `lower`.
     upper_at
         The upper bound with a cut-off k: ``upper_at(k, binary, **parameters)``, where `binary` says
-        whether every value in test is 0 or 1. None means `upper`.
+        whether every test value is 0 or 1. None means `upper`.
     higher_is_better
         Whether higher values are better.
     monotone
@@ -132,7 +132,7 @@ class metric:
     cutoff
         Whether ``@k`` is ``"required"``, ``"optional"`` or not possible (``"none"``).
     reads
-        The property of an item that is read; see `recometer.ties.worth_of`.
+        The property of an item that the metric reads; see `recometer.ties.worth_of`.
     defined_when_all_relevant
         Whether the metric is meaningful if every candidate is relevant.
     beyond_cutoff
@@ -148,10 +148,9 @@ class metric:
         The record that the metric reads: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
         (`recometer.metrics.rated.Predictions`) or ``"lists"`` (`recometer.metrics.ListData`).
     needs
-        What a metric of ratings needs to be defined: ``"rows"``, ``"relevant"`` or
-        ``"recommended"`` rows, a ``"variance"`` of the true ratings, ``"pairs"`` of rows with
-        different true ratings, rows of both ``"kinds"`` (relevant and not), or predictions that are
-        ``"probabilities"``.
+        What a rating metric needs to be defined: ``"rows"``, ``"relevant"`` or ``"recommended"``
+        rows, a ``"variance"`` of the true ratings, ``"pairs"`` of rows with different true ratings,
+        rows of both ``"kinds"`` (relevant and not), or predictions that are ``"probabilities"``.
     over_rows
         A function that computes the value over the rows of all users, which is the metric's usual
         mean. Its arguments are the predictions, how often each user counts (float64 [n_users]), and
@@ -165,10 +164,10 @@ class metric:
     side
         The data that a metric reads in addition to its record: keys of `SIDE_DATA`.
     without
-        What a metric of lists needs to be defined, in addition to the list itself; see
+        What a list metric needs to be defined, in addition to the list itself; see
         `recometer.measuring.listed`.
     over_users
-        Whether a metric of lists has one value for all users. Its function then takes ``weights``
+        Whether a list metric has one value for all users. Its function then takes ``weights``
         (int64 [n_users], how often each user counts, or None) as the third argument.
     adds_up
         How to compute the value from sums over parts of the users. None if the metric needs all
@@ -176,7 +175,7 @@ class metric:
     takes_group
         Whether the metric can be restricted to a group of items, as in ``recall@10[new]``.
     of_empty_lists
-        Whether a metric of lists has a value for a user with an empty list.
+        Whether a list metric has a value for a user with an empty list.
     """
 
     formula: str
@@ -218,7 +217,7 @@ class metric:
         Raises
         ------
         InputError
-            If a metric of another module has the same name, or the function's arguments differ from
+            If a metric in another module has the same name, or the function's arguments differ from
             `parameters`.
         """
         name = function.__name__
@@ -351,7 +350,7 @@ class Metric:
     rules
         The rules of the protocol that this name changes, as a mapping or pairs.
     group
-        A category of the catalogue: only its items count as relevant, and
+        A category in the catalogue: only its items count as relevant, and
         ``str(Metric("recall", 10, group="new"))`` is ``"recall@10[new]"``. By default, all items
         count.
 
@@ -455,7 +454,7 @@ class Metric:
         Parameters
         ----------
         negative, binary
-            Whether any value in test may be below 0, and whether all of them are 0 or 1.
+            Whether any test value may be below 0, and whether all test values are 0 or 1.
         """
         definition = self.definition
         low, high = definition.lower, definition.upper
@@ -544,7 +543,7 @@ def _plain(name: str) -> str:
 
 
 def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the protocol with the rules that the metric's name changes."""
+    """Return the protocol with the changes that the metric's name makes to its rules."""
     if not metric.rules:
         return protocol
     cached: tuple[Protocol, Protocol] | None = vars(metric).get("_ruled")
@@ -555,7 +554,7 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def parameters_from_test(metric: Metric) -> list[str]:
-    """Return the parameters that are not set and whose values therefore come from test."""
+    """Return the unset parameters, whose values are therefore derived from the test data."""
     already_set, declared = dict(metric.parameters), METRICS[metric.name].parameters
     return [
         name
@@ -565,7 +564,7 @@ def parameters_from_test(metric: Metric) -> list[str]:
 
 
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
-    """Use the largest gain for parameters that come from test and are not set yet."""
+    """Set each parameter that is derived from the test data, and not set yet, to `largest`."""
     settled = []
     for metric in metrics:
         missing = dict.fromkeys(parameters_from_test(metric), largest)
@@ -575,7 +574,7 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
 
 
 def without_test_parameters(metric: Metric, requested: Metric) -> Metric:
-    """Return a metric without the parameters that `requested` takes from test."""
+    """Return a metric without the parameters that `requested` derives from the test data."""
     if metric.name != requested.name:
         return metric
     names = parameters_from_test(requested)

@@ -94,8 +94,8 @@ PerUser = Callable[[Groups, int], Float64]
 PerGroup = Callable[[Int64 | slice, Int64], Float64]
 AddHits = Callable[[Int64, Int64, Int64, Float64], None]
 
-# Harmonic numbers up to this one come from a table. For larger ones, two terms of their expansion
-# leave a relative error below 1e-20.
+# Harmonic numbers up to this one are looked up in a table. For larger ones, two terms of their
+# expansion leave a relative error below 1e-20.
 HARMONIC_TABLE = 2**16
 
 
@@ -146,7 +146,7 @@ def _placed(groups: Groups) -> tuple[Int64, Int64]:
 
 
 def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
-    """Return what `totals` returns; if every group is a single place, use the kernel's `add`."""
+    """Compute `totals`, by the kernel's function `add` if every group is a single place."""
     if not groups.single:
         return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
@@ -208,8 +208,8 @@ def harmonic(start: Int64, places: Int64) -> Float64:
     low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
     high = stop[far].astype(np.float64)
     step = high - low
-    # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ... The differences of its terms are written so
-    # that nothing cancels.
+    # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ... Differences of these terms are written so that
+    # no digits cancel.
     square = step * (high + low) / (low * high) ** 2
     near[far] += log1p_of(step / low) - step / (2 * low * high) + square / 12
     return near
@@ -233,7 +233,7 @@ def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float
     groups, cutoffs
         The arguments that a metric's function gets.
     weight
-        Takes ranks, which start at 1 (a float64 array), and returns as many weights.
+        A function that takes an array of ranks (float64, counted from 1) and returns their weights.
 
     Returns
     -------

@@ -34,7 +34,7 @@ ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 # Sites may turn these characters into a mention of a person, a reference to an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
 APART = "\u200b"  # a zero-width space, which `visible` always escapes
-# In spreadsheets, formulas begin with one of these characters or of their full-width variants.
+# In spreadsheets, formulas begin with one of these characters, some of which are full-width.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # the number of spaces between two columns
 HUGE = 1e12  # numbers from this size on are shown in scientific notation
@@ -122,7 +122,7 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
-    """Break a string into lines of a width, if there is one, and indent all but the first line."""
+    """Break a string into lines of at most `width` characters; indent all but the first line."""
     if width is None:
         return text
     begin = text[: len(text) - len(text.lstrip())]
@@ -138,7 +138,7 @@ class Fitted(NamedTuple):
     ----------
     columns
     headers, rows
-        The titles of the columns, and the texts of the cells of each row.
+        The column titles, and the text of each cell, row by row.
     best
         The cells to highlight, each as (row, column).
     above
@@ -226,7 +226,7 @@ def _with_narrow_titles(of: Fitted) -> Fitted:
 
 
 def _alike(of: Fitted) -> list[int]:
-    """Return the text columns whose cells are all equal, without the first if all columns are."""
+    """Return the text columns with equal cells in all rows, but never all of the text columns."""
     found = [
         at
         for at, one in enumerate(of.columns[:-1])
@@ -406,7 +406,7 @@ def to_json(shown: Shown) -> str:
 
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
-    # If there are values of all users, indentation would make up most of the file.
+    # If all users' values are included, indentation would make up most of the file.
     return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
 
 
@@ -447,7 +447,7 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
     "csv": to_csv,
     "spreadsheet": to_spreadsheet,
 }
-"""The functions that write a result, keyed by the names of formats on the command line."""
+"""The functions that write a result, keyed by the format names on the command line."""
 
 
 def render(shown: Shown, form: str) -> str:
@@ -473,7 +473,7 @@ def plain(value: Any) -> Any:
 
 
 def _flat(value: Any) -> str:
-    """Format a value as a field of CSV."""
+    """Format a value as a CSV field."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, Mapping):
@@ -484,7 +484,7 @@ def _flat(value: Any) -> str:
 
 
 def _no_formula(value: Any) -> str:
-    """Format a value as a field of CSV; strings that look like formulas get an apostrophe."""
+    """Format a value as a CSV field; strings that look like formulas get an apostrophe."""
     text = _flat(value)
     if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
         return text
@@ -492,7 +492,7 @@ def _no_formula(value: Any) -> str:
 
 
 def value_of(row: Any, name: str) -> Any:
-    """Return a value of a row, which is a mapping or an object with attributes."""
+    """Return a value from a row, whether the row is a mapping or an object with attributes."""
     return row[name] if isinstance(row, Mapping) else getattr(row, name)
 
 
@@ -510,7 +510,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of a table, which shows one or more values of each row.
+    """A table column that shows one or more values of each row.
 
     Attributes
     ----------
@@ -549,7 +549,7 @@ class Shown:
     """The base class of everything that can be shown as a table in all formats."""
 
     def table(self) -> Table:
-        """Return the table to show to people."""
+        """Return the table for display."""
         raise NotImplementedError
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
@@ -613,7 +613,7 @@ class Printed(Shown):
 
 @dataclasses.dataclass(frozen=True)
 class Table(Printed):
-    """A table and the lines around it, which do not depend on the format.
+    """A table and the lines around it, independent of the format.
 
     Attributes
     ----------
@@ -671,7 +671,7 @@ class Table(Printed):
         ]
 
     def fields(self) -> list[str]:
-        """Return the names of all values of a row."""
+        """Return the names of all values in a row."""
         return list(dict.fromkeys(name for column in self.columns for name in column.names))
 
     def records(self) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ from recometer.results.summary import COUNTS
 from recometer.version import __version__
 
 DEPTH, LONGEST = 10, 50  # the number of places shown per list, and the maximum for scored pairs
-MOST_AUDITED = 5_000_000  # train with more rows is audited only if audit=True
+MOST_AUDITED = 5_000_000  # training data with more rows are audited only if audit=True
 
 
 def build(
@@ -209,11 +209,11 @@ def _missing(
         )
 
 
-SHORT = 16  # number of characters shown of a fingerprint
+SHORT = 16  # the number of characters to which fingerprints are shortened
 
 
 def facts(given: Inputs, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
-    """Return the tables of the protocol that have rows."""
+    """Return the tables about the protocol, except for empty ones."""
     parts = (
         _formulas(given.first),
         _rules(given.first),

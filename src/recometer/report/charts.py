@@ -1,4 +1,4 @@
-"""Charts in Vega-Lite and their themes: dicts for the page and notebooks, PNG and SVG files."""
+"""Vega-Lite charts and their themes, as dicts for pages and notebooks, or as image files."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _tooltip(chart: Chart) -> list[Spec]:
 
 
 def _layer(mark: Spec, *, transform: Sequence[Spec] = (), **encoding: object) -> Spec:
-    """Return a layer of a chart, whose marks encode the fields of the rows."""
+    """Return a chart layer whose marks encode the fields of the rows."""
     steps = {"transform": list(transform)} if transform else {}
     return {**steps, "mark": mark, "encoding": encoding}
 

@@ -15,7 +15,7 @@ from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
 MOST_NAMED = 6  # the maximum number of metrics or models that a sentence names
-BASELINE, CHANCE = 1, 2  # sort keys, which are above the key 0 of all other models
+BASELINE, CHANCE = 1, 2  # sort keys; all other models have the key 0
 
 
 def main_pair(given: Inputs, standings: Standings) -> tuple[str, str] | None:
@@ -96,13 +96,13 @@ def headline(
 
 
 def size_of(row: PairRow, what: str) -> str:
-    """Return a difference as text: its size, in the unit `what`, its relative size and interval."""
+    """Return a difference as text: size (in the unit `what`), relative size, and interval."""
     share = "" if math.isnan(row.relative) else f" ({abs(row.relative):.1%})"
     return f"{abs(row.difference):.4f} {what}{share} {_ends(row)}"
 
 
 def verdict_of(row: PairRow, size: str, *, shown: bool) -> str:
-    """Return the main sentence; it says that a model beats another only if that is `shown`."""
+    """Return the main sentence; it says that a model beats another only if `shown` is true."""
     winner, other = row.model, row.other
     if math.isnan(row.difference):
         return f"{winner} and {other} cannot be compared on {row.metric}."
@@ -181,7 +181,7 @@ def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> lis
 
 
 def _beside(row: PairRow, name: str) -> str:
-    """Return a sentence that compares a model with another model, which `name` describes."""
+    """Return a sentence that compares a model with another one, described by `name`."""
     if math.isnan(row.difference):
         return f"{row.model} and {name} cannot be compared on {row.metric}."
     way = "above" if row.difference > 0 else "below"

@@ -44,7 +44,7 @@ class Inputs:
 
     @property
     def first(self) -> EvaluationRecord:
-        """The first evaluation, from which properties that all evaluations share are read."""
+        """The first evaluation, which stands for all in the properties that they share."""
         return self.models[0].first
 
     def definition(self, metric: str) -> MetricDefinition:
@@ -93,7 +93,7 @@ def read_inputs(
 
 
 def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | None:
-    """Return the requested groups or, by default, groups by activity if train is known."""
+    """Return the requested groups or, by default, groups by activity (None if it is unknown)."""
     name = "activity" if groups is None else groups
     if isinstance(name, str) and name in TITLES:
         values = profile(name, models, users)
@@ -117,7 +117,7 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
         inside = values[codes == code]
         low, high = text(inside.min()), text(inside.max())
         found.append(low if low == high else f"{low} to {high}")
-    # If the ranges of groups look the same with few digits, number these groups.
+    # Groups whose ranges look the same when rounded are numbered.
     return tuple(
         f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
     )

@@ -1,4 +1,4 @@
-"""Load the models' lists, and show the lists of single users with the models side by side."""
+"""Load the models' lists, and show individual users' lists with the models side by side."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ListSource:
         )
 
     def of_users(self, positions: Int64) -> Interactions:
-        """Return test with only the rows of the users at the given positions."""
+        """Return only the test interactions of the users at the given positions."""
         if self.own:
             return self.test
         if self.test.user_ids is not None:
@@ -96,7 +96,7 @@ class ListSource:
 
 
 def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
-    """Return the sources of lists, keyed by model: the passed sources, and those kept in results.
+    """Return the sources of lists, keyed by model: those that were passed or kept in results.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
                 "rm.Lists(frame) or rm.Factors(users, items)."
             )
     kept = {model.name: _kept(model, data) for model in given.models}
-    # Results that do not keep test use the test and train of another result on the same data.
+    # A result that kept no test data uses the data that another result kept.
     other = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:
@@ -135,7 +135,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
 
 
 def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs that a model's evaluation keeps, overridden by inputs of the report."""
+    """Return the inputs that a model's evaluation kept, overridden by the report's own inputs."""
     kept = dict(model.first.inputs_kept or {})
     return kept | {name: value for name, value in data.items() if value is not None}
 
@@ -168,7 +168,7 @@ def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, User
     """Return the first k places of the given users' lists, and the relevant items that they miss.
 
     `users` contains ids, or positions if there are no ids. The keys of the result are indices into
-    `users`; users who are not in test are left out.
+    `users`; users who are not in the test data are left out.
     """
     positions = _positions(known.test, users)
     there = np.flatnonzero(positions >= 0)
@@ -187,7 +187,7 @@ def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, User
 
 
 def _positions(data: Interactions, users: Array, name: str = "test") -> Int64:
-    """Return the positions of users in test or train, or -1 for unknown users."""
+    """Return the positions of users in the test or training data, or -1 for unknown users."""
     if data.user_ids is None:
         positions = np.asarray(users, np.int64)
         return np.where(positions < data.n_users, positions, -1)
@@ -196,7 +196,7 @@ def _positions(data: Interactions, users: Array, name: str = "test") -> Int64:
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
-    """Return test with additional rows for all items that are listed for the users in `rows`."""
+    """Return the test data with added rows for all items listed for the users in `rows`."""
     listed = np.zeros(tops.items.shape, bool)
     listed[rows] = tops.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
@@ -373,7 +373,7 @@ def _first(kinds: Sequence[str], change: float) -> tuple[int, float]:
 def _choose(
     given: Inputs, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
 ) -> tuple[Kinds, Float64 | None]:
-    """Return the positions of users to show with the reasons, and the changes of all users."""
+    """Return the positions of the users to show, with the reasons, and all users' changes."""
     kinds: Kinds = {}
 
     def add(positions: Iterable[int], kind: str) -> None:
@@ -427,7 +427,7 @@ def _chosen_positions(given: Inputs, chosen: Any) -> list[int]:
 
 
 def _n_relevant(given: Inputs, position: int) -> int:
-    """Return the number of relevant items of a user, from any evaluation that has the user."""
+    """Return a user's number of relevant items, from any evaluation that includes the user."""
     each = [
         column[position]
         for model in given.models

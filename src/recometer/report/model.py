@@ -16,7 +16,7 @@ SAME = "no difference from the best shown"  # a verdict in charts; the best mode
 
 
 class Field(NamedTuple):
-    """A column in the numbers of a chart: its name in rows, its heading, and its format."""
+    """A column of a chart's table of numbers: its name in rows, its heading, and its format."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Headline:
 
     verdict: str  # the main sentence
     winner: str  # the best model on the primary metric
-    certain: bool | None  # whether the winner significantly beats all others; None if it is alone
+    certain: bool | None  # whether the winner beats all others significantly; None without others
     sentences: tuple[str, ...]  # further sentences, about metrics, users and limitations
     difference: PairRow | None = None  # the difference that the page draws below the verdict
     harmed: str = ""  # the id of the user who loses most, as text; empty if nobody loses
@@ -84,7 +84,7 @@ class Standings:
 
 
 class Entry(NamedTuple):
-    """An item in the ranking of a user; `item` is a key of `Inspector.items`."""
+    """An item in a user's ranking; `item` is a key of `Inspector.items`."""
 
     item: Any
     rank: int | None  # None if the item was not ranked
@@ -118,12 +118,12 @@ class InspectedUser:
 
 @dataclasses.dataclass(frozen=True)
 class Inspector:
-    """The models' lists for single users, side by side."""
+    """The models' lists for individual users, side by side."""
 
     who: str  # "user", or "item" if items are recommended for items
     models: tuple[str, ...]  # the models whose lists are known
     metrics: tuple[str, ...]  # the metrics whose values are shown
-    depth: int  # the number of places that are shown of each list
+    depth: int  # the number of places to show in each list
     users: tuple[InspectedUser, ...]
     items: Mapping[int, tuple[str, str]]  # each item's id and title (or ""), keyed by its number
     n_all: int  # the number of all users, including users who are not shown
@@ -162,7 +162,7 @@ class ReportModel:
     after: tuple[Facts, ...] = ()  # tables after the leaderboard
 
     def charts_in(self, section: str) -> tuple[Chart, ...]:
-        """Return the charts of a section of the page."""
+        """Return the charts in a section of the page."""
         return tuple(chart for chart in self.charts if chart.section == section)
 
     def places(self, model: str) -> list[Standing]:

@@ -17,7 +17,7 @@ from recometer.results.groups import LEFT_OUT
 from recometer.stats import Interval
 from recometer.tasks import Ticker, run_tasks
 
-N_BINS = 20  # the number of bins of a histogram
+N_BINS = 20  # the number of bins in a histogram
 
 
 @dataclasses.dataclass(frozen=True)

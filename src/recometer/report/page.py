@@ -29,7 +29,7 @@ from recometer.report.model import Chart, Inspector, ReportModel, Standings
 # These characters in JSON could end a script element or a line of JavaScript.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 MISSING = "\u2013"  # shown instead of a missing number
-DIGITS = 6  # numbers in charts have this number of significant digits
+DIGITS = 6  # numbers in charts have this many significant digits
 
 
 def to_html(model: ReportModel) -> str:
@@ -93,7 +93,7 @@ def as_json(content: Any) -> str:
 
 
 def data_of(model: ReportModel) -> dict[str, Any]:
-    """Return the data that the script of the page reads."""
+    """Return the data for the page's script."""
     return {
         "charts": {chart.name: _chart(chart) for chart in model.charts},
         "themes": {
@@ -262,7 +262,7 @@ def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
 
 
 def is_report(path: Path) -> bool:
-    """Return whether a file is a report of recometer."""
+    """Return whether a file is a recometer report."""
     return MARK.encode() in _first_line(path)
 
 
@@ -282,7 +282,7 @@ def write(path: str | os.PathLike[str], text: str) -> str:
 
 
 def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
-    """Write a chart, which may replace another image of the same format."""
+    """Write a chart; it may replace another image of the same format."""
     path = as_path(path, "a chart")
     if path.exists() and is_replaced(path) and not _first_line(path).startswith(HEADS[suffix]):
         raise FileError(

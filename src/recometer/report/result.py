@@ -35,7 +35,7 @@ class Report:
         Raises
         ------
         FileError
-            If the path cannot be written, or is an existing file that is not a report of recometer.
+            If the path cannot be written, or is an existing file that is not a recometer report.
         MissingExtraError
             If the packages of the extra ``report`` are not installed.
         """
@@ -60,8 +60,8 @@ class Report:
         name
             One of the names in `charts`.
         options
-            An option for each choice that the chart offers, such as ``"ndcg@10"``. By default,
-            these are the options that the page shows first.
+            An option for each choice that the chart offers, such as ``"ndcg@10"``. The defaults are
+            the options that the page shows first.
         """
         return charts.Drawing(charts.with_rows(self._chart(name), options))
 
@@ -95,7 +95,7 @@ class Report:
 
 
 def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
-    """Make a report and write it to the path, if any, which is checked beforehand."""
+    """Check the path, if any, make a report, and write it to the path."""
     if path is None:
         return Report(content())
     form = format_of(path)
@@ -121,7 +121,7 @@ def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> No
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """Return the format that belongs to a file's extension, or raise an error if none does."""
+    """Return the format for a file's extension, or raise an error if there is none."""
     suffix = as_path(path, "a report").suffix.lower()
     if suffix not in FORMATS:
         raise InputError(
@@ -130,7 +130,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     return FORMATS[suffix]
 
 
-MOST_ROWS = 40  # maximum number of rows of numbers shown for a chart
+MOST_ROWS = 40  # maximum number of rows shown in the table of a chart's numbers
 MOST_USERS = 6  # maximum number of users shown from the inspector
 
 

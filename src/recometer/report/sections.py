@@ -35,8 +35,8 @@ BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
 FEWEST_CUTOFFS = 3  # metrics with fewer cut-offs have no curve
 LESS = "worse than the best"
 
-N_POINTS = 60  # the number of points of a popularity curve
-MOST_USERS = 20_000  # the popularity curve reads the lists of at most this number of users
+N_POINTS = 60  # the number of points in a popularity curve
+MOST_USERS = 20_000  # the popularity curve is based on at most this many users' lists
 TRAIN = "training data"
 
 
@@ -46,9 +46,9 @@ class Content:
 
     given: Inputs
     numbers: Mapping[str, MetricNumbers]  # the numbers for each metric, keyed by its name
-    pairs: Sequence[tuple[str, str]]  # the pairs of models that charts of differences compare
+    pairs: Sequence[tuple[str, str]]  # the pairs of models compared in difference charts
     known: Mapping[str, ListSource]  # the sources of the models' lists, keyed by model
-    depth: int  # the number of places that are shown of each list
+    depth: int  # the number of places to show in each list
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -58,11 +58,11 @@ class Content:
 
 Maker = Callable[[Content], Iterable[Chart]]
 MAKERS: list[tuple[str, Maker]] = []
-"""The sections of charts and the functions that make them, in the order of the page."""
+"""The page's sections with charts, in order, and the functions that make the charts."""
 
 
 def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[Maker], Maker]:
-    """Return a decorator that registers a function that makes charts of a section."""
+    """Return a decorator that registers a function that makes a section's charts."""
 
     def register(make: Maker) -> Maker:
         MAKERS.append((section, make))
@@ -128,7 +128,7 @@ def _bars(standings: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def curves(content: Content) -> Iterable[Chart]:
-    """Yield a chart of the means of metrics at each of their cut-offs, if there are enough."""
+    """Yield a chart of metrics' means at each of their cut-offs, if there are enough."""
     given, numbers = content.given, content.numbers
     families: dict[str, dict[int, str]] = {}
     for name in given.metrics:
@@ -414,7 +414,7 @@ def popularity(content: Content) -> Iterable[Chart]:
         if listed is None:
             continue
         codes, n_unknown = _in_train(*listed, train)
-        # Items that are not in train count as the least popular.
+        # Items that are not in the training data count as the least popular.
         own = np.bincount(codes[codes >= 0], minlength=train.n_items)[by_rank]
         unknown = np.full(n_unknown, np.count_nonzero(codes < 0) / max(n_unknown, 1))
         curves[name] = np.concatenate([own, unknown])
@@ -459,7 +459,7 @@ def _listed(
 
 
 def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
-    """Return the items' positions in train (or -1), and how many items are not in train."""
+    """Return the items' positions in the training data (or -1), and how many are not there."""
     if item_ids is None or train.item_ids is None:
         codes = np.where(items < train.n_items, items, -1)
     else:

@@ -1,4 +1,4 @@
-"""Jobs, which evaluate blocks of users on executors with the code of `recometer.evaluate`."""
+"""Jobs that evaluate blocks of users on executors, with the code of `recometer.evaluate`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 OF_ALL = ("over_users", "list_data", "over_rows", "rated")
 CELLS = ("note", "users", "items")  # the columns that a job returns, all binary
 CELL_USERS = 2**20  # maximum number of users per cell of values
-BLOCK_BYTES = 2**24  # approximate size in Arrow of the rows of a block of users
+BLOCK_BYTES = 2**24  # approximate size of a block of users in Arrow format
 
 IN_CALL = 2**20  # maximum size in bytes of a job that is sent with the function, not as a file
 
 _folders: list[tempfile.TemporaryDirectory[str]] = []  # Spark serves files from them until exit
-_jobs: dict[str, Any] = {}  # the last job that this process has read, by name
+_jobs: dict[str, Any] = {}  # the last job that this process has read, keyed by its name
 
 Note = dict[str, dict[str, Any]]
 
@@ -56,8 +56,8 @@ class Job:
     outputs: Mapping[str, Output]  # "source", and possibly "baseline"
     tables: Mapping[str, Table]  # "test", and possibly "train" and "candidates", without frames
     kinds: IdKinds
-    arguments: Arguments  # without train and baseline
-    metrics: tuple[Metric, ...]  # their parameters include the largest gain in test if needed
+    arguments: Arguments  # without `train` and `baseline`
+    metrics: tuple[Metric, ...]  # with the largest gain in the test data as a parameter if needed
     settled: Protocol  # the rules, adapted to the source
     candidates: Any  # None without candidates, or if they are in `tables`
     lists: bool  # whether all users are in one block, whose note has the parts `OF_ALL`
@@ -72,17 +72,17 @@ class Job:
 
     @property
     def over_users(self) -> dict[int, Metric]:
-        """The metrics with one value for all users, by their place in `metrics`."""
+        """The metrics with one value for all users, keyed by their place in `metrics`."""
         return {n: m for n, m in enumerate(self.metrics) if m.definition.over_users}
 
     @property
     def of_users(self) -> dict[int, Metric]:
-        """The metrics with a value for each user, by their place in `metrics`."""
+        """The metrics with a value for each user, keyed by their place in `metrics`."""
         return {n: m for n, m in enumerate(self.metrics) if not m.definition.over_users}
 
     @property
     def by_chance(self) -> dict[int, Metric]:
-        """The metrics that are also computed for a random order, by their place in `metrics`."""
+        """The metrics also computed for a random order, keyed by their place in `metrics`."""
         metrics = self.metrics if self.arguments.chance else ()
         return {n: m for n, m in enumerate(metrics) if knows_chance(m)}
 
@@ -285,7 +285,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the smallest id, or None. Of string ids, only "0" and "1" count, as numbers."""
+    """Return the smallest id, or None. Of string ids, only "0" and "1" count, read as numbers."""
     arrays = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in arrays):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in arrays)), None)
@@ -321,7 +321,7 @@ def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function for executors that works without recometer, to report if it is missing."""
+    """Return a function that checks the version of recometer on an executor, and runs the job."""
 
     def run(batches: Any) -> Iterator[Any]:
         # Spark pickles this function by value, so it must not use any name from this module.
@@ -350,7 +350,7 @@ def _runner(
 
 
 def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) -> Iterator[Any]:
-    """Run a job on an executor; it is pickled in `content`, or in a file if that is None."""
+    """Run a job on an executor, pickled in `content` or, if `content` is None, in a file."""
     if name not in _jobs:
         job = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()

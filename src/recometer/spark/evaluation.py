@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
 
-# The approximate maximum numbers of scores and of users per partition of factors, whose size in
-# bytes does not reflect the work.
+# The approximate maximum numbers of scores and of users per partition of factors. The size of such
+# a partition in bytes does not reflect the work.
 SCORES, USERS = 5 * 10**9, 2**16
 MOST_KNOWN = 2**20  # hints search for similar spellings among at most this many ids
 # The values of the first block of each partition (in its second row) are sent to the driver along
@@ -76,7 +76,7 @@ def evaluate(
     partitions: int | None = None,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
-    """Measure on Spark how well the output of a model finds the items that users chose.
+    """Measure on Spark how well a model's output finds the items that users chose.
 
     Arguments, metrics and conventions are the same as for `recometer.evaluate`, and every user's
     values are identical to the last bit. For up to several million users, ``recometer.evaluate``
@@ -85,13 +85,13 @@ def evaluate(
     Parameters
     ----------
     source
-        `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
+        `Factors`, `Lists` or `Pairs` from `recometer.spark`, or an ``ALSModel``.
     test, train
-        DataFrames with a column of users, a column of items, and optionally a column of values, or
+        DataFrames with columns for users, items and, optionally, values, or
         `recometer.spark.Interactions`, which names the columns. `test` may also be a `SparkSplit`,
-        which includes train, or a list of splits from `folds`. For a list, `source` is a list with
-        a source per split, or a function that takes a split and returns a source; the result is an
-        ordinary `FoldedEvaluation`, in which the folds are pooled.
+        which includes the training data, or a list of splits from `folds`. For a list, `source` is
+        a list with a source per split, or a function that takes a split and returns a source; the
+        result is an ordinary `FoldedEvaluation`, in which the folds are pooled.
     candidates
         A list of items for all users, a DataFrame with a set of items for each user (which may be
         wrapped in `recometer.Negatives`), or `recometer.SampledCandidates`. To sample candidates
@@ -110,7 +110,7 @@ def evaluate(
         A folder for the factors of all items, which the driver and all executors can access. By
         default, Spark copies the factors to each executor as a file, which tasks map into memory.
     partitions
-        The number of partitions of the users. None means a number that fits the size of the data.
+        The number of partitions for the users. None means a number suited to the size of the data.
 
     Raises
     ------
@@ -205,8 +205,8 @@ class Evaluator:
     """An evaluation with fixed arguments for many models, like `recometer.Evaluator`.
 
     ``rs.Evaluator(test, ...)(source)`` returns the same as ``rs.evaluate(source, test, ...)``.
-    `test` may be a `SparkSplit`, which includes train. No data are read until you call the
-    evaluator.
+    `test` may be a `SparkSplit`, which includes the training data. No data are read until you call
+    the evaluator.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Plan:
 
     outputs: Mapping[str, Output]  # "source", and "baseline" if a metric reads it
     sides: Mapping[str, Table]  # "test", and "train" and "candidates" if there are any
-    arguments: Arguments  # without train and baseline, which are DataFrames
+    arguments: Arguments  # without `train` and `baseline`, which are DataFrames
     settled: Protocol  # the rules, adapted to the source
     candidates: object
     lists: bool
@@ -246,12 +246,12 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, Table]:
-        """All tables with rows of users, keyed by name."""
+        """All tables that contain users' rows, keyed by name."""
         return {**self.sides, **{name: output.table for name, output in self.outputs.items()}}
 
     @property
     def test(self) -> Table:
-        """The table of test interactions, or of the source if it contains them."""
+        """The table of test interactions, or the source's own table if it contains them."""
         return self.sides.get("test", self.source.table)
 
     @property
@@ -307,7 +307,7 @@ class Plan:
         outputs = {}
         for name, output in self.outputs.items():
             # These random draws depend on all items: candidates for pairs (candidates for lists are
-            # drawn from the catalogue), and the places of tied items that are not in test.
+            # drawn from the catalogue), and the places of tied items that are not test items.
             all_ids = None
             if output.items is None and (tied or (drawn and output.kind == "pairs")):
                 other_tables = [] if output.kind == "pairs" else self.sides.values()
@@ -447,7 +447,7 @@ class Plan:
     def _check_positions(self, least: Mapping[str, int]) -> None:
         """Raise an error for ids that look like positions, like `recometer.evaluate`.
 
-        `least` has the smallest id of each side; see `block._least`. The ids of all users and
+        `least` contains the smallest id of each side; see `block._least`. The ids of all users and
         items are only sent to the driver if one side begins with 0 and the other does not.
         """
         protocol, by_hand = self.arguments.protocol, self.arguments.by_hand

@@ -69,10 +69,10 @@ class SparkEvaluation(rendering.Printed):
     kept: bool
     negative_gains: bool
     binary_gains: bool
-    user: Sequence[str]  # names of the columns of users and, if there are any, sessions
+    user: Sequence[str]  # names of the user column and, if there is one, the session column
     rows: Frame = dataclasses.field(repr=False)  # has the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
-    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data for metrics with one value
+    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data for metrics over all users
     early: list[Any] = dataclasses.field(repr=False)  # the values, if they were sent with the notes
 
     def __len__(self) -> int:
@@ -80,15 +80,17 @@ class SparkEvaluation(rendering.Printed):
         return self.n_users
 
     def per_user(self, *, reasons: bool = False) -> Frame:
-        """Return a DataFrame of all users, with a column per metric; undefined values are NaN.
+        """Return a DataFrame with a row per user and a column per metric; NaN means undefined.
 
-        If test has sessions, there is a row per session, and an additional column of sessions.
+        If the test data have sessions, there is a row per session instead, and an additional
+        session column.
 
         Parameters
         ----------
         reasons
             Whether to add facts about each user, and a column such as ``"ndcg@10 reason"`` for each
-            metric. It contains the code of the `Reason` for an undefined value, and 0 otherwise.
+            metric. Such a column contains the code of the `Reason` for each undefined value, and 0
+            for other values.
         """
         chosen = [f"{x} AS {quoted(name)}" for x, name in zip("us", self.user, strict=False)]
         for number, metric in self.job.of_users.items():
@@ -100,8 +102,8 @@ class SparkEvaluation(rendering.Printed):
     def collect(self, limit: int | None = None) -> Evaluation:
         """Collect the values of all users on the driver, in the form that `evaluate` returns.
 
-        You can save the result, compare it, and make reports. It lacks some data of an ordinary
-        evaluation: `activity` and the fingerprints of the inputs.
+        You can save the result, compare it, and make reports. Unlike an ordinary evaluation, it
+        lacks `activity` and the fingerprints of the inputs.
 
         Parameters
         ----------
@@ -146,7 +148,8 @@ class SparkEvaluation(rendering.Printed):
         """Return a summary row per metric, computed from moments on Spark for any number of users.
 
         Means are exact up to rounding errors in a sum, and intervals are normal. For 10 million
-        users, they differ from intervals on a single machine by less than a millionth of the width.
+        users, the intervals differ from those on a single machine by less than a millionth of their
+        width.
 
         Raises
         ------

@@ -25,12 +25,12 @@ TRUTHS = ("relevance", "rating")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Output:
-    """The output of a model as DataFrames on the driver, which executors read block by block."""
+    """A model's output, in DataFrames on the driver that executors read block by block."""
 
     kind: str  # "factors", "lists" or "pairs"
-    table: Table  # the table with the rows of users
-    options: Mapping[str, Any]  # options of the source in `recometer`, except names of columns
-    like: Any = None  # on the driver, a source of `recometer` with the same `Facts`
+    table: Table  # the table that contains the users' rows
+    options: Mapping[str, Any]  # options of the `recometer` source, except for column names
+    like: Any = None  # on the driver, a `recometer` source with the same `Facts`
     items: Table | None = None  # on the driver, the table of item factors
     item_factors: tuple[Array, Array, Array | None] | None = None  # ids, factors and biases
     every_item: Array | None = None  # all items, if random draws depend on them
@@ -51,7 +51,7 @@ class Output:
         )
 
     def source(self, rows: Any) -> Source:
-        """Return the source of `recometer` for some rows of `table`, passed as an Arrow table."""
+        """Return a `recometer` source for some rows of `table`, passed as an Arrow table."""
         if self.item_factors is not None:
             item_ids, factors, item_bias = self.item_factors
             columns = {option: name for option, name in self.table.columns.items() if name}
@@ -113,15 +113,15 @@ class Factors:
     Parameters
     ----------
     user_factors, item_factors
-        DataFrames with a row per user, and with a row per item, like `ALSModel.userFactors` and
-        `ALSModel.itemFactors`.
+        A DataFrame with a row per user, and one with a row per item, like `ALSModel.userFactors`
+        and `ALSModel.itemFactors`.
     id
         The name of the id column in both DataFrames.
     vector
-        The name of the column of factors in both DataFrames. It contains arrays of numbers, all of
-        the same length.
+        The name of the factor column in both DataFrames. The column contains arrays of numbers, all
+        of the same length.
     user_bias, item_bias
-        The names of the columns of biases. None means that there are no biases.
+        The names of the bias columns. None means that there are no biases.
     """
 
     user_factors: Frame
@@ -177,7 +177,7 @@ class Lists:
         ``ALSModel.recommendForAllUsers`` returns.
     user, item, rank, score, depth
         As in `recometer.Lists`. If the frame has both ranks and scores, you must name one of them.
-        For structs, `item` names the column of arrays and `score` a field of the structs; with
+        For structs, `item` names the array column and `score` a field of the structs; with
         ``score=False``, the order of the array is the ranking.
     """
 
@@ -277,7 +277,7 @@ class Pairs:
         required = ("user", "item", "score")
         table = Table.of(self.frame, "Pairs", columns, required=required, strict=("score",))
         options = {**table.options, "threshold": self.threshold}
-        # Let the source of `recometer` check the options on a table with a single row.
+        # Let the `recometer` source check the options on a table with a single row.
         row = {
             name: [1.0] if option in ("score", *TRUTHS) else ["id"]
             for option, name in table.columns.items()
@@ -292,7 +292,7 @@ class Pairs:
 
 def read_output(data: object, label: str = "The first argument") -> Output:
     """Return the output of a model; error messages call the argument `label`."""
-    # DataFrames of Spark Connect return a column for any attribute.
+    # Spark Connect's DataFrames return a column for any attribute.
     parts = ("userFactors", "itemFactors", "rank")
     if not tables.is_frame(data) and all(hasattr(data, name) for name in parts):
         data = Factors(data.userFactors, data.itemFactors)  # type: ignore[attr-defined]
@@ -352,7 +352,7 @@ def _biases(column: Any, dtype: Any) -> Array:
 
 
 def _stand_in(source: Any, text: str, **facts: Any) -> Any:
-    """Give a source the description and facts of a source on Spark, which has no arrays."""
+    """Give a source the description and facts of its Spark counterpart, which has no arrays."""
     source.describe = lambda: text
     source.facts = dataclasses.replace(source.facts, arrays={}, **facts)
     return source

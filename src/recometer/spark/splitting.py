@@ -57,7 +57,7 @@ class SparkSplit:
         DataFrames with all columns of the data.
     remainder
         A DataFrame with the interactions of users who are not tested, if ``untested="apart"``
-        separates them. None if they are in train.
+        separates them. None if they are part of the training data.
     protocol : recometer.split.SplitProtocol
     columns
         The names of the columns that the split read.
@@ -72,7 +72,7 @@ class SparkSplit:
     kept: bool = False
 
     def interactions(self) -> tuple[Interactions, Interactions]:
-        """Return test and train as interactions with named columns."""
+        """Return the test and the training data as interactions with named columns."""
         columns: tuple[Any, ...] = self.columns.user, self.columns.item, self.columns.value or False
         return Interactions(self.test, *columns), Interactions(self.train, *columns)
 
@@ -165,7 +165,7 @@ def folds(
 
 
 class _Splitter:
-    """The data and the settings, which all folds share."""
+    """The data and settings that all folds share."""
 
     def __init__(
         self, data: object, what: Any, who: Any, *, untested: Any, seed: int, **options: Any
@@ -291,7 +291,7 @@ def audit(
     ----------
     train, test
         DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
-        you can pass a `SparkSplit` as `train`; its remainder counts as train.
+        you can pass a `SparkSplit` as `train`; its remainder counts as training data.
     user, item, value, time, relevant_from, min_positives, min_candidates
         As in `recometer.audit`. A `SparkSplit` does not need the names of its columns.
 
@@ -314,7 +314,7 @@ def audit(
 
 
 def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
-    """Return the facts about train and test; Spark counts items, and executors check users."""
+    """Return the facts about both sides; Spark counts items, and executors check users."""
     kinds = tables.kinds_of(sides.values())
     pairs = (table.select(IdKinds._fields, kinds).distinct() for table in sides.values())
     of_train, of_test = (rows.groupBy("i").count() for rows in pairs)

@@ -27,7 +27,7 @@ NESTED = ("item", "score")  # the columns that may contain arrays
 MOST_ROWS = 10**7  # maximum number of rows per user; they share a cell, which Spark limits to 2 GB
 LIMIT = 200_000_000  # maximum number of values or list places that the driver collects (1.6 GB)
 
-# The errors of executors that lack recometer, or have another version of it; see `block.run_job`.
+# The errors from executors that lack recometer, or have another version of it; see `block.run_job`.
 NOT_THERE = re.compile(
     r"No module named '?recometer|Can't get attribute .* on <module 'recometer"
     r"|cannot import name .* from 'recometer"
@@ -54,8 +54,8 @@ class IdKinds(NamedTuple):
 class Table:
     """A DataFrame, and the names of its columns by their meaning.
 
-    If `entry` names a column of arrays, their elements are items, or structs with a field for items
-    and possibly a field for scores.
+    If `entry` names an array column, the elements of its arrays are items, or structs with a field
+    for items and possibly a field for scores.
     """
 
     label: str  # the name of the argument, such as "test" or "train"
@@ -90,7 +90,7 @@ class Table:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The names of the columns, as options for the readers of `recometer`."""
+        """The column names, as options for the readers in `recometer`."""
         columns: dict[str, Any] = {option: name or False for option, name in self.columns.items()}
         session = columns.pop("session", False)
         return {**columns, "user": [columns["user"], session]} if session else columns
@@ -106,7 +106,7 @@ class Table:
     def sql(self, option: str, kinds: IdKinds) -> str:
         """Return SQL for a column, with ids cast to their kind, and numbers except times to double.
 
-        If the column is in arrays, the expression casts their elements.
+        If the values are inside arrays, the expression casts the arrays' elements.
         """
         text, kind = quoted(str(self.columns[option])), self.type_of(option).simpleString()
         nested = self.entry is not None and option in NESTED
@@ -127,7 +127,7 @@ class Table:
         return self.frame.selectExpr(*chosen, *more)
 
     def ids(self, option: str, kinds: IdKinds) -> Frame:
-        """Return the distinct ids of users or items in a column ``id``."""
+        """Return the distinct user or item ids, in a column called ``id``."""
         column = self.sql(option, kinds)
         if self.entry is not None and option in NESTED:
             column = f"explode({column})"
@@ -191,11 +191,11 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
 
 
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
-    """Return a row per user u; a column per table holds an array of the user's rows in it.
+    """Return a row per user u, with a column per table that holds the user's rows as an array.
 
     If `partitions` is None, Spark chooses the number based on the size of the data. For a
-    user with more than `MOST_ROWS` rows, ``many`` is the number of rows, and the arrays are
-    missing.
+    user with more than `MOST_ROWS` rows, the column ``many`` contains the number of rows, and the
+    arrays are missing.
     """
     from pyspark.sql import functions
 
@@ -221,7 +221,7 @@ def too_many_rows(user: object, n_rows: int) -> InputError:
 
 
 def without_sessions(label: str) -> InputError:
-    """Return the error for a table that has sessions although test has none."""
+    """Return the error for a table that has sessions although the test data have none."""
     return InputError(
         f"{label} has sessions of users, but test has none. Hint: test=rs.Interactions(frame, "
         "user=['user', 'session']); or leave them out."
@@ -279,7 +279,7 @@ def persisted(rows: Frame) -> bool:
 def acted(call: Callable[[], Any]) -> Any:
     """Run a job on Spark, and raise recometer's own errors without Spark's message around them.
 
-    Errors of executors that lack recometer or memory are translated, too.
+    Errors from executors that lack recometer or memory are translated, too.
     """
     try:
         return call()

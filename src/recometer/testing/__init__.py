@@ -1,9 +1,10 @@
 """Check the laws for metrics and sources, including your own, on small cases drawn at random.
 
 `check_laws` checks a metric, and `check_source` checks a source of `Ranks`. `LAWS` are the laws for
-metrics of rankings, `LIST_LAWS` for metrics of lists, `RATING_LAWS` for metrics of predicted
-ratings, and `SOURCE_LAWS` for sources. The Hypothesis strategies `cases`, `list_cases`,
-`rating_cases` and `source_cases` draw their inputs. `rank` ranks items by comparing every pair.
+ranking metrics, `LIST_LAWS` those for list metrics, `RATING_LAWS` those for metrics of predicted
+ratings, and `SOURCE_LAWS` those for sources. The Hypothesis strategies `cases`, `list_cases`,
+`rating_cases` and `source_cases` draw the inputs of these laws. `rank` ranks items by comparing
+every pair.
 
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """

@@ -1,4 +1,4 @@
-"""Small inputs of metrics (rankings, lists and ratings), and strategies that draw them."""
+"""Small inputs for metrics (rankings, lists and ratings), and strategies that draw them."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def cases(
 
 
 def variants(name: str) -> list[dict[str, Value]]:
-    """Return sets of parameters of a metric: the defaults, and sets in which one value differs.
+    """Return parameter sets for a metric: the defaults, and sets that differ in one value.
 
     For numbers, the values that differ are `Parameter.examples`.
     """
@@ -256,7 +256,7 @@ class RatingCase:
         return orders({item: float(self.predicted[user, item]) for item in self.rows(user)})
 
     def ratings(self, scores: Float64 | None = None) -> Ratings:
-        """Return the input of metrics, ranked by `scores` or by the predicted ratings."""
+        """Return the input for rating metrics, ranked by `scores` or by the predicted ratings."""
         missing = np.isnan(self.actual)
         relevant = np.where(missing, np.nan, self.actual >= self.threshold[:, np.newaxis])
         ranks = rank(self.predicted if scores is None else scores, relevant, unranked=missing)
@@ -321,7 +321,7 @@ class ListCase:
     uncatalogued
         The listed items that are missing from the catalogue.
     repeats
-        For each place of a list, the number of repeats that were removed after it.
+        For each place of a list, the number of repeats that were removed directly after it.
     """
 
     n_items: int
@@ -357,7 +357,7 @@ class ListCase:
         return sum(map(len, [*self.train, *self.others]))
 
     def users(self, which: Sequence[int]) -> ListCase:
-        """Return a case with only some of the lists, in this order; train keeps all users."""
+        """Return a case with only some of the lists, in this order; `train` keeps all users."""
         left = [list(row) for user, row in enumerate(self.train) if user not in which]
         return dataclasses.replace(
             self,
@@ -388,7 +388,7 @@ class ListCase:
         )
 
     def data(self, *, sparse: bool = False) -> ListData:
-        """Return the input of the metric functions; features are a sparse array if requested."""
+        """Return the input for the metric functions; features are a sparse array if requested."""
         import scipy.sparse
 
         features = np.array(self.features, np.float64).reshape(self.n_items, -1)

@@ -76,9 +76,9 @@ STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
 def check_laws(metric: str) -> None:
-    """Check all laws for a metric, with each of its sets of parameters.
+    """Check all laws for a metric, with each of its parameter sets.
 
-    Each law draws a tenth of the number of cases in the current Hypothesis profile
+    Each law draws a tenth as many cases as the current Hypothesis profile sets
     (`hypothesis.settings.load_profile`), which means 10 by default. A case has several users.
 
     Parameters
@@ -104,7 +104,7 @@ def check_laws(metric: str) -> None:
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
-    """Return a metric with each set of parameters, at each cut-off and possibly without one."""
+    """Return a metric with each parameter set, at each cut-off and possibly without one."""
     found = []
     for parameters in variants(name):
         definition = METRICS[name].with_parameters(parameters.items())
@@ -117,7 +117,7 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
 
 
 MOST_USERS = 8
-"""The maximum number of users in a case of most laws; a few large cases are faster than many."""
+"""The maximum number of users per case in most laws; a few large cases are faster than many."""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
@@ -182,10 +182,10 @@ def some_cases(share: float = 1) -> settings:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of input for metrics; the functions in it make laws apply to several kinds."""
+    """A kind of input for metrics, with functions through which a law applies to any kind."""
 
     cases: Callable[..., st.SearchStrategy[Any]]  # returns a strategy that draws cases
-    record: Callable[..., Any]  # makes the input of metrics from a case and, optionally, new scores
+    record: Callable[..., Any]  # makes the input for metrics from a case and, optionally, scores
     values: Callable[..., Float64]  # computes values from a record, metrics, ties and user_keys
     raw: Callable[[Any, Metric], Float64] | None  # computes values by the formula, without clipping
     slack: float  # the tolerance for rounding errors
@@ -194,7 +194,7 @@ class Kind:
 
 
 def shared_laws(kind: Kind) -> tuple[Law, ...]:
-    """Return the laws that hold for metrics of all kinds of input."""
+    """Return the laws that hold for all metrics, whatever their kind of input."""
 
     @law(kind.cases(max_users=MOST_USERS))
     def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Any) -> None:
@@ -248,7 +248,7 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
 
 
 def name_law(kind: Kind, without: Sequence[str] = ()) -> Law:
-    """Return the law that the names of items do not matter, except for the metrics in `without`."""
+    """Return the law that item names do not matter, except to the metrics in `without`."""
 
     @law(kind.cases(max_users=MOST_USERS), st.data())
     def items_have_no_names(metrics: Sequence[Metric], case: Any, data: st.DataObject) -> None:
@@ -311,7 +311,7 @@ def _all_orders(gains: tuple[float, ...]) -> tuple[Ranks, Float64]:
 def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
     """Check that no value gets worse if an item swaps places with a worse item above it.
 
-    The order with the best item first is therefore the best, and the reverse order is the worst.
+    The order from the best item to the worst is therefore the best, and its reverse is the worst.
     """
     metrics = [metric for metric in metrics if metric.definition.monotone]
     sign = direction(metrics)
@@ -392,7 +392,7 @@ LAWS: tuple[Law, ...] = (
     *tie_laws(RANKINGS),
     expected_lies_between_pessimistic_and_optimistic,
 )
-"""All laws for metrics of rankings."""
+"""All laws for ranking metrics."""
 
 
 @law(list_cases(max_users=MOST_USERS), st.data())
@@ -497,7 +497,7 @@ LIST_LAWS: tuple[Law, ...] = (
     sparse_features_say_the_same,
     users_who_do_not_count_are_as_if_they_were_not_there,
 )
-"""All laws for metrics of lists."""
+"""All laws for list metrics."""
 
 
 def _by(

@@ -36,7 +36,7 @@ class SourceCase:
     source, make
         The source, and the function that makes sources from scores.
     test, train
-        Interactions with ids; train may be None.
+        Interactions with ids; `train` may be None.
     scores : float64 [n_users, n_items]
         The scores from which the source was made.
     user_ids, item_ids : tuple of str
@@ -74,7 +74,7 @@ class SourceCase:
 def check_source(make: Make, *, by_scores: bool = True) -> None:
     """Check all laws for a source.
 
-    The function draws a fifth of the number of cases in the current Hypothesis profile
+    The function draws a fifth as many cases as the current Hypothesis profile sets
     (`hypothesis.settings.load_profile`), which means 20 by default.
 
     Parameters
@@ -111,7 +111,7 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
     @given(source_cases(make, by_scores=by_scores))
     def check(case: SourceCase) -> None:
         with warnings.catch_warnings():
-            # Test and train deliberately contain users and items unknown to the source.
+            # The test and training data deliberately contain users and items unknown to the source.
             warnings.simplefilter("ignore", DataWarning)
             for law in SOURCE_LAWS:
                 law(case)
@@ -121,7 +121,7 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
 
 @st.composite
 def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> SourceCase:
-    """Draw a source made by `make`, with test and train; test also contains an unknown user."""
+    """Draw a source made by `make`, and its data; the test data also contain an unknown user."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 4)), draw(st.integers(2, 9))
     most = draw(st.sampled_from([1, 3, 50]))

@@ -112,8 +112,7 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
             choices={
                 "relevant": "the categories of the user's relevant items",
                 "all": "all categories",
-                "cutoff": "all categories, but the number of categories in the list is divided by "
-                "k",
+                "cutoff": "all categories; the number of categories in the list is divided by k",
             },
         ),
         "relevant": Parameter(
@@ -135,7 +134,7 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
 def subtopic_recall(
     data: ListData, cutoffs: Int64, *, denominator: str = "relevant", relevant: bool = False
 ) -> Float64:
-    """Share of the categories of the user's relevant items that the list covers; in [0, 1].
+    """Share of the relevant items' categories that the list covers; in [0, 1].
 
     ``|categories in both the first k items and T| / |categories in T|``, where T is the set of the
     user's relevant items.
@@ -227,7 +226,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
             },
         ),
         "smoothing": Parameter(
-            "The weight a of the history in kl.", above=0, below=1, examples=(0.1,)
+            "The weight a of the history, if divergence=kl.", above=0, below=1, examples=(0.1,)
         ),
         "unit": UNIT,
     },

@@ -1,4 +1,4 @@
-"""The data that metrics of lists read: the lists and their side data."""
+"""The input of list metrics: lists and their side data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def needed(value: Kept | None) -> Kept:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Side(Table):
-    """Items of the users who have lists: a ragged table in CSR layout.
+    """Items for each user who has a list, as a ragged table in CSR layout.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Side(Table):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListData(Record):
-    """Lists, and the side data that metrics of lists read; items are given by their positions.
+    """Lists, and the side data of list metrics. Items are identified by position.
 
     Fields that no metric needs are None. A metric declares its side data in the registry, and the
     code that creates a `ListData` fills in the fields.
@@ -78,7 +78,7 @@ class ListData(Record):
     train : Side or None
         The training items of the users who have lists.
     n_train_users, n_train_interactions : int or None
-        The numbers of users and interactions in train, including users without a list.
+        The numbers of training users and training interactions, including users without a list.
     item_users : int64 [n_items] or None
         For each item, the number of all training users who interacted with it.
     test : Side or None
@@ -93,6 +93,7 @@ class ListData(Record):
     features : float64 [n_items, n_features] or sparse of that shape, or None
         The features of each item. A row of NaN means that the features are unknown.
     propensity : float64 [n_items] or None
+        The propensity of each item.
     in_catalogue : bool [n_items] or None
         Whether each item is in the catalogue that the user passed.
     kept : dict
@@ -243,13 +244,13 @@ def log2(values: Array) -> Float64:
 
 
 def relevant_places(data: ListData) -> Bool:
-    """Return a mask of the places of lists that hold a relevant item: bool [n_users, width]."""
+    """Return a mask of the list places that hold a relevant item: bool [n_users, width]."""
     test, relevant = needed(data.test), needed(data.relevant)
     return _places_with(data, test.user[relevant], test.items[relevant])
 
 
 def history_places(data: ListData) -> Bool:
-    """Return a mask of the places of lists that hold one of the user's training items."""
+    """Return a mask of the list places that hold one of the user's training items."""
     train = needed(data.train)
     return _places_with(data, train.user, train.items)
 

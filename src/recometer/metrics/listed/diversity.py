@@ -1,4 +1,4 @@
-"""Metrics of how much the items of one list differ from each other."""
+"""Metrics of how much the items in a list differ from each other."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ BATCH = 2**18
             for_conventions=True,
         ),
         "single": Parameter(
-            "The value of a list with one item.",
+            "The value for a list with one item.",
             choices={"undefined": "no value", "zero": "0"},
             for_conventions=True,
         ),
@@ -99,7 +99,7 @@ def ild(
     single: str = "undefined",
     similarity: bool = False,
 ) -> Float64:
-    """Mean distance between two items of the list: 0 if all items are equal; 0 or more.
+    """Mean distance between two items in the list; 0 or more, and 0 if all items are equal.
 
     ``2 / (n (n - 1)) * sum over pairs of d(i, j)`` over the n items in the first k places.
 
@@ -316,7 +316,7 @@ def _without_nan(features: Features) -> Features:
 def _as_values(
     features: Features,
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Return two tables with 1 for each nonzero feature, by feature and by (feature, value)."""
+    """Mark nonzero features in a table of features, and in a table of (feature, value) pairs."""
     import scipy.sparse
 
     table = scipy.sparse.csr_array(features)

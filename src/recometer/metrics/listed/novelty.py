@@ -1,4 +1,4 @@
-"""Metrics of novelty and popularity: how well known the listed items are, according to train."""
+"""Metrics of novelty and popularity: how well known the listed items are among training users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIVISOR = Parameter(
     choices={
         "list": "the number of items in the sum",
         "cutoff": "k, even if the list is shorter",
-        "rows": "the number of items in the sums of all users, which gives one value for all users",
+        "rows": "the number of items in all users' sums, which gives one value for all users",
     },
     for_conventions=True,
 )
@@ -114,7 +114,7 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
 
 @list_metric(
     title="Novelty (mean inverse user frequency)",
-    formula="mean over the first k items of -log2(training users of the item / users)",
+    formula="mean over the first k items of -log2(the item's training users / users)",
     source="Zhou et al. 2010; Castells, Vargas & Wang 2011",
     side=("train",),
     order_free=True,
@@ -123,19 +123,19 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
         "probability": Parameter(
             "The probability that an item is known.",
             choices={
-                "users": "training users of the item / users",
+                "users": "the item's training users / users",
                 "interactions": "interactions with the item / interactions",
             },
         ),
         "unseen": Parameter(
-            "The amount that an item adds if it is not in train.",
+            "The amount that an item adds if it has no training users.",
             choices={
                 "one": "as much as an item with one training user",
                 "dropped": "nothing; the item is not counted",
                 "zero": "0",
                 "epsilon": f"as much as an item with {EPSILON:g} training users (this number is "
                 "added for every item)",
-                "largest": "as much as the rarest item in train",
+                "largest": "as much as the rarest training item",
             },
             for_conventions=True,
         ),
@@ -172,7 +172,7 @@ def novelty(
 
 @list_metric(
     title="Expected popularity complement",
-    formula="sum over j <= k of d(j) rel(j) (1 - training users of the item / users) / "
+    formula="sum over j <= k of d(j) rel(j) (1 - the item's training users / users) / "
     "sum over j <= k of d(j)",
     source="Vargas & Castells 2011",
     side=("train",),
@@ -187,15 +187,15 @@ def novelty(
             },
         ),
         "patience": Parameter(
-            "The patience of the geometric discount.", above=0, below=1, examples=(0.5,)
+            "The patience in the geometric discount.", above=0, below=1, examples=(0.5,)
         ),
         "novelty": Parameter(
             "The weight of a relevant item.",
             choices={
-                "complement": "1 - training users of the item / users",
+                "complement": "1 - the item's training users / users",
                 "discovery": "-log2(interactions with the item / interactions), which gives "
-                "expected free discovery (EFD); an item that is not in train counts like the "
-                "rarest item",
+                "expected free discovery (EFD); an item without training users counts like the "
+                "rarest training item",
             },
         ),
         "any": Parameter("All listed items count, whether they are relevant or not."),
@@ -263,7 +263,7 @@ def epc(
             },
         ),
         "unseen": Parameter(
-            "The amount that an item adds if it is not in train.",
+            "The amount that an item adds if it has no training users.",
             choices={
                 "zero": "0",
                 "dropped": "nothing; the item is not counted",
@@ -310,8 +310,8 @@ def popularity(
     parameters={
         "head": Parameter(
             "The head is the set of the most popular items that make up this share of the "
-            "training interactions, plus all items as popular as the last item of this set. All "
-            "other items are in the tail, including items that are not in train.",
+            "training interactions, plus all items as popular as the last item in this set. All "
+            "other items are in the tail, including items without training users.",
             above=0,
             below=1,
             examples=(0.5,),
@@ -369,9 +369,9 @@ def tail_share(
 
 
 def _percentiles(count: Int64) -> Float64:
-    """Return the training items' mean ranks by ascending popularity, divided by their number.
+    """Return the training items' mean ranks by ascending popularity / the number of these items.
 
-    Items that are not in train get 0.
+    Items without training users get 0.
     """
     seen = np.sort(count[count > 0])
     below = np.searchsorted(seen, count, side="left")

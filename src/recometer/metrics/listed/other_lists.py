@@ -176,14 +176,14 @@ def unexpectedness(
                 "popularity": "the share of training users who interacted with the item",
                 "rank": "1 - e(j) is r(place) - r(rank by popularity), but at least 0, where r(j) "
                 "= (n + 1 - j) / n; equally popular items have the same rank, and r(rank) is 0 "
-                "for items that are not in train",
+                "for items without training users",
                 "similarity": "the mean cosine similarity of its features to the features of "
                 "the user's training items",
             },
         ),
         "any": Parameter("All items count, relevant or not."),
         "combine": Parameter(
-            "The way in which the items are combined.",
+            "How the items are combined.",
             choices={
                 "mean": "the mean of rel(j) (1 - e(j)) over the listed items",
                 "cutoff": "the sum of rel(j) (1 - e(j)), divided by k",

@@ -37,14 +37,14 @@ PATIENCE = Parameter(
     parameters={
         "numerator": Parameter(
             "The items that are counted.",
-            choices={"distinct": "every listed item", "trained": "listed items that are in train"},
+            choices={"distinct": "every listed item", "trained": "listed training items"},
             for_conventions=True,
         ),
         "denominator": Parameter(
             "The divisor of the count.",
             choices={
                 "catalogue": "the items that could have been recommended",
-                "train": "the items in train",
+                "train": "the training items",
                 "padded": "the catalogue and one padding entry, which is not an item but may be "
                 "listed",
                 "one": "1, so that the value is a count",
@@ -79,7 +79,7 @@ def coverage(
     """Share of the catalogue that is recommended to at least one user; in [0, 1].
 
     ``|union of the first k items of all lists| / |catalogue|``. With ``denominator=train``, the
-    value can exceed 1 if lists contain items that are not in train.
+    value can exceed 1 if lists contain items without training interactions.
 
     References
     ----------
@@ -144,7 +144,7 @@ def user_coverage(
             for_conventions=True,
         ),
         "divisor": Parameter(
-            "The number in place of n in the denominator.",
+            "The number that replaces n in the denominator.",
             choices={"items": "n", "others": "n - 1, so that the value 1 is possible"},
             for_conventions=True,
         ),
@@ -172,7 +172,7 @@ def gini(
     complement: bool = False,
     patience: float | None = None,
 ) -> Float64:
-    """Unevenness of the spread of listed places over the items; in [0, 1], where 0 means even.
+    """How unevenly the listed places are spread over the items; in [0, 1], where 0 means even.
 
     ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)``, where ``x(1) <= ... <= x(n)`` are the
     sorted counts of how often each item of the catalogue is in the first k places of a list.
@@ -224,7 +224,7 @@ def entropy(
     unit: str = "bits",
     divisor: str = "none",
 ) -> Float64:
-    """Evenness of the spread of recommendations over the items, as Shannon entropy in bits.
+    """How evenly recommendations are spread over the items, as Shannon entropy in bits.
 
     The value is ``- sum of p log2 p``, where p is an item's share of the first k places of all
     lists. It is 0 if all places hold the same item, and at most the logarithm of the number of

@@ -1,6 +1,6 @@
 """Metrics with one value for all users, which follows from sums over the users.
 
-The sums of blocks of users can be added up in any order, on one machine or on many.
+The sums over blocks of users can be added up in any order, on one machine or on many.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _counted(
 def _of_items(data: ListData, counts: Float64, support: str) -> Summed:
     """Return how often each item is listed, with a joint total for items outside the catalogue.
 
-    The total exists only if `support` is the catalogue. If there is a padding entry, it is the
-    count of that entry.
+    The total exists only if `support` is the catalogue. If there is a padding entry, the total is
+    the count of that entry.
     """
     if support not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)

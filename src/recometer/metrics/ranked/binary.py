@@ -48,7 +48,7 @@ from recometer.ties import WHOLE, Groups, sum_by_user
     order_free=True,
     parameters={
         "denominator": Parameter(
-            "The divisor of the hits.",
+            "The divisor of the number of hits.",
             choices={
                 "k": "k",
                 "list": "min(k, length of the list)",
@@ -107,7 +107,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
-# The sum of all values in test, which is the denominator here, can be negative.
+# With these settings, the denominator is the sum of all test values, which can be negative.
 OF_ALL_GAINS: dict[str, Any] = {
     "reads": "gain",
     "lower": -np.inf,
@@ -128,14 +128,13 @@ OF_ALL_GAINS: dict[str, Any] = {
     order_free=True,
     parameters={
         "denominator": Parameter(
-            "The divisor of the hits.",
+            "The divisor of the number of hits.",
             choices={
                 "relevant": "R",
                 "min": "min(k, R)",
                 "list": "the relevant items in the whole list",
-                "gains": "the sum of all values in test; items with values other than 0 are "
-                "relevant",
-                "min_gains": "the smaller of k and that sum",
+                "gains": "the sum of all test values; items with values other than 0 are relevant",
+                "min_gains": "the smaller of k and the sum of all test values",
             },
             for_conventions=True,
         ),
@@ -189,7 +188,7 @@ def recall(
 
 @metric(
     title="F measure",
-    formula="(1 + beta²) P R / (beta² P + R) of precision(k) and recall(k)",
+    formula="(1 + beta²) P Q / (beta² P + Q), P: precision(k), Q: recall(k)",
     source="van Rijsbergen 1979",
     other_names=("f1", "f1_score"),
     cutoff="optional",

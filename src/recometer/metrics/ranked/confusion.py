@@ -57,7 +57,7 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     when={"unbounded": {True: {"lower": -np.inf, "upper": np.inf}}},
 )
 def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
-    """Share of the candidates on the right side of the cut-off: relevant within k, others beyond.
+    """Share of the candidates that are relevant and within k, or not relevant and beyond k.
 
     The value is in [0, 1], and linear in hits(k), which is averaged over all orders of tied items.
     """
@@ -69,7 +69,7 @@ def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Floa
 
 @metric(
     title="Matthews correlation coefficient",
-    formula="(n hits(k) - k R) / sqrt(k R (n - k) (n - R)), R among the candidates",
+    formula="(n hits(k) - k R) / sqrt(k R (n - k) (n - R)), R: relevant candidates",
     source="Matthews 1975",
     lower=-1.0,
     order_free=True,

@@ -1,4 +1,4 @@
-"""Metrics that weight hits by 1 / propensity, where propensity is the chance of being in test.
+"""Metrics that weight hits by 1 / propensity (an item's chance of being in the test data).
 
 The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
 """
@@ -23,16 +23,17 @@ from recometer.ties import Groups, shared
 SOURCE = "Yang et al. 2018; propensities: Saito et al. 2020"
 PARAMETERS = {
     "propensity": Parameter(
-        "The propensity of an item is the probability that it is observed; w(j) is 1 / propensity "
-        "of the item at rank j.",
+        "The propensity of an item, which is the probability that the item is observed; w(j) is "
+        "1 / propensity for the item at rank j.",
         choices={
-            "popularity": "(n / largest n of any item)^power, where n is the number of training "
-            "users who interacted with the item, or 1 if there are none",
-            "given": "(propensity in the catalogue)^power",
+            "popularity": "(n / the largest n)^power, where n is the item's number of training "
+            "users, or 1 if it has none",
+            "given": "p^power, where p is the item's propensity in the catalogue",
         },
     ),
     "power": Parameter(
-        "The exponent of the propensity. By default, it is 0.5 for popularity and 1 for given.",
+        "The exponent. By default, it is 0.5 with propensity=popularity, and 1 with "
+        "propensity=given.",
         above=0,
         examples=(0.5, 2),
     ),

@@ -21,7 +21,7 @@ from recometer.ties import Groups, sum_by_user
 
 @metric(
     title="Area under the ROC curve",
-    formula="share of the pairs (relevant, not relevant) in the right order; tied pairs count half",
+    formula="share of (relevant, non-relevant) pairs in the right order; tied pairs count half",
     source="Hanley & McNeil 1982",
     other_names=("auc", "auroc"),
     unclear_names={
@@ -130,7 +130,7 @@ def roc_auc(
     needs_whole_ranking=True,
     parameters={
         "rule": Parameter(
-            "The method of computing the area.",
+            "How the area is computed.",
             choices={
                 "step": "a step per relevant item",
                 "distinct": "a step per distinct score",
@@ -169,17 +169,17 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
 
 @metric(
     title="Partial area under the ROC curve",
-    formula="roc_auc of the relevant items and the first k others",
+    formula="roc_auc over the relevant items and the first k non-relevant items",
     source="McClish 1989",
     beyond_cutoff=True,
     parameters={
         "denominator": Parameter(
             "The number of relevant items that are paired.",
-            choices={"relevant": "R", "min": "min(k, R), the first ones in the ranking"},
+            choices={"relevant": "R", "min": "min(k, R); those that rank first"},
             for_conventions=True,
         ),
         "negatives": Parameter(
-            "The number of other items that are paired.",
+            "The number of non-relevant items that are paired.",
             choices={"candidates": "k, or all if there are fewer", "k": "k"},
             for_conventions=True,
         ),

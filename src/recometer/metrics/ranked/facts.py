@@ -59,7 +59,7 @@ def relevant_candidates(groups: Groups) -> Int64:
 def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
     """Count the judged items that are not relevant, ranked or not: int64 [n_users].
 
-    `from_zero` leaves out items whose value in test is below 0.
+    `from_zero` leaves out items whose test value is below 0.
     """
     rows = ~groups.ranks.relevant
     return _count(groups, rows & ~(groups.ranks.gain < 0) if from_zero else rows)

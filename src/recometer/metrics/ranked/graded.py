@@ -1,4 +1,4 @@
-"""Metrics based on gains. The gain of an item is its value in test, which says how good it is."""
+"""Metrics based on gains. An item's gain is its test value, which says how good it is."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from recometer.ties import LONG, Groups, shared, sum_by_user
 GAIN = Parameter(
     "The amount that an item adds.",
     choices={
-        "linear": "its value in test; the rule negative_gains decides about negative values",
-        "binary": "1 if it is relevant",
-        "positive": "its value in test, if this is above 0",
+        "linear": "its test value; the rule negative_gains decides how negative values count",
+        "binary": "1 if it is relevant, otherwise 0",
+        "positive": "its test value if that is above 0, otherwise 0",
         "exponential": "2^value - 1",
         "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from is 1 by "
         "default)",
@@ -40,7 +40,7 @@ DISCOUNT = Parameter(
     "The divisor of the gain at rank j.",
     choices={
         "standard": "log2(j + 1)",
-        "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places have the "
+        "original": "log2(max(j, 2)), by Järvelin & Kekäläinen: the first two places have the "
         "same weight",
         "graded": "log2(j * gain + 1); a gain of -1 / j adds 0, and a lower one makes the value "
         "undefined",
@@ -61,9 +61,9 @@ WHEN: dict[str, Any] = {
 def _most_of_ones(
     cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
 ) -> float:
-    """Return the sum of discounts if gains are binary, which ensures that no gain exceeds 1.
+    """Return the sum of discounts if gains are binary, and thus at most 1; otherwise infinity.
 
-    For other gains, the largest value in test may not be the largest value of the scale.
+    For other gains, the largest test value may not be the largest value on the scale.
     """
     ones = gain == "binary" or (binary and gain != "shifted")
     if not ones or cutoff > MOST_PLACES:
@@ -90,9 +90,9 @@ def dcg(
 ) -> Float64:
     """Sum of the gains in the first k places, each divided by a logarithm of its rank.
 
-    ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the value in test of the item at
-    rank j, or 0 if it is unjudged. Each place of a tied group has the mean gain of the group. The
-    parameter `gain` selects other gains.
+    ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the test value of the item at
+    rank j, or 0 if the item is unjudged. Each place of a tied group has the mean gain of the group.
+    The parameter `gain` selects other gains.
 
     References
     ----------
@@ -156,8 +156,8 @@ def ndcg(
     """Discounted gain, relative to the discounted gain of the best possible order; at most 1.
 
     ``dcg(k) / ideal(k)`` with ``dcg(k) = sum over j <= k of gain(j) / log2(j + 1)``, where gain(j)
-    is the value in test of the item at rank j, or 0 if it is unjudged. ``ideal(k)`` is the dcg of
-    the positive gains, best first. An item with a value below 0 has a gain of 0. With the rule
+    is the test value of the item at rank j, or 0 if the item is unjudged. ``ideal(k)`` is the dcg
+    of the positive gains, best first. An item with a value below 0 has a gain of 0. With the rule
     ``negative_gains="counted"``, negative gains count in dcg as they are, so the value can be
     negative. Each place of a tied group has the mean gain of the group.
 
@@ -228,9 +228,9 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
 
 @functools.lru_cache(maxsize=4)
 def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Float64]:
-    """Return the terms of equal gains at the first places, and the sums of 0, 1, ... terms.
+    """Return the terms of equal gains at the first places, and the sums of the first n of them.
 
-    They are added up like the terms of users, so that a user with the best order gets exactly 1.
+    They are added up in the same way as users' terms, so that a perfect ranking gets exactly 1.
     """
     terms = _discounted(np.full(size, gain), np.arange(size), discount)
     return terms, np.append(0.0, np.cumsum(terms))
@@ -316,8 +316,8 @@ def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
     """Add up the discounts of `places` places after the first `start`."""
     if discount != "original":  # with "graded", this is correct for gains of 1
         return discounts(start, places)
-    # The discount is 1 at the first place, and the standard discount of the previous place after
-    # that.
+    # The discount is 1 at the first place. At every later place, it is the standard discount of the
+    # previous place.
     top = (start == 0).astype(np.int64)
     total: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
     return total

@@ -18,7 +18,7 @@ HALVINGS = 40
 
 
 def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
-    """Return what a group's first places add to the ERR of a user not satisfied by items above it.
+    """Return what a group's first places add to ERR if no item above it satisfied the user.
 
     Let every item of the group arrive at a random time in (0, 1). The probability that no item
     that arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places`

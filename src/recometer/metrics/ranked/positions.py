@@ -1,4 +1,4 @@
-"""Metrics of the ranks of all relevant items.
+"""Metrics based on the ranks of all relevant items.
 
 The module `recometer.metrics.ranked.binary` explains the symbols in the formulas.
 """
@@ -108,16 +108,16 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
 @metric(
     title="Preference of judged items",
     formula="mean over the relevant items of 1 - (judged non-relevant items above, at most R) / "
-    "min(R, all of them)",
+    "min(R, all judged non-relevant items)",
     source="Buckley & Voorhees 2004",
     cutoff="none",
     reads="judgement",
     parameters={
         "negatives": Parameter(
-            "The items whose value in test is below 0.",
+            "How items with a test value below 0 count.",
             choices={
-                "judged": "they are judged, and not relevant",
-                "unjudged": "they are not judged, unless they are relevant",
+                "judged": "as judged, and not relevant",
+                "unjudged": "as unjudged, unless they are relevant",
             },
             for_conventions=True,
         )

@@ -1,6 +1,6 @@
 """Sums of the precisions at hits, averaged over all orders of tied items.
 
-P(j) is the precision of the first j places; see `recometer.metrics.ranked.binary` for other
+P(j) is the precision of the first j places; see `recometer.metrics.ranked.binary` for the other
 symbols.
 """
 

@@ -29,8 +29,8 @@ from recometer.ties import Groups, two_to, two_to_less_one
 
 NEGLIGIBLE = 2.0**-60  # terms smaller than this share of the value are ignored
 LOOK = 64  # number of places between two checks of whether the remainder is negligible
-ROW_FREE = 100  # the fixed cost of a step, as a number of rows that take the same time
-MOST_WORK = 10**6  # for tied groups with more work (in rows), computing an integral is faster
+ROW_FREE = 100  # the fixed cost of a step equals the cost of this many rows
+MOST_WORK = 10**6  # if a tied group takes more work (in rows), an integral is faster
 
 
 @metric(
@@ -118,8 +118,8 @@ def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
     reads="gain",
     parameters={
         "max_gain": Parameter(
-            "The largest possible gain. By default, it is the largest gain in test. Gains below 0 "
-            "count as 0, and gains above max_gain count as max_gain.",
+            "The largest possible gain. By default, it is the largest gain in the test data. "
+            "Gains below 0 count as 0, and gains above max_gain count as max_gain.",
             above=0,
             from_test=True,
             examples=(2, 3.5),
@@ -180,7 +180,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
 def _of_tied_groups(
     start: Int64, size: Int64, relevant: Int64, places: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return what each group adds to the ERR of a user not satisfied by items above the group.
+    """Return what each group adds to ERR if no item above the group satisfied the user.
 
     `first` is the position in `content` of each group's first judged item.
     """
@@ -206,7 +206,7 @@ def _place_by_place(
     first: Int64,
     most: Int64,
 ) -> Float64:
-    """Return what small groups add to the ERR, ignoring judged items after the first `most`."""
+    """Return what small groups add to ERR, ignoring judged items after the first `most`."""
     order = np.argsort(-places, kind="stable")  # groups with the fewest places come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     most = most[order]
