@@ -6,6 +6,7 @@ The table is conventions.toml. A convention needs no code of its own: each of it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -237,16 +238,14 @@ class Convention:
 
     def _read(self, text: str, defects: bool) -> list[Metric]:
         entry, parts = self.entry(text)
+        if entry is None:
+            text = self._with_capitals(text)
+            entry, parts = self.entry(text)
         if entry is not None:
             return self._of_entry(entry, parts, text, defects)
-        capitalised = self._with_capitals(text)
-        if capitalised != text:
-            entry, parts = self.entry(capitalised)
-            assert entry is not None
-            return self._of_entry(entry, parts, capitalised, defects)
-        name, _, pairs = split(text)
-        ours = meaning(name)
-        if ours is None:
+        own_name, _, pairs = split(text)
+        name = meaning(own_name)
+        if name is None:
             if text in self.names:
                 raise cutoff_without_number(text)
             raise UnknownNameError(
@@ -254,7 +253,6 @@ class Convention:
                 f"{did_you_mean(text, self.names)} You can also use recometer's own names, such as "
                 "'ndcg@10'."
             )
-        name = ours
         entry_of = {entry.metric_name: entry for entry in reversed(self.entries)}
         metrics = []
         for plain in parse([text]):
@@ -283,10 +281,13 @@ class Convention:
             return text
         candidates = [entry for entry in self.entries if entry.head.lower() == name.lower()]
         metrics = {entry.metric_name for entry in candidates}
-        elsewhere = _meaning_elsewhere(name) if metrics else None
-        if len(metrics if elsewhere is None else metrics | {elsewhere}) > 1:
+        elsewhere = set[str | None]()
+        if metrics:
+            with contextlib.suppress(UnknownNameError):  # the name is ambiguous elsewhere
+                elsewhere = {meaning(name)} - {None, *metrics}
+        if len(metrics | elsewhere) > 1:
             choices = [f"{_readable(entry.name)} ({entry.metric_name})" for entry in candidates]
-            choices += [elsewhere] if elsewhere is not None and elsewhere not in metrics else []
+            choices += map(str, elsewhere)
             raise UnknownNameError(
                 f"The metric {text!r} is ambiguous under {self.name}: it may be "
                 f"{' or '.join(choices)}. Hint: write one of these, with its capitals."
@@ -506,14 +507,6 @@ def _normal(name: str, cutoff: str | None = None) -> str:
         return text.replace(f"@{cutoff}", "") + f"@{cutoff}" if f"@{cutoff}" in text else text
     match = CUTOFF_IN_NAME.search(text)
     return text if match is None else text[: match.start()] + text[match.end() :] + match[0]
-
-
-def _meaning_elsewhere(name: str) -> str | None:
-    """Return the meaning of a name outside conventions; None if it has none or several."""
-    try:
-        return meaning(name)
-    except UnknownNameError:
-        return None
 
 
 def _readable(name: str) -> str:

@@ -109,16 +109,16 @@ def ild(
     diversification (intra-list similarity). Zhang & Hurley 2008, Avoiding monotony. Vargas &
     Castells 2011, Rank and relevance in novelty and diversity metrics for recommender systems.
     """
+    n = lengths(data.lists, cutoffs).astype(np.float64)
+    pairs = n * (n - 1) / 2
     if distance == "cosine":
-        sums = _sums_of_cosine(data, cutoffs)
+        sums = pairs - _sums_of_products(data, cutoffs, *_directions(data))
     elif distance in ("hamming", "differing"):
         sums = _sums_of_differing(data, cutoffs)
         if distance == "hamming":
             sums /= max(_features(data).shape[1], 1)
     else:
         sums = _sums_of_pairs(data, cutoffs, distance)
-    n = lengths(data.lists, cutoffs).astype(np.float64)
-    pairs = n * (n - 1) / 2
     if average == "pairs":
         value = ratio(sums, pairs)
     elif average == "items":
@@ -179,11 +179,6 @@ def history_similarity(data: ListData) -> Float64:
             product = features[listed].multiply(history[users]).sum(axis=1)
         similarities[users, place] = product * scale[listed]
     return similarities
-
-
-def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
-    n = lengths(data.lists, cutoffs).astype(np.float64)
-    return n * (n - 1) / 2 - _sums_of_products(data, cutoffs, *_directions(data))
 
 
 def _directions(data: ListData) -> tuple[Features, Float64]:

@@ -42,6 +42,12 @@ def _novelty(
     data: ListData, cutoffs: Int64, *, probability: str, unseen: str, normalised: bool
 ) -> Float64:
     """Add up the self-information of the listed items, in bits: float64 [n_users, n_cutoffs]."""
+    bits = _bits(data, probability, unseen, normalised)
+    return sums_within(of_listed(bits, data.lists.items), cutoffs)
+
+
+def _bits(data: ListData, probability: str, unseen: str, normalised: bool = False) -> Float64:
+    """Return the self-information of each item, in bits: float64 [n_items]."""
 
     def per_item() -> Float64:
         count = needed(data.item_users).astype(np.float64)
@@ -60,8 +66,7 @@ def _novelty(
             bits /= math.log2(users)
         return bits
 
-    key = ("novelty", probability, unseen, normalised)
-    return sums_within(of_listed(data.keep(key, per_item), data.lists.items), cutoffs)
+    return data.keep(("novelty", probability, unseen, normalised), per_item)
 
 
 def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> Float64:
@@ -225,17 +230,12 @@ def epc(
     Vargas & Castells 2011, Rank and relevance in novelty and diversity metrics for recommender
     systems.
     """
-
-    def per_item() -> Float64:
-        count = needed(data.item_users).astype(np.float64)
-        if novelty == "complement":
-            return 1 - count / max(needed(data.n_train_users), 1)
-        bits = math.log2(max(needed(data.n_train_interactions), 1)) - log2(np.maximum(count, 1))
-        bits[count == 0] = bits[count > 0].max(initial=0)
-        return bits
-
+    if novelty == "complement":
+        of_item = 1 - needed(data.item_users) / max(needed(data.n_train_users), 1)
+    else:
+        of_item = _bits(data, "interactions", "largest")
     items = data.lists.items
-    worth = of_listed(data.keep(("epc", novelty), per_item), items)
+    worth = of_listed(of_item, items)
     weight = (items >= 0) * places_discount(items.shape[1], discount, patience)
     counted = worth * weight if any else worth * weight * relevant_places(data)
     return ratio(sums_within(counted, cutoffs), sums_within(weight, cutoffs))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from recometer.arrays import Float64, Int64
 from recometer.metrics.listed.data import (
     ListData,
@@ -12,16 +14,18 @@ from recometer.metrics.listed.data import (
 )
 from recometer.metrics.sums import ratio
 
-SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"
+hits_metric = functools.partial(
+    list_metric,
+    source="Li, Jullien, Ariannezhad & de Rijke 2023",
+    side=("test", "train"),
+    without=("relevant", "hits"),
+)
 
 
-@list_metric(
+@hits_metric(
     title="Share of repeated items among the hits",
     formula="relevant items among the first k that are among the user's training items / relevant "
     "items among the first k",
-    source=SOURCE,
-    side=("test", "train"),
-    without=("relevant", "hits"),
 )
 def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that are among the user's training items; in [0, 1].
@@ -39,13 +43,10 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
     return ratio(repeated, sums_within(hits, cutoffs))
 
 
-@list_metric(
+@hits_metric(
     title="Share of new items among the hits",
     formula="relevant items among the first k that are not among the user's training items / "
     "relevant items among the first k",
-    source=SOURCE,
-    side=("test", "train"),
-    without=("relevant", "hits"),
 )
 def new_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that are not among the user's training items; in [0, 1].
