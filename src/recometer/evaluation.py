@@ -54,20 +54,20 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
-        The metrics, in the order of the request.
+        The metrics, in the requested order.
     protocol
         The rules that determined the values.
     seed
-        The seed of everything that is random.
+        The seed for everything random.
     counts
         The numbers of users, items or rows that rules affected, for instance ``users_unknown``.
     definitions
         For each metric, named without the cut-off (``"f(beta=0.5)"``): the formula, the source and
-        the meaning of the parameters, as texts.
+        the meaning of the parameters, as strings.
     timings
         The time of each step, in seconds.
     versions
-        Versions of recometer, Python, NumPy, and the platform.
+        The versions of recometer, Python and NumPy, the platform, and the instruction set.
     inputs
         For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
         some cases a warning.
@@ -82,7 +82,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     activity : int64 [n_users] or None
         The number of training items of each user. None without training data.
     popularity : float64 [n_users] or None
-        The mean number of training users of these items; NaN for users without training items.
+        The mean number of training users of each user's training items; NaN if there are none.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; `mean` returns them, too.
     chance : mapping of str to float64 [n_users]
@@ -167,10 +167,10 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
 class FoldedEvaluation(FoldedRecord, Evaluation):
     """Several folds, pooled: a user's value is the mean over the folds where it is defined.
 
-    Every user counts once, no matter how many folds test the user. Intervals of means are therefore
-    over users, who are independent of each other, unlike folds. Numbers of relevant items are added
-    up over folds; of all other numbers of a user, the largest is kept. A metric with one value for
-    all users is the mean over folds. `save` stores the pooled values.
+    Every user counts once, no matter in how many folds they are tested. Intervals of means are
+    therefore over users, who are independent of each other, unlike folds. Numbers of relevant items
+    are added up over folds; of a user's other numbers, the largest is kept. A metric with one value
+    for all users is the mean over folds. `save` stores the pooled values.
 
     Attributes
     ----------
@@ -289,8 +289,8 @@ def evaluate(
         may also be a fitted model that `from_model` recognises without further options, such as
         a model with a method ``recommend(users, k)``, which is called for the test users. For
         folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
-        returns a source, or a list of sources, one per fold. A dict from the names of models to any
-        of these evaluates them all, and prepares the shared data (test, train, ...) only once.
+        returns a source, or a list of sources, one per fold. With a dict from model names to any of
+        these, all are evaluated, and the shared data (test, train, ...) are prepared only once.
     test
         The items that should have been recommended: an `Interactions`, or anything that
         `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if
@@ -307,7 +307,7 @@ def evaluate(
         candidates for each user (its values do not matter), as does an array of positions
         [n_users, n], padded with -1. `Negatives` adds the test items to such sets, and
         `SampledCandidates` draws them. A relevant item that is not a candidate is a miss, and the
-        result counts it. If the sets are samples, the values differ from those on the whole
+        result counts such items. If the sets are samples, the values differ from those on the whole
         catalogue, and the result says so.
     exclude
         A list of items that must not be recommended to any user.
@@ -327,10 +327,10 @@ def evaluate(
         recommended; rules that need the number of candidates apply only if it is known. Sources
         that score every item already know this number.
     baseline
-        Lists to compare with, for metrics that need them (unexpectedness@k, overlap@k, rbo@k,
-        serendipity@k): another source.
+        Another source to compare the lists with, for metrics that need one (unexpectedness@k,
+        overlap@k, rbo@k, serendipity@k).
     seed
-        The seed of everything that is random: ``ties="random"``, and the resampled users behind
+        The seed for everything random: ``ties="random"``, and the resampled users behind
         intervals of metrics with one value for all users.
     threads
         Maximum number of threads. None uses all available processors. The result does not
@@ -347,7 +347,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation, or a dict from the names of models to evaluations
+    Evaluation, or a dict from model names to evaluations
         For several models, `Leaderboard` and `compare` take the dict.
 
     Raises
@@ -369,9 +369,9 @@ def evaluate(
     -----
     DataWarning
         Among others, if a rule that you pass has no effect on the result, such as ``duplicates``
-        for `Factors`. There is no such warning for the rules of a convention. Also if the source
-        does not know more than a tenth of the test users, or of the relevant rows. That warning
-        gives examples, and says so if the two sides seem to spell ids differently.
+        for `Factors`. There is no such warning for the rules of a convention. Also if more
+        than a tenth of the test users, or of the relevant rows, are unknown to the source. That
+        warning gives examples, and says so if the two sides seem to spell ids differently.
 
     Examples
     --------
@@ -406,14 +406,14 @@ def evaluate(
         chance=chance,
         **rules,
     )
-    # A dict from users to lists of items is no dict of models.
+    # A dict from users to lists of items is not a dict of models.
     if isinstance(source, Mapping) and any(map(_is_output, source.values())):
         return _evaluate_models(source, test, train, prepared)
     return _evaluate_one(source, test, train, prepared)
 
 
 def evaluate_again(inputs: Mapping[str, Any], **changes: Any) -> Evaluation:
-    """Evaluate the inputs of a result again, without repeating the warnings of the first time."""
+    """Evaluate the inputs of a result again, without repeating the first evaluation's warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         found: Evaluation = evaluate(**inputs, **changes, progress=False)

@@ -64,8 +64,8 @@ class Evaluator(Preparation):
     test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
     progress, chance, **rules
         See `recometer.evaluate`. The data are shared, not copied. Do not change them while the
-        evaluator is in use: it raises an error if it notices a change, but it may not notice the
-        change of a few numbers. Without `test`, each source must contain the labels, and less is
+        evaluator is in use: it raises an error if it notices a change, but it may not notice if
+        only a few numbers change. Without `test`, each source must contain the labels, and less is
         prepared. `test` may be a `Split`.
 
     Raises
@@ -125,7 +125,7 @@ class Evaluator(Preparation):
 class Stream:
     """An evaluation of model output that arrives in batches; made by `Evaluator.stream`.
 
-    Of scores of all items, a stream keeps the positions of the judged items, so its memory does not
+    From scores of all items, a stream keeps only the judged items' ranks, so its memory does not
     grow with the number of items (if you request a list metric, it also keeps the lists). Lists,
     and candidates with their labels, are kept and ranked together. The order and the sizes of
     batches have no effect: `compute` returns what `evaluate` returns for the whole output, bit for
@@ -137,7 +137,7 @@ class Stream:
         The evaluator with the metrics and rules. If it has test data, batches are scores of all
         items, or lists; otherwise, batches are candidates together with their labels.
     item_ids
-        The item ids of the columns of scores, and of the positions in arrays of items. Required if
+        The item ids that columns of scores and positions in arrays of items stand for. Required if
         test has item ids.
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
@@ -197,7 +197,7 @@ class Stream:
         scores
             If the evaluator has test data: scores [batch, n_items] of all items, as `Scores` takes
             them, with `users`; or lists with their users, as a data frame, a dict or `Lists`. Torch
-            tensors are counted on their device.
+            tensors are processed on their device.
 
             Otherwise: scores of candidates [batch, n], with `relevance`; or scores [n] of all
             candidates of the batch, with the user of each candidate in `users`; or a data frame, or
@@ -207,8 +207,8 @@ class Stream:
             out.
         users : [batch]
             The user of each row: ids if test has user ids, otherwise positions. For candidates with
-            labels, any ids. None means that the users are unknown; they are numbered in the order
-            of their arrival.
+            labels, any ids. None means that the users are unknown; they are numbered in order
+            of arrival.
         items : [batch, k]
             Lists of items, best first, padded with -1, instead of `scores`.
         padding
@@ -362,13 +362,13 @@ class Stream:
         self._counted = counted
 
     def _check(self, source: Lists | Pairs) -> None:
-        """Raise the errors that ranking a batch would raise, without warnings about it alone."""
+        """Raise the errors that ranking this batch would raise, but no warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
             case = self._evaluator.case(source)
             request = dataclasses.replace(request_of(case), progress=False, some_users=True)
             if case.sides.test.item_ids is not None:
-                # Matching all batches may cause warnings, so do not use the matches of this one.
+                # Matching all batches may cause warnings, so do not reuse this batch's matches.
                 request = dataclasses.replace(request, memory=Memory())
             if isinstance(source, Lists):
                 source.check(request)
@@ -408,7 +408,7 @@ class Stream:
         Raises
         ------
         InputError
-            If there was no batch, and in all cases in which `evaluate` raises it.
+            If no batch was added, or in any case in which `evaluate` raises it.
         """
         begin = time.perf_counter()
         return Evaluation(**fields_of(self._evaluator.case(self._source()), begin))
@@ -543,7 +543,7 @@ class UserPlaces:
         if self._ids is None:
             return self._positions(users)
         integers = self._ids.dtype != object and users.dtype != object
-        if integers or ids.kind(users) != ids.kind(self._ids):  # which `match` refuses
+        if integers or ids.kind(users) != ids.kind(self._ids):  # `match` refuses different kinds
             return ids.match(users, self._ids, "users of the batch", "user ids of test")
         if self._places is None:
             self._places = {user: place for place, user in enumerate(self._ids.tolist())}
@@ -643,7 +643,7 @@ def pairs_of(
     Returns
     -------
     pairs
-        The candidates. None if the batch has only padding.
+        The candidates. None if the batch consists only of padding.
     named
         Whether users have ids.
     """
@@ -767,6 +767,6 @@ def _prints(arguments: Arguments, sides: Sides | None) -> dict[str, dict[str, st
 
 def _digest(description: str, prints: Mapping[str, str]) -> str:
     """Return a short digest of an argument's fingerprints or, without any, of its description."""
-    # A description may contain a path or an address, which differs for equal data.
+    # A description may contain a path or an address, which may differ for equal data.
     text = json.dumps(prints, sort_keys=True) if prints else description
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -106,7 +106,7 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
 def protocol_of(
     protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
 ) -> Protocol:
-    """Return the protocol with some rules replaced; `parameters` are names of other arguments."""
+    """Return the protocol with some rules replaced; hints may suggest the `parameters`."""
     if isinstance(protocol, str):
         protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
@@ -156,7 +156,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     """Adapt the rules to a source; refuse ``ties="input"`` if the source has no input order.
 
     Under a convention, ties in a source without an input order are broken by item id. Without
-    training data, `cold_start` leaves out nobody. ``nan_scores="undefined_for_all"`` becomes
+    training data, `cold_start` leaves nobody out. ``nan_scores="undefined_for_all"`` becomes
     "undefined", because sources treat both values in the same way.
     """
     if protocol.nan_scores == "undefined_for_all":
@@ -188,11 +188,11 @@ class Arguments:
     threads: int
     progress: bool | None
     chance: bool
-    as_given: Mapping[str, Any]  # candidates and exclude as passed, to repeat the evaluation
-    by_hand: Sequence[str] = ()  # the rules that the user set, which should have an effect
-    # Computed from all training data, if `train` has only some users.
+    as_given: Mapping[str, Any]  # candidates and exclude as passed, for repeating the evaluation
+    by_hand: Sequence[str] = ()  # the rules set by the user; a warning names unused ones
+    # Computed from all training data, if `train` contains only some of the users.
     popularity: Popularity | None = None
-    expects_unknown: bool = False  # whether test users are expected to be unknown
+    expects_unknown: bool = False  # whether unknown test users cause no warning
     some_users: bool = False  # whether test is one of several blocks of users
 
 
@@ -208,7 +208,7 @@ def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
 
 
 def are_folds(test: object) -> TypeGuard[Folds | Sequence[Split]]:
-    """Return whether test has several splits: `Folds`, or a list of `Split`."""
+    """Return whether test consists of several splits: `Folds`, or a list of `Split`."""
     return is_made(test) and not hasattr(test, "interactions")
 
 
@@ -237,7 +237,7 @@ def parts_of(
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
     """Yield the source and the split of each fold; splits are made one at a time.
 
-    `source` is a function that returns the source of a split, or a list with a source per fold.
+    `source` is a function that returns the source of a split, or a list with one source per fold.
     """
     if callable(source):
         for number, split in enumerate(made):

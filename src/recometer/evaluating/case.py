@@ -1,7 +1,7 @@
 """Evaluates a case: a source and its sides.
 
-It requests the records, computes the `Part`, checks all users together, and returns fields of an
-`Evaluation`, or means.
+This module requests the records, computes a `Part`, checks all users together, and returns either
+the fields of an `Evaluation` or only means.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Case:
     sides: Sides
     protocol: Protocol  # adapted to the source by `settled`
     brings_truth: bool  # whether the source contains the test data
-    requirements: Requirements  # of the metrics, under the rules
+    requirements: Requirements  # what the metrics need under the rules
 
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""
@@ -105,7 +105,7 @@ class Case:
         sources = [data for data in self.inputs.values() if isinstance(data, Source)]
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
-        # If the source contains test, a repeated evaluation needs no such argument, either.
+        # If the source contains the test data, do not pass them separately when repeating, either.
         own = {"test": None} if self.brings_truth else {}
         return {**self.inputs, **self.sides.arguments.as_given, **own}
 
@@ -134,13 +134,13 @@ OF_USERS = operator.attrgetter(*Users._fields)
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """The records of a source; None if no metric reads them."""
+    """The records of a source. A record that no metric reads is None."""
 
     ranks: Ranks | None
     ratings: Ratings | None
     lists: TopLists | None
     baseline: TopLists | None
-    judged: Judged | None  # counts from test for each user, for list metrics
+    judged: Judged | None  # each user's numbers of judged and relevant items, for list metrics
     users: Users
     counts: dict[str, int]  # counts of rows and users that a rule affected
     request: Request  # the request to the source
@@ -201,7 +201,7 @@ def find_records(case: Case) -> Records:
 
 
 def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[RankedUsers]:
-    """Return the users with the judged items of each group of items that metrics read."""
+    """For each item group that metrics read, return the users with their judged items in it."""
     sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
     assert arguments.catalogue is not None
     of_groups = ranks_of_groups(
@@ -217,7 +217,7 @@ def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[Ranked
 
 
 def _listed_users(case: Case, records: Records, lists: TopLists) -> list[ListedUsers]:
-    """Return the users with their lists, and with the categories of each group of items."""
+    """Return the users with their lists: once with all categories, and once per item group."""
     sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
     data = list_data(
         lists,
@@ -255,7 +255,7 @@ def request_of(case: Case) -> Request:
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
-    """Count each user's judged items and relevant items, from `ranks` if there are ranks."""
+    """Count each user's judged items and relevant items, from `ranks` if given."""
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
@@ -506,7 +506,7 @@ def means_of(case: Case) -> dict[str, float]:
 
 
 def _fields(case: Case, part: Part) -> dict[str, Any]:
-    """Check all users together, and return the fields that do not say how a result was made."""
+    """Check all users together, and return all fields except those on how the result was made."""
     sides, protocol = case.sides, case.sides.arguments.protocol
     check_facts(part.facts, part.counts, case.requirements, protocol, case.inputs_for_messages)
     fields = {**vars(part), **part.users._asdict()}

@@ -1,4 +1,4 @@
-"""The errors and warnings of `evaluate`: on ids that do not match, and after ranking."""
+"""The errors and warnings of `evaluate` about mismatched ids and about the records."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class BlockFacts(NamedTuple):
     n_unusable: int  # number of users in `n_judged` with a NaN or infinite score
     n_early: int  # number of users whose lists end early
     n_unknown: int  # number of unknown users, except those that a rule leaves out
-    n_any_cutoff: int  # number of blocks that allow any cut-off, as `Pairs` do
-    n_compared: int  # number of blocks without a baseline, or with a user who has a list in it
+    n_any_cutoff: int  # number of blocks whose source allows any cut-off, as `Pairs` does
+    n_compared: int  # number of blocks without a baseline, or with a list in it for any user
     depth: int  # length of the longest known ranking of a user
     n_candidates: int  # the largest number of candidates of a user
     n_listed: int  # length of the longest list
@@ -54,7 +54,7 @@ class BlockFacts(NamedTuple):
         return cls(**numbers, undefined=together)
 
 
-MOST = ("depth", "n_candidates", "n_listed")  # fields that `merge` does not sum, but maximises
+MOST = ("depth", "n_candidates", "n_listed")  # `merge` takes the maximum of these, not the sum
 
 
 class Inputs(NamedTuple):
@@ -65,7 +65,7 @@ class Inputs(NamedTuple):
     candidates: object
     examples: Sequence[object]  # ids of a few test users
     value_range: tuple[float, float] | None  # None if test has no values
-    find: FindUnknown | None  # returns examples of unknown ids; None for no warnings about them
+    find: FindUnknown | None  # returns examples of unknown ids; None to suppress warnings
 
 
 def check_not_empty(n_users: int, n_rows: int) -> None:
@@ -84,7 +84,7 @@ def check_facts(
     protocol: Protocol,
     inputs: Callable[[], Inputs],
 ) -> None:
-    """Raise the errors and warnings that depend on all users.
+    """Raise the errors, and issue the warnings, that depend on all users.
 
     `protocol` has the rules as the user set them. `inputs` is called only for messages.
     """
@@ -208,7 +208,7 @@ def _warn_of_lost(lost: int, n_relevant: int, candidates: object) -> None:
 
 
 def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None:
-    """Refuse metrics that need the whole ranking if lists end early."""
+    """If lists end early, refuse metrics that need the whole ranking."""
     early = ranks.ends_early
     if any_of(early):
         user = int(np.argmax(early))
@@ -340,7 +340,7 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
 
 
 KINDS: tuple[Kind, ...] = ("user", "item")
-MANY = 0.1  # above this share of unknown users or relevant rows, there is a warning
+MANY = 0.1  # a larger share of unknown users, or of unknown relevant rows, causes a warning
 EXAMPLES = 3
 ASKED = 1000  # number of unknown ids whose other spellings are tried
 BY_CHANCE = 10  # with fewer users or items, ids may start at 0 or 1 by chance
@@ -357,7 +357,7 @@ def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
 
 
 def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
-    """Return the positions of users or items that have interactions, but no id in `known`."""
+    """Return the positions of users or items with interactions whose ids are not in `known`."""
     positions, its = there(data, kind)
     if known is None or its is None:
         return positions[:0]
@@ -421,8 +421,8 @@ def check_shifted(
 ) -> None:
     """Refuse model ids that look like positions among the ids of test and train.
 
-    `data` has test and train: None if there is no such side, or the source contains the labels. If
-    the user set ``shifted_ids="kept"``, there is a warning if it has no effect.
+    `data` contains test and train; None stands for data that were not passed, or that the source
+    contains. If the user set ``shifted_ids="kept"`` and it has no effect, a warning says so.
     """
     found = _shifted(source, "user", data) or _shifted(source, "item", data)
     if protocol.shifted_ids == "kept":
@@ -436,7 +436,7 @@ def check_shifted(
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
-    """Return a message if the ids of one side look like positions of the other's ids, or ""."""
+    """Return a message if one side's ids look like positions in the other side's, or ""."""
     named: list[Array | None] = [getattr(one, f"{kind}_ids", None) for one in data]
     sides = [side_ids for side_ids in named if side_ids is not None and len(side_ids)]
     known = source.facts.known_ids(kind) if sides else None
@@ -445,7 +445,7 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) ->
     kinds = {*map(ids.kind, sides), ids.kind(known)}
     if kinds != {"int"} and not (kinds == {"str"} and sides[0][0][:1].isdecimal()):
         return ""
-    # If positions stand for ids, only the source or only the data have an id 0.
+    # If one side uses positions as ids, an id 0 occurs either only there or only on the other side.
     zero = 0 if kinds == {"int"} else "0"
     if _has(sides, zero) == bool((known == zero).any()):
         return ""
@@ -502,7 +502,7 @@ def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
 
 
 def _said_of_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str:
-    """Return the message for a model with ids 0 to n - 1; `low` is the first node of a graph."""
+    """Return the message for a model with ids 0 to n - 1; `low` is a graph's first item node."""
     nodes = low is not None
     found = (
         f"begin at {low:,}, which is the number of users, as nodes of a graph do"

@@ -99,7 +99,7 @@ class Preparation:
         self._glimpses = self._glimpsed() if self.is_kept else {}
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
-        """Return only the means, as ``evaluator(source).mean()`` does, in less time.
+        """Return only the means: the same as ``evaluator(source).mean()``, in less time.
 
         The source is neither hashed nor kept.
         """

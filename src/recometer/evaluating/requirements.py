@@ -29,10 +29,10 @@ class Requirements(NamedTuple):
     of_lists: tuple[Metric, ...]
     over_rows: tuple[Metric, ...]  # rating metrics with one value over the rows of all users
     over_users: tuple[Metric, ...]  # list metrics with one value for all users
-    reads_ranks: bool  # whether a metric reads ranks, and not only ratings or lists
-    side_data: Mapping[SideData, Metric]  # side data that ranking metrics read, each with a metric
+    reads_ranks: bool  # whether any metric reads ranks rather than ratings or lists
+    side_data: Mapping[SideData, Metric]  # side data of ranking metrics, each with its first reader
     side_data_of_lists: Mapping[SideData, Metric]
-    depth: int | None  # the number of first places that ranking metrics read; None for all
+    depth: int | None  # how many top places ranking metrics read; None for all
     cutoff: int  # the largest cut-off of ranking metrics, or 0 without cut-offs
     depth_of_lists: int
     whole_ranking: tuple[str, ...]  # names of metrics that need the whole ranking
@@ -43,7 +43,7 @@ class Requirements(NamedTuple):
     repeated_test: RepeatedTest  # the rule for the values of repeated test pairs
     negative_gains: bool  # whether a metric counts gains below 0
     at_random: bool  # whether tied items are ordered at random
-    for_source: Protocol  # the protocol with the rules that all metrics need from a source
+    for_source: Protocol  # the protocol that a source must follow for all metrics
     groups: tuple[str, ...]  # groups of items to which ranking metrics are restricted
     groups_of_lists: tuple[str, ...]
     leaves_out: bool  # whether unranked items may be left out of test
@@ -129,7 +129,7 @@ def _reading(metrics: Iterable[Metric], record: str) -> tuple[Metric, ...]:
 
 
 def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
-    """Return the protocol with the rules that all metrics need from a source, if they agree."""
+    """Return the protocol that a source must follow; raise InputError if the metrics disagree."""
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}

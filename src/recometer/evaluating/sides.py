@@ -33,7 +33,7 @@ FIELDS = operator.attrgetter(*OF_INTERACTIONS)
 
 
 class Counts(NamedTuple):
-    """Counts from train: the training items of each test user, and the popularity of each item."""
+    """Counts of each test user's training items, and of the training users of these items."""
 
     activity: Int64  # [n_users]: number of training items
     total: Int64  # [n_users]: total number of training users of these items
@@ -66,13 +66,13 @@ class Sides:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
-    # The first evaluation fills in the fingerprints of `arrays`, and the `Counts` from train.
+    # The first evaluation fills in the fingerprints of the arrays, and the `Counts`.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check test and arguments that depend on it; `brought` says if the source has test."""
+        """Check the test data (`brought` by the source or not) and the arguments that need them."""
         candidates, metrics = arguments.as_given["candidates"], arguments.metrics
         if candidates is not None:
             candidates = read_candidates(candidates, given)

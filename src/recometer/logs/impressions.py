@@ -31,7 +31,7 @@ from recometer.tasks import on_all_threads
 
 Slates = Literal["independent", "cascade"]
 Sums = dict[tuple[str, str], Float64]  # see `UserSums.sums`
-SUM_OF_PROBABILITIES = 1e-3  # sums may differ this much from 1, because columns may be rounded
+SUM_OF_PROBABILITIES = 1e-3  # sums may differ from 1 by this much, because columns may be rounded
 TARGET, PREDICTED, VALUE = "target_probability", "predicted_reward", "policy_value"
 CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 
@@ -53,7 +53,7 @@ class Impressions:
         The column of propensities: the probability, above 0 and at most 1, with which the logging
         policy showed the item.
     position
-        The column of the positions of items in their slates. A slate has each position once.
+        The column of items' positions in their slates. A position occurs only once in a slate.
     slate
         The column of slates, if several items were shown together. Slates of different users are
         different slates, so the slates of each user may be numbered from 0.
@@ -122,7 +122,7 @@ class Impressions:
         self.reward = _numbers(table, reward, "rewards", self.n)
         self.propensity = _numbers(table, propensity, "propensities", self.n)
         _check(self.propensity, f"propensity of column {propensity!r}", above_0=True)
-        self._cells = self._users  # cells are numbered position by position
+        self._cells = self._users  # a cell is a user at a position, numbered position by position
         self._positions = np.zeros(1)
         self._slates_of_users: Float64 | None = None
         if slate is not None and position is not None:
@@ -185,7 +185,7 @@ class Impressions:
         confidence
             The coverage of intervals, in (0, 1).
         reward_range
-            The lowest and the highest possible reward. With them, ``"clipped_ips"`` gets an
+            The lowest and the highest possible reward. If you pass it, ``"clipped_ips"`` gets an
             empirical Bernstein interval for the clipped value, valid for any number of users.
 
         Returns
@@ -202,9 +202,9 @@ class Impressions:
         ColumnError
             If a column does not exist, or has no meaning.
         InputTypeError
-            If an argument has a wrong type.
+            If an argument has the wrong type.
         UnknownNameError
-            If there is no such estimator or meaning of slates.
+            If an estimator or the value of `slates` does not exist.
 
         References
         ----------
@@ -302,7 +302,7 @@ class Impressions:
         if policy.unsupported is not None:
             sums[name, "unsupported"] = self._of_users(policy.unsupported)
         largest = []
-        # `np.partition` takes seconds for 10 million weights of which most are equal.
+        # `np.partition` takes seconds for 10 million weights if most are equal.
         for _ in range(min(LARGEST, self.n)):
             row = weight.argmax()
             largest.append(float(weight[row]))

@@ -244,7 +244,7 @@ class UserSums:
             if not weight.sum() > 0:
                 return np.full(len(units), np.nan)
             per_row, share = _linear(reward, weight), _linear(rows, units)
-            # Add the linearised product of both means. Without slates, every share is 1.
+            # Add the linearised product of the two means. Without slates, every share is 1.
             total += per_row * share.mean() + per_row.mean() * (share - share.mean())
         return total
 
@@ -277,7 +277,7 @@ class UserSums:
 class PolicyValues(Printed):
     """The values of policies, estimated from a log of another policy.
 
-    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is the one by the first
+    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is that of the first
     estimator. The value of ``"logged"`` is the mean reward of the log. `compare` adds differences.
 
     Attributes
@@ -302,7 +302,7 @@ class PolicyValues(Printed):
     confidence: float
     rows: tuple[PairRow, ...] = ()
     baseline: str | None = None
-    # Gates read these attributes of comparisons of models, so they must exist here, too.
+    # Gates read these attributes of model comparisons, so they must exist here, too.
     models: ClassVar = ()
     known_users: ClassVar = ()
     sample_ratio: ClassVar = None
@@ -330,8 +330,8 @@ class PolicyValues(Printed):
         """Return a copy with the differences between policies over the same users.
 
         The difference between two estimates is the mean difference between the users' linearised
-        values, with Student's t interval and the p of a paired t test. Over the comparisons by the
-        first estimator, p is adjusted by Holm's method.
+        values, with Student's t interval and the p-value of a paired t test. p-values are
+        adjusted by Holm's method over the comparisons by the first estimator.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class PolicyValues(Printed):
         return dataclasses.replace(self, rows=tuple(rows), baseline=baseline)
 
     def row(self, estimator: str, policy: str, other: str) -> PairRow:
-        """Return the difference between two policies, without an adjusted p."""
+        """Return the difference between two policies, without an adjusted p-value."""
         difference = stats.compare(
             *(self.estimates[name, estimator].per_user for name in (policy, other)),
             bounds=None if self.sums.reward_ends[0] < 0 else (0.0, np.inf),
@@ -542,7 +542,7 @@ def bernstein(
     The interval contains all θ for which the mean of z = sums - θ sizes differs from 0 by at most
     √(2 V L / U) + 7 B L / (3 (U - 1)), with L = log(4 / (1 - confidence)). V is the variance of z
     over U users, and B is the largest size times the range `ends` of a row's value. Maurer & Pontil
-    2009, theorem 4, for both sides.
+    2009, theorem 4, applied to both sides.
     """
     n = len(sums)
     scale = np.log(4 / (1 - confidence))
@@ -551,7 +551,7 @@ def bernstein(
     (xx, xy), (_, yy) = np.cov(sums, sizes) * (2 * scale / n)
 
     def end(side: int) -> float:
-        # Square side (θ y - x) - add = √(xx - 2 θ xy + θ² yy), and take the root farther out.
+        # Square side (θ y - x) - add = √(xx - 2 θ xy + θ² yy), and take the outer root.
         shift = x + side * add
         a, b, c = y**2 - yy, -2 * (y * shift - xy), shift**2 - xx
         if a <= 0:

@@ -131,7 +131,7 @@ class _Plan(NamedTuple):
     variants: tuple[Variant, ...]
     n_metrics: int
     rows: dict[str, int]  # the row of each metric among the reasons, in the requested order
-    valued: dict[str, int]  # the row of each metric among the values, if users have values
+    valued: dict[str, int]  # each metric's row among the values, if it has a value per user
     lower: Float64  # [n_valued, 1], the bounds of the metrics in `valued`
     upper: Float64
 
@@ -291,7 +291,7 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
 def _settle(
     variant: Variant, number: int, outside: Bool | None, found: Float64, why: UInt8
 ) -> None:
-    """Apply the rules for undefined values and for the users who count."""
+    """Apply the rules on undefined values and on which users count."""
     metric, rules = variant.metrics[number], variant.rules
     if metric.definition.may_be_nan:
         mark(why, np.isnan(found), Reason.ONE_KIND)

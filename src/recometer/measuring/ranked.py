@@ -140,9 +140,9 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return the users with ties, a view of all users without ties, and one of the tied users.
+        """Return the users with ties, all users with ties ignored, and only the users with ties.
 
-        Return None if no users or many users have ties.
+        Return None if no users, or too many users, have ties.
         """
         ranks = self.ranks
         if not any_of(ranks.tied):
@@ -183,7 +183,7 @@ class _Facts(NamedTuple):
     """The parts of a metric that decide for which users it is undefined."""
 
     order_free: bool
-    cutoff: int | None  # None if no metric reads the cut-off
+    cutoff: int | None  # None if no reason depends on the cut-off
     needs_candidates: bool
     defined_when_all_relevant: bool
     reads: Property
@@ -319,7 +319,7 @@ class _Rules:
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
-        """Return masks of users without a positive gain, and of users without a finite sum."""
+        """Return masks of users without a positive gain, and of users whose gains are not finite."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)

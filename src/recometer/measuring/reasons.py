@@ -107,7 +107,7 @@ def outside(
     """Return a mask of the users that the rule `users` excludes from means; None if all count.
 
     This depends on whether the source has a list for the user, and on whether the user has test
-    items and relevant items. The latter is computed only if the rule needs it.
+    items and relevant items. The last two are computed only if the rule needs them.
     """
     users = rules.users
     if users in ("test", "known"):

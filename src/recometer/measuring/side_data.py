@@ -1,4 +1,4 @@
-"""Converts the side data of metrics to the item positions of their record."""
+"""Converts metrics' side data to the item positions that their records use."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Popularity:
     users : int64 [n_items]
         The number of training users of each item.
     n_users, n_interactions
-        The number of training users, and of user-item pairs in train.
+        The numbers of training users and of user-item pairs in train.
     """
 
     item_ids: Array | None
@@ -230,7 +230,7 @@ def ranks_of_groups(
     train: Interactions | None,
     catalogue: Catalogue,
 ) -> dict[str, Ranks]:
-    """Return the ranks of the judged items of each group, which is a category of the catalogue.
+    """For each group (a category of the catalogue), return the ranks of its judged items.
 
     The other judged items remain candidates, as if they were not in test.
     """

@@ -118,7 +118,7 @@ class EvaluationRecord(rendering.Printed):
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Return whether the result has a metric (or every one of several metrics), by any name."""
+        """Return whether the result has a metric (or all of several metrics), under any name."""
         try:
             names_of(metric, self._by_name, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
@@ -295,7 +295,7 @@ class EvaluationRecord(rendering.Printed):
             column.
         quantiles
             The number of groups for ``"activity"`` and ``"popularity"``, at least 2. There are
-            fewer groups if many users have the same value, because these stay together.
+            fewer groups if many users have the same value, because they stay together.
         cluster
             As in `summary`.
 
@@ -339,7 +339,7 @@ class EvaluationRecord(rendering.Printed):
         else:
             refuse_items(groups, self.inputs_kept)
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        of_ids = cluster is None or cluster is False  # read from the ids in `summary`
+        of_ids = cluster is None or cluster is False  # `summary` then reads them from the ids
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
@@ -555,7 +555,7 @@ class EvaluationRecord(rendering.Printed):
         return None if self.list_data is None else ListedUsers(self.list_data)
 
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
-        """Return the intervals of the values of `together`, from resampled users."""
+        """Return intervals for the values in `together`, from resampled users."""
         found: dict[str, Interval] = {}
         by_record: dict[bool, list[Metric]] = {}
         for metric in self.metrics:
@@ -620,7 +620,7 @@ class EvaluationRecord(rendering.Printed):
 
 
 def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
-    """Return the fingerprints of an input of a result or its folds; empty if it has none.
+    """Return the fingerprints of one input of a result, separately for each fold (if any).
 
     The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
     """
@@ -639,8 +639,8 @@ def names_of(
     `metric` may have any form that `recometer.evaluate` takes: a synonym, several cut-offs (also
     ``ndcg@1..1``), ``rbp(p=0.8)`` for rbp, or ``err@10`` for ``err@10(max_gain=3)``.
 
-    Raises UnknownNameError if it was not evaluated, and InputError if it is ambiguous, or has a
-    cut-off or a parameter value that the metric does not take.
+    Raises UnknownNameError if the metric was not evaluated, and InputError if it is ambiguous, or
+    has a cut-off or a parameter value that the metric does not take.
     """
     text = str(metric)
     if text in known:

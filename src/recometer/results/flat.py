@@ -142,7 +142,7 @@ def named(
 
 
 def _written(text: str) -> str:
-    """Rewrite a string with only the characters that flat names allow."""
+    """Rewrite a string using only the characters that flat names allow."""
     short = _escaped(text.removesuffix(")"), literal="_")
     # If the short form would be read as something else, spell out every sign. Also try the short
     # form with the ending "_low", which may complete a word at the end of the string.
@@ -171,7 +171,7 @@ def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
 
 
 def _parts(name: str) -> tuple[list[tuple[str, str]], Statistic]:
-    """Return the parts of a name as pairs (word before a string, string), and the statistic."""
+    """Return a name's parts as pairs (preceding word, string), and the statistic."""
     parts = [("", "")]
     statistic: Statistic = "mean"
     end, opened = 0, False

@@ -53,7 +53,7 @@ class SegmentRow:
     users
         The number of users of the group.
     mean
-        The mean over the users with a defined value; NaN without such users.
+        The mean over the users with a defined value; NaN if there are none.
     low, high
         The ends of the interval of the mean; NaN if there is none, which `note` then explains.
     counted
@@ -82,7 +82,7 @@ class Segments(Printed):
     rows : tuple of SegmentRow
         The rows, by metric and then by group.
     groups : tuple of str
-        The groups, sorted or from the lowest to the highest quantile.
+        The groups, in sorted order or from the lowest to the highest quantile.
     left_out : int
         The number of users without a group.
     confidence : float
@@ -223,8 +223,8 @@ def segments_of(
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
     """Divide the users into n groups of about equal size; equal values stay together.
 
-    The result has the number of each user's group (`LEFT_OUT` if the value is NaN), and the names
-    of the groups, lowest first. These names begin with `name`.
+    The result is each user's group number (`LEFT_OUT` if the value is NaN), and the names of the
+    groups, lowest first. These names begin with `name`.
     """
     if isinstance(n, bool) or not isinstance(n, numbers.Integral) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
@@ -258,8 +258,8 @@ def read_groups(
 ) -> tuple[Int64, list[str]]:
     """Read the group of each user, in the forms that `Evaluation.by` takes, and number the groups.
 
-    The result has the number of each user's group (`LEFT_OUT` for users without a group), and the
-    sorted names of the groups.
+    The result is each user's group number (`LEFT_OUT` for users without a group), and the sorted
+    names of the groups.
     """
     users: Any = None
     groups = in_numpy(groups, "groups")
@@ -360,7 +360,7 @@ def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> In
 
 
 def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int64 | None:
-    """Return the number of each user's cluster, or None if users are independent.
+    """Return each user's cluster number, or None if users are independent.
 
     Parameters
     ----------

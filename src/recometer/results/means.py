@@ -59,7 +59,7 @@ def intervals_over_users(
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users.
 
-    `clusters` has the user's number for each session; all sessions of a user are drawn together.
+    `clusters` has a user number for each session; all sessions of a user are drawn together.
     """
     ends = intervals.resampled(
         computed_for_all(data, metrics, protocol),
@@ -138,9 +138,9 @@ def mean_of_parts(
     """Return the F measure of the mean precision and the mean recall; NaN if both are 0.
 
     `metric` must be ``f`` (otherwise InputError), with its parameters. `values` are
-    ``(1 + b²) h / (b² R + L)`` of each user, from which the number of hits h follows. They are NaN
-    for users without a hit and for users who do not count. R is `n_relevant`, and `depth` is the
-    number of known places.
+    each user's ``(1 + b²) h / (b² R + L)``, from which the number of hits h follows. They are NaN
+    for users without a hit and for users who do not count. R is `n_relevant`, L is the number of
+    places that count, and `depth` is the number of known places.
     """
     if metric.name != "f" or metric.group:
         raise InputError(

@@ -16,7 +16,7 @@ from recometer.stats.ends import Interval
 
 KIND = "evaluation"  # the kind of content, which is stored in the header
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-PROFILE = ("activity", "popularity")  # values per user that exist only with train
+PROFILE = ("activity", "popularity")  # values per user that exist only with training data
 HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
     *("negative_gains", "binary_gains"),

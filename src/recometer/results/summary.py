@@ -53,7 +53,7 @@ class SummaryRow:
     metric
         The name of the metric, for instance ``"ndcg@10"``.
     mean
-        The mean over the users with a defined value; NaN without such users.
+        The mean over the users with a defined value; NaN if there are none.
     low, high
         Ends of the mean's interval; NaN if there is none, which `note` then explains.
     counted, skipped
@@ -85,7 +85,7 @@ CHANCE = "chance: the mean of all orders of the same candidates, exactly"
 
 
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
-    """Return the columns of a table of `SummaryRow`, with or without the column of chance."""
+    """Return the columns of a table of `SummaryRow`, with or without a chance column."""
     number = protocol.undefined
     settled = "" if number == "nan" else f" (counted as {number:g})"
 
@@ -132,7 +132,7 @@ def four_digits(value: float) -> str:
 
 
 def on_intervals(rows: Iterable[Any], confidence: float, *, remarks: bool = True) -> list[str]:
-    """Explain how the intervals in rows of summaries or of groups were computed.
+    """Explain how the intervals in summary rows or group rows were computed.
 
     Without `remarks`, only missing intervals are explained.
     """
