@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from recometer.sources.models import Recommender
     from recometer.split.result import Folds, Split
 
-Prepared = Callable[..., Preparation]  # makes a preparation from test and train
+Prepared = Callable[..., Preparation]  # makes a `Preparation` from test and train
 
 
 class Evaluation(EvaluationRecord, Tracked, Reported):
@@ -181,7 +181,7 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
     def by_items(
         self, groups: object, *, column: str | None = None, item: str | None = None
     ) -> FoldedEvaluation:
-        """Evaluate each fold again for groups of items, and pool the folds; see `Evaluation`."""
+        """Evaluate each fold again for groups of items, and pool; see `Evaluation.by_items`."""
         folds = (cast(Evaluation, fold) for fold in self.folds)
         by_items = [fold.by_items(groups, column=column, item=item) for fold in folds]
         return pool(by_items, FoldedEvaluation)

@@ -105,7 +105,7 @@ class Case:
         sources = [data for data in self.inputs.values() if isinstance(data, Source)]
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
-        # If the source contains the test data, do not pass them separately when repeating, either.
+        # If the source contains the test data, a repeated evaluation takes no `test`, either.
         own = {"test": None} if self.brings_truth else {}
         return {**self.inputs, **self.sides.arguments.as_given, **own}
 

@@ -30,7 +30,7 @@ class Requirements(NamedTuple):
     over_rows: tuple[Metric, ...]  # rating metrics with one value over the rows of all users
     over_users: tuple[Metric, ...]  # list metrics with one value for all users
     reads_ranks: bool  # whether any metric reads ranks rather than ratings or lists
-    side_data: Mapping[SideData, Metric]  # side data of ranking metrics, each with its first reader
+    side_data: Mapping[SideData, Metric]  # side data, each with a ranking metric that needs it
     side_data_of_lists: Mapping[SideData, Metric]
     depth: int | None  # how many top places ranking metrics read; None for all
     cutoff: int  # the largest cut-off of ranking metrics, or 0 without cut-offs

@@ -144,7 +144,7 @@ class Sides:
 
 
 def inputs_of(arguments: Arguments, sides: Sides | None) -> dict[str, Any]:
-    """Return the data that were passed, by argument; without sides, test is missing."""
+    """Return the data passed, by argument, except test and candidates if there are no sides."""
     inputs = {} if sides is None else {"test": sides.given, "candidates": sides.candidates}
     return inputs | {name: getattr(arguments, name) for name in OF_ARGUMENTS}
 

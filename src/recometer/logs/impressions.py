@@ -185,7 +185,7 @@ class Impressions:
         confidence
             The coverage of intervals, in (0, 1).
         reward_range
-            The lowest and the highest possible reward. If you pass it, ``"clipped_ips"`` gets an
+            The lowest and the highest possible reward. Given this range, ``"clipped_ips"`` has an
             empirical Bernstein interval for the clipped value, valid for any number of users.
 
         Returns

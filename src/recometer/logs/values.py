@@ -117,7 +117,7 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserSums:
-    """The sums over each user's impressions, from which estimates follow; + adds blocks."""
+    """The sums over each user's impressions, from which estimates follow; ``+`` adds blocks."""
 
     user_ids: Array
     positions: Float64  # the positions of items in slates; a single 0 without slates
@@ -289,8 +289,8 @@ class PolicyValues(Printed):
     maximise, confidence
         The arguments of `Impressions.evaluate`.
     rows : tuple of PairRow
-        The differences, after `compare`. In a row, `metric` is the estimator, and `model` and
-        `other` are the policies. Relative intervals are computed by Fieller's method.
+        The differences; empty before `compare`. In a row, `metric` is the estimator, and `model`
+        and `other` are the policies. Relative intervals are computed by Fieller's method.
     baseline
         The argument `baseline` of `compare`.
     """

@@ -140,7 +140,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return the users with ties, all users with ties ignored, and only the users with ties.
+        """Return the positions of tied users, all users as if none were tied, and the tied users.
 
         Return None if no users, or too many users, have ties.
         """
@@ -319,7 +319,7 @@ class _Rules:
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
-        """Return masks of users without a positive gain, and of users whose gains are not finite."""
+        """Return masks of users without a positive gain, and without a finite sum of gains."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)

@@ -85,7 +85,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Give each copy of a repeated test pair its own row; if "counted", only one can be a hit."""
+    """Add a row for each copy of a repeated test pair; under "counted", only one can be a hit."""
     copies = ranks.copies
     if rule not in COUNT_EACH or copies is None:
         return ranks

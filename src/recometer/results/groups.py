@@ -51,7 +51,7 @@ class SegmentRow:
     metric, group
         The names of the metric and of the group.
     users
-        The number of users of the group.
+        The number of users in the group.
     mean
         The mean over the users with a defined value; NaN if there are none.
     low, high
