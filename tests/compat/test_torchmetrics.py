@@ -1,4 +1,4 @@
-"""The drop-in for TorchMetrics' retrieval metrics returns the values of version 1.9.0."""
+"""The drop-in's retrieval metrics return the same values as TorchMetrics 1.9.0."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def thresholds(rng, n, kind):
 
 
 def candidates(rng, limits, dense):
-    """Draw scores of items, some of which are within a few keys of a threshold."""
+    """Draw item scores, some of which lie within a few key steps of a threshold."""
     width = np.float64(limits.max()) - limits.min()
     close_scores = rng.choice(limits, N_ITEMS) + rng.normal(0, 1, N_ITEMS) * width / STEPS
     distant_scores = rng.normal(limits.mean(dtype=np.float64), width, N_ITEMS) * rng.choice(

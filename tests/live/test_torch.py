@@ -27,7 +27,7 @@ N_USERS, N_ITEMS = 40, 300
 
 @pytest.fixture(scope="module")
 def case():
-    """Draw factors whose products are exact and often tied, and test and training data."""
+    """Draw test and training data, and factors whose products are exact and often tied."""
     rng = np.random.default_rng(4)
     users = rng.integers(-2, 3, (N_USERS, 3)).astype(np.float32)
     items = rng.integers(-2, 3, (N_ITEMS, 3)).astype(np.float32)

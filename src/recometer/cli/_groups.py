@@ -20,8 +20,8 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command so that its parameters can be groups of options, or `Files`.
 
-    Typer sees every option of a group as a separate parameter. The function is called with the
-    groups, filled with the values.
+    Typer sees every option of a group as a separate parameter. The function receives
+    the groups, populated with the options' values.
     """
     signature = inspect.signature(function, eval_str=True)
     groups: dict[str, Any] = {}

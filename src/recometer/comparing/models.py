@@ -55,7 +55,7 @@ class Model:
         return self.runs[0]
 
     def has(self, metric: str) -> bool:
-        """Return whether the model has values for a metric; random orders lack some metrics."""
+        """Return whether the model has values for a metric; a random ranking lacks some metrics."""
         return metric in self.first.reasons
 
     def label(self, run: int) -> str:

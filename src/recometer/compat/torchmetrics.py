@@ -151,7 +151,7 @@ class RetrievalMetric:
             raise InputError("target has other values than 0 and 1, and must be binary.")
         if (target < 0).any():
             raise InputError("target has gains below 0.")
-        # TorchMetrics also rounds to float32, in which different scores may become equal.
+        # TorchMetrics also rounds to float32, so distinct scores may become equal.
         preds = preds.astype(np.float32, copy=False)
         if name == "RetrievalAUROC":
             preds, target, query = _as_probabilities(*_first(preds, target, query, cutoff))

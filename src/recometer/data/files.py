@@ -244,7 +244,7 @@ def _unlisted(error: OSError) -> NoReturn:
 
 
 def scan(path: pathlib.Path) -> pl.LazyFrame:
-    """Return the lazy table of a file, or of the Parquet files of a folder or a pattern."""
+    """Return a lazy table for a file, a folder of Parquet files, or a pattern that matches some."""
     import polars as pl
 
     check_threads()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 # The offset from UTC at the end of a time in ISO 8601; a date without a time has none.
 OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
-# Seconds since 1970 that count as present-day times: 1985 to 2100.
+# Numbers of seconds since 1970 that are accepted as plausible times: 1985 to 2100.
 EARLIEST, LATEST = 473_385_600, 4_102_444_800
 UNITS = (1, 10**3, 10**6, 10**9)  # units per second
 NAMES = dict(zip(UNITS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))

@@ -152,9 +152,9 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     from scipy.fft import next_fast_len
 
     length = next_fast_len(length, real=True)
-    # After tilting, a multiple has a plus with probability `plus`. From this follows the
-    # characteristic function of the sum of all multiples with a plus, minus the observed sum. All
-    # angles are multiples of 2π / length.
+    # After tilting, each multiple has a plus sign with probability `plus`. This determines the
+    # characteristic function of the sum of all multiples with a plus sign, minus the observed sum.
+    # All angles are multiples of 2π / length.
     plus = 1 / (1 + np.exp(-2 * t * multiples))
     turns = np.exp(-2j * np.pi * np.arange(length) / length)
     steps = np.arange(length // 2 + 1)
