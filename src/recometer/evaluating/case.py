@@ -450,12 +450,14 @@ def _facts(
         # If the first user has a value, which is nearly always the case, skip the search.
         if not len(column) or (math.isnan(column[0]) and all_of(np.isnan(column))):
             undefined[name] = np.bincount(reasons[name], minlength=max(Reason) + 1)
-    sizes = test.n_users, len(test), int(users.n_relevant.sum())
-    counted = [int(np.count_nonzero(mask)) for mask in (known, judged, unusable, early)]
-    n_blocks = int(ranks is not None and ranks.any_cutoff), int(compared)
-    most = [int(column.max(initial=0)) for column in (users.depth, users.n_candidates, places)]
-    # In the order of the fields.
-    return BlockFacts._make([*sizes, *counted, n_unknown, *n_blocks, *most, undefined])
+    masks = {"n_known": known, "n_judged": judged, "n_unusable": unusable, "n_early": early}
+    lengths = {"depth": users.depth, "n_candidates": users.n_candidates, "n_listed": places}
+    numbers = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
+    numbers |= {name: int(column.max(initial=0)) for name, column in lengths.items()}
+    numbers |= {"n_users": test.n_users, "n_rows": len(test), "n_unknown": n_unknown}
+    numbers |= {"n_relevant": int(users.n_relevant.sum()), "n_compared": int(compared)}
+    numbers["n_any_cutoff"] = int(ranks is not None and ranks.any_cutoff)
+    return BlockFacts(**numbers, undefined=undefined)
 
 
 def fields_of(case: Case, begin: float) -> dict[str, Any]:
