@@ -33,6 +33,7 @@ from recometer.rendering.formats import number
 from recometer.results.evaluation import EvaluationRecord, name_of
 from recometer.results.groups import quantiles as quantile_groups
 from recometer.results.groups import read_groups
+from recometer.results.saved import PROFILE
 from recometer.results.summary import fitting, metric_column
 from recometer.stats import Power, SampleRatio
 from recometer.stats.checks import check_whole
@@ -166,7 +167,7 @@ class Compared(Printed):
         pair = self._pair(self.known(metric), model, other)
         of, users = pair.of, pair.of.users
         first, second = pair.models
-        if isinstance(groups, str) and groups in PROFILES:
+        if isinstance(groups, str) and groups in PROFILE:
             values = profile(groups, [second] if self.options.paired else [second, first], users)
             codes, names = quantile_groups(groups, values, quantiles)
         else:
@@ -423,9 +424,6 @@ def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) 
     except UnknownNameError:
         hint = did_you_mean(str(metric), metrics)
         raise UnknownNameError(f"The metric {str(metric)!r} was not compared. {hint}") from None
-
-
-PROFILES = ("activity", "popularity")
 
 
 @dataclasses.dataclass(frozen=True)
