@@ -360,16 +360,16 @@ def _estimators_of(
     has_slates: bool,
 ) -> tuple[str, ...]:
     """Return the estimators to compute, with the primary one first."""
-    refused: dict[str, str] = {}  # the estimators that the data do not permit, with the reason
+    reason = ""  # why the data do not permit estimators that read predictions
     without = [name for name, policy in policies.items() if policy.predicted is None]
     if has_slates:
-        refused = dict.fromkeys(("dr", "direct"), "is not for slates. Hint: snips or ips.")
+        reason = "is not for slates. Hint: snips or ips."
     elif without:
         reason = (
             f"needs {PREDICTED} and {VALUE}, which {without[0]!r} does not have. Hint: pass a "
             f"frame with both, or a table of candidates with {PREDICTED}."
         )
-        refused = dict.fromkeys(("dr", "direct"), reason)
+    refused = dict.fromkeys(("dr", "direct"), reason) if reason else {}
     if clip is None:
         refused["clipped_ips"] = (
             f"needs {argument_text('clip')}, the largest weight. Hint: {argument_text('clip', 10)}."
