@@ -53,7 +53,7 @@ class Data:
 
     @classmethod
     def generate(cls, n_users: int, *, all_tied: bool = False) -> Data:
-        """Return random places, most of which are near the top."""
+        """Return random places, mostly near the top."""
         rng = np.random.default_rng(0)
         drawn = rng.random((n_users, N_RELEVANT)) ** 4 * (N_ITEMS - N_RELEVANT)
         # Make the places distinct and ascending.

@@ -74,7 +74,7 @@ def _evaluation(data: Data, threads: int, metrics: str) -> Callable[[], rm.Evalu
 
 
 def _processor_times(calls: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Return each call's CPU time. Calls run in turn, so other load affects all of them alike."""
+    """Return each call's CPU time. Calls run in turn, so other load affects all calls equally."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
         for name, call in calls.items():
@@ -128,7 +128,7 @@ def _write_rows(folder: Path, n_rows: int) -> None:
     """Write the same rows with numeric and text ids."""
     rng = np.random.default_rng(0)
     user = np.repeat(np.arange(n_rows // ROWS_PER_USER), ROWS_PER_USER)
-    # The items of a user are a few steps apart, so they are distinct.
+    # A user's items are a few steps apart, so they are distinct.
     first = rng.integers(0, N_ROW_ITEMS, len(user) // ROWS_PER_USER)
     item = (first[user] + 7919 * np.tile(np.arange(ROWS_PER_USER), len(first))) % N_ROW_ITEMS
     score, judged = rng.random(n_rows), rng.random(n_rows) < 1 / ROWS_PER_USER

@@ -98,7 +98,7 @@ class GateReport(Printed):
         Whether undecided gates count as passed or failed in `passed` and in JUnit XML. With None,
         they count as neither.
     said : tuple of str
-        Sentences that apply to every verdict, about users whom some models do not know, and about
+        Sentences that apply to every verdict, about users unknown to some models, and about
         groups that do not have their planned sizes.
     """
 

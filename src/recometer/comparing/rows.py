@@ -131,7 +131,7 @@ class Standing:
     mean, interval
         The mean over the users with a value from all models, with its interval.
     n
-        The number of users over whom the mean was taken.
+        The number of users in the mean.
     leads
         Whether the mean is the best mean.
     best

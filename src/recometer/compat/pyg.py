@@ -368,7 +368,7 @@ class _Batch:
 
 
 def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
-    """Add a batch to several metrics, of which either all or none use weights."""
+    """Add a batch to several metrics; either all of them use weights, or none does."""
     if not metrics or not len(batch.source):
         return
     ranks = batch.ranks(max(metric.k for metric in metrics))

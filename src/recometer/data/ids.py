@@ -147,7 +147,7 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
 def encode_distinct(ids: object, n: int, name: str, side: str = "") -> tuple[Int64, Ids]:
     """Encode the ids of all `n` users or items, which must be distinct.
 
-    `name` is ``"user"`` or ``"item"``. `side` names what has the ids, such as ``"Factors"``.
+    `name` is ``"user"`` or ``"item"``. `side` names the object with the ids, such as ``"Factors"``.
     """
     of = f" of {side}" if side else ""
     codes, distinct = encode(ids, f"{name} ids{of}")
