@@ -1,4 +1,4 @@
-"""Make a mistake that the sanitizers must find: `python deliberate.py race` or `read`.
+"""Trigger a bug that the sanitizers must report: `python deliberate.py race` or `... read`.
 
 `.ci/check_sanitizers` runs this script and expects it to fail, which shows that the sanitizers are
 active.
@@ -20,7 +20,7 @@ def race() -> None:
 
 
 def read() -> None:
-    """Read factors beyond the end of an array by claiming a larger shape."""
+    """Read past the end of an array of factors by claiming a larger shape."""
     items = np.ones((5, 4), np.float32)
     _kernel.score_items(
         instruction_set="plain",

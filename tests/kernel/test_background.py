@@ -1,4 +1,4 @@
-"""Kernel functions return the same results on background threads."""
+"""Kernel functions return correct results on background threads."""
 
 import itertools
 import os
@@ -12,7 +12,7 @@ from rows_to_count import counting
 
 from recometer import _kernel
 
-PIECE, SOON = 8, 60.0  # the number of bytes hashed together, and a time-out in seconds
+PIECE, SOON = 8, 60.0  # the size of a piece in bytes, and a time-out in seconds
 BYTES = np.zeros(9, np.uint8)
 
 
@@ -27,7 +27,7 @@ def hashing_arrays(rng, n_arrays=20):
 
 
 def counting_arrays():
-    """Return a table of items, and output arrays for the counts."""
+    """Return arguments for `count_items`: a random table and output arrays."""
     rng = np.random.default_rng(0)
     return counting(rng, rng.integers(0, 5, 30).tolist())
 
@@ -79,11 +79,11 @@ def test_background_can_be_stopped_or_deleted_while_it_runs():
         if stopped:
             background.stop()
             assert background.wait(0)
-    del background, data, hashes, of_step  # background threads may still use these arrays
+    del background, data, hashes, of_step  # background threads may still be using these arrays
 
 
 def processors_of_threads():
-    """Return the processors that each thread of this process may use, in Linux's notation."""
+    """Return the `Cpus_allowed` line of each thread of this process, by thread id."""
     processors = {}
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
@@ -104,7 +104,7 @@ def test_threads_inherit_the_processor_affinity(few_processors):
         all_threads, of_process = processors_of_threads(), os.sched_getaffinity(0)
         of_thread = all_threads[str(threading.get_native_id())]
         data, of_background_threads = np.zeros(2**24, np.uint8), []
-        for _ in range(20):  # try again, since a new thread may briefly run on fewer processors
+        for _ in range(20):  # retry, because a new thread may briefly run on fewer processors
             background = _kernel.Background()
             for of_step in np.zeros((10, 2**4), np.uint64):
                 background.hash_pieces(data, 2**20, of_step)

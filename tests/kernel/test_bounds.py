@@ -10,7 +10,8 @@ INT_MAX = 2**31 - 1
 OFFSETS = np.array([0, 2, 2, 4])
 ITEMS = np.array([0, 3, 1, 2], np.int32)
 N_USERS, N_ITEMS = 3, 4
-# These tables are invalid: some items are outside [0, N_ITEMS), or a user's items do not ascend.
+# In each of these invalid tables, an item is outside [0, N_ITEMS) or a user's items are not in
+# ascending order.
 OUTSIDE = [[0, INT_MAX, 1, 2], [0, 4, 1, 2], [0, 3, 1, 10**9]]
 NEGATIVE = [[-1, 3, 1, 2], [0, 3, -(2**31), 2]]
 UNSORTED = [[3, 0, 1, 2], [0, 3, 2, 2]]

@@ -1,4 +1,4 @@
-"""The native kernel agrees with its NumPy twin on all of this processor's instruction sets.
+"""The native kernel agrees with its NumPy twin for every instruction set of this processor.
 
 All scores are sums of small integers and therefore exact, so all counts must be equal.
 """
@@ -25,7 +25,7 @@ NOT_FUSED = ("plain",)  # these instruction sets round each product before addin
 
 
 def ragged(rng, n_users, n_items, max_items, avoid=None):
-    """Draw ascending items for each user, except the user's items in the table `avoid`."""
+    """Draw sorted items for each user, leaving out the user's items in the table `avoid`."""
     rows = []
     for user in range(n_users):
         pool = np.arange(n_items)
@@ -38,7 +38,7 @@ def ragged(rng, n_users, n_items, max_items, avoid=None):
 
 
 class Problem:
-    """Random arguments for `score_items` and `rank_factors`, with methods that call them."""
+    """A random problem for `score_items` and `rank_factors`, with methods that solve it."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Problem:
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
     def longest_first(self):
-        """Return an order of items by descending length, with bounds on their scores."""
+        """Return the items in order of descending vector length, with bounds on their scores."""
         bias = np.zeros(len(self.items)) if self.bias is None else self.bias
         lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
         lengths = lengths if self.rows is None else lengths[self.rows]
@@ -76,7 +76,7 @@ class Problem:
         return in_order(order, lengths[order] * (1 + 1e-9), user_bounds)
 
     def shuffled(self):
-        """Return a random order of items, without bounds on their scores."""
+        """Return the items in random order, without bounds on their scores."""
         order = np.random.default_rng(len(self.items)).permutation(len(self.items))
         infinite = np.full(len(self.items), np.inf)
         return in_order(order, infinite, np.full(len(self.users), np.inf))
@@ -128,7 +128,7 @@ class Problem:
 
 
 # The kernel computes scores in tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or 32 items,
-# and chunks of 64, 128 or 256 items. Test sizes just below, at and above these limits.
+# and chunks of 64, 128 or 256 items. Test sizes just below, at and just above these.
 USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
@@ -232,7 +232,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Return judged items, and the scores of enough items to make the kernel flush its counters."""
+    """Return scores of enough items to fill the kernel's counters, and the judged items."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -314,7 +314,7 @@ def test_judged_item_with_an_inconsistent_score_is_reported(instruction_set):
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
     kind_of_bias=st.integers(0, 29),
-    # There are many ties in a single block of packed items, or few ties in several blocks.
+    # Problems with many ties, with fewer ties, and with several blocks of packed items.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
 @examples(1.5)
@@ -393,7 +393,7 @@ def test_rank_scores_agrees_with_its_twin(nan_rule, seed, n_items, dtype, permut
     excluded = ragged(rng, 6, n_items, 10, avoid=judged)
     users = np.repeat(np.arange(6), np.diff(judged[0]))
     judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
-    # Like sources, give judged items that are not candidates a score of NaN.
+    # Set the scores of judged items that are not candidates to NaN, as sources do.
     judged_scores[np.isneginf(judged_scores)] = np.nan
     keep = ~np.isnan(judged_scores)
     offsets = np.concatenate([[0], np.cumsum(keep)])

@@ -1,4 +1,4 @@
-"""Native functions and their twins return the same results for arrays without entries or columns.
+"""Native functions and their twins agree on arrays that have no rows or no columns.
 
 Under the sanitizers (`.ci/check_sanitizers`), these tests show that no function accesses memory
 outside empty arrays.
@@ -16,7 +16,7 @@ from recometer import _kernel
 
 SETS = _kernel.instruction_sets()
 REALS = [np.float32, np.float64]
-# Combinations of numbers of users, items and factors; at least one of the three numbers is 0.
+# Numbers of users, items and factors, at least one of which is 0.
 SIZES = [size for size in itertools.product((0, 1, 5), (0, 1, 20), (0, 3)) if 0 in size]
 NO_ROWS = np.zeros(0, np.int32)
 
@@ -26,11 +26,11 @@ def zeros_of(size, dtype=np.int64):
 
 
 def all_equal(function, twin, arguments, make_outputs):
-    """Call the kernel and its twin with output arrays from `make_outputs`, and compare them."""
+    """Call a native function and its twin with new output arrays, and compare the outputs."""
     native_outputs, twin_outputs = make_outputs(), make_outputs()
     function(**arguments, **native_outputs)
     twin(**arguments, **twin_outputs)
-    for name in native_outputs.keys() - {"finished"}:  # only the kernel writes this array
+    for name in native_outputs.keys() - {"finished"}:  # only the kernel fills this array
         array = native_outputs[name]
         np.testing.assert_array_equal(array, twin_outputs[name], err_msg=name)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# XXH64 hashes with seed 0 that xxHash's own tests and documentation state.
+# XXH64 hashes (seed 0) from xxHash's own tests and documentation.
 PUBLISHED = {
     b"a": 0xD24EC4F1A98C6E5B,
     b"abc": 0x44BC2CF5AD770999,

@@ -1,4 +1,4 @@
-"""The kernel's functions take the same arguments as their twins, and its flags match `UserFlag`."""
+"""Native functions take the same arguments as their twins, and native flags match `UserFlag`."""
 
 import ast
 import inspect

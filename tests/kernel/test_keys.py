@@ -1,4 +1,4 @@
-"""The kernel ranks scores correctly even if they differ by less than a step of its 16-bit keys.
+"""The kernel ranks scores correctly even if they differ by less than one step of the 16-bit keys.
 
 Only some instruction sets use keys, but all instruction sets must return the same ranks.
 """
@@ -22,7 +22,7 @@ def single(values):
 
 
 def thresholds(rng, n, kind):
-    """Draw ascending, mostly distinct scores of judged items, which serve as thresholds."""
+    """Draw sorted, mostly distinct scores for the judged items, which serve as thresholds."""
     if kind == "neighbours":  # these nearly equal numbers have the same key
         first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
         steps = np.arange(n) * rng.integers(1, 4)

@@ -199,7 +199,7 @@ def test_take_lists_accepts_only_valid_lists_of_new_users(seed, dtype, wrong):
         items = np.append(items, items[:1], axis=0)
     elif wrong == "again":
         before[users[row]] = True
-    elif wrong == "all":  # the batch contains no list
+    elif wrong == "all":  # the batch contains no lists
         users, items = users[:0], items[:0]
     first = int(rng.integers(3))
     end = first + len(items)

@@ -1,4 +1,4 @@
-"""The native popularity counts agree with their NumPy twin."""
+"""The native function that counts item popularity agrees with its NumPy twin."""
 
 import kernel_twin
 import numpy as np

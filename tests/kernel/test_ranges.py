@@ -1,7 +1,8 @@
-"""Kernel calls for ranges of items, in any order, produce the same counts and lists as the twin.
+"""Ranking one range of items at a time, in any order, gives the same results as the twin.
 
-A Hypothesis state machine passes ranges of items in any order, each with its own instruction set.
-In between, it makes invalid calls, which the kernel must reject without changing any array.
+A Hypothesis state machine passes the ranges to the kernel in any order, and draws an instruction
+set for each call. In between, it makes invalid calls, which the kernel must reject without changing
+any array.
 """
 
 import kernel_twin
@@ -19,7 +20,7 @@ COUNTS = ("above", "tied", "before")
 
 
 class Written:
-    """The output arrays that the kernel calls fill."""
+    """The output arrays of the kernel calls."""
 
     def __init__(self, n_users, n_judged, k, dtype):
         self.counts = {name: np.zeros(n_judged, np.int64) for name in COUNTS}
@@ -67,7 +68,7 @@ class Ranges(RuleBasedStateMachine):
             rng.permutation(n_items), np.full(n_items, np.inf), np.full(n_users, np.inf)
         )
         self.mine, self.twins = (Written(n_users, len(self.judged[1]), k, dtype) for _ in range(2))
-        # A range consists of positions in an order of items, so all calls must use the same order.
+        # A range refers to positions in an item order, so all calls must use the same order.
         self.order = self.shuffled if seed % 2 else OWN_ORDER
         self.left = [(0, n_items)]
         self.scores = np.zeros(len(self.judged[1]), dtype)

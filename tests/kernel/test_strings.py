@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 
-# Polars stores strings of up to 12 bytes inside their views; the longer strings share prefixes.
+# Polars stores strings of up to 12 bytes inside their views. Most of the longer strings share
+# prefixes.
 BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
 BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 3, "😀" * 4, "ß" * 50]
 columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))

@@ -1,4 +1,4 @@
-"""The native functions that sum within cut-offs agree with their NumPy twins."""
+"""The native functions that compute sums within cut-offs agree with their NumPy twins."""
 
 import kernel_twin
 import numpy as np
@@ -49,7 +49,7 @@ def test_long_sums_agree_with_the_twin_to_the_last_bit():
     cutoffs = np.array([no_limit, 3000, 1, 2 * _kernel.ROWS_WITHOUT_PARTS])
     sums = sums_within(_kernel, indptr, place, terms, cutoffs)
     np.testing.assert_array_equal(sums, sums_within(kernel_twin, indptr, place, terms, cutoffs))
-    # Rows beyond a cut-off must not change the sum within it, not even by rounding.
+    # Rows beyond a cut-off must not affect the sum within it, not even through rounding.
     user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     for column, cutoff in enumerate(cutoffs):
         rows = place < cutoff

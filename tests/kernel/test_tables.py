@@ -40,7 +40,7 @@ def test_find_rows_agrees_with_its_twin(seed, n_items, kind, ascending):
     items, other_items = (
         part + np.int32(n_items - n_items_of_table) for part in (items, other_items)
     )
-    items[rng.random(len(items)) < 0.2] = -1  # the other table does not contain -1
+    items[rng.random(len(items)) < 0.2] = -1  # -1 means "no item" and must not be found
     results = np.full((2, len(items)), -9)
     for module, out in zip((_kernel, kernel_twin), results, strict=True):
         module.find_rows(

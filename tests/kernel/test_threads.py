@@ -17,7 +17,7 @@ BLOCKS = [slice(first, first + N_USERS // THREADS) for first in range(0, N_USERS
 
 
 def run_concurrently(function, tasks):
-    """Call a function with each task in a thread of its own, and return the results."""
+    """Call a function for all tasks concurrently, and return the results."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(function, tasks))
 
@@ -27,7 +27,7 @@ def factors(rng, n, dtype):
 
 
 def tables(rng):
-    """Return disjoint tables of judged and excluded items, which ascend for each user."""
+    """Return disjoint tables of judged and excluded items, sorted for each user."""
     rows = [rng.permutation(N_ITEMS)[: N_JUDGED + N_EXCLUDED] for _ in range(N_USERS)]
     sides = np.split(np.array(rows, np.int32), [N_JUDGED], axis=1)
     return [
@@ -113,7 +113,7 @@ class Ranking:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_concurrent_blocks_of_users_are_ranked_correctly(instruction_set, dtype, shuffled):
-    """Each thread reads its part of the shared tables and writes to its part of the arrays."""
+    """Each thread reads its part of the shared tables and writes its part of the output arrays."""
     together, sequential = (Ranking(instruction_set, dtype, shuffled) for _ in range(2))
     for method in ("rank", "top"):
         run_concurrently(getattr(together, method), BLOCKS)

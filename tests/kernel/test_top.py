@@ -173,7 +173,7 @@ def test_top_scores_agrees_with_its_twin(seed, n_items, dtype, permuted, k, orde
 @pytest.mark.parametrize("order", _kernel.TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues_are_listed_correctly(instruction_set, order, shape):
-    """The scores ascend (the slowest case), or have more ties than the kernel can buffer."""
+    """Test rising scores (the slowest case) and more ties than the kernel can buffer."""
     n, k = 50_000, 7
     scores = {
         "rising": np.arange(n),
