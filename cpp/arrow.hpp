@@ -1,6 +1,6 @@
 // Read columns from other libraries through the Arrow C stream interface.
 //
-// The structures are defined in https://arrow.apache.org/docs/format/CDataInterface.html and
+// The structures are specified at https://arrow.apache.org/docs/format/CDataInterface.html and
 // https://arrow.apache.org/docs/format/CStreamInterface.html.
 #pragma once
 
@@ -59,7 +59,7 @@ class Owned : public T {
     }
 };
 
-/// The strings of an Arrow stream. The stream must not contain nulls.
+/// The strings in an Arrow stream, which must not contain nulls.
 class StringStream {
  public:
     /// @throws std::invalid_argument unless the stream is a column of string views without nulls

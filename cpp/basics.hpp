@@ -50,8 +50,8 @@ inline Real infinity() {
     return static_cast<Real>(__builtin_inf());
 }
 
-/// Return the position of the first item that is at least `item` in items[from..to), or `to` if
-/// there is none. The items must ascend.
+/// Return the position of the first item in items[from..to) that is at least `item`, or `to` if
+/// there is none. The items must be in ascending order.
 inline std::int64_t first_at_least(const std::int32_t* items, std::int64_t from, std::int64_t to,
                                    std::int64_t item) {
     while (from < to) {

@@ -1,5 +1,5 @@
-// The thresholds of a block of users, with their counts and ties, and the rules that decide when
-// counting for a threshold stops.
+// The thresholds of a block of users, with their counts and ties, and the rules for when to stop
+// counting for a threshold.
 #pragma once
 
 #include <cstring>
@@ -11,9 +11,9 @@
 namespace recometer {
 namespace {
 
-// A candidate is undecided if it has the same key as a threshold, but a different score. Keys cost
-// more than they save, and are no longer used for a user, once the number of the user's undecided
-// candidates exceeds kFewUndecided plus one for every kPerUndecided candidates counted.
+// A candidate is undecided if it has the same key as a threshold, but a different score. If a user
+// has more undecided candidates than kFewUndecided, plus one for every kPerUndecided candidates
+// counted, keys cost more than they save and are no longer used for this user.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
 // If a user has more thresholds than this, a binary search for each candidate is faster than
@@ -165,8 +165,8 @@ class Board {
         return true;
     }
 
-    /// Add the counts to the judged items' counts. Returns -1, or the position of a judged item
-    /// whose own score was not found among the candidates.
+    /// Add the counts for the thresholds to the counts of the judged items. Returns -1, or the
+    /// position of a judged item whose own score was not found among the candidates.
     std::int64_t finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const User& user = user_[u];
@@ -177,11 +177,11 @@ class Board {
 
  private:
     struct User {
-        std::int64_t begin, end;  // the user's thresholds, ascending
+        std::int64_t begin, end;  // the user's thresholds, in ascending order
         std::int64_t active;      // the first threshold for which counting continues
         Real* tables;
         bool searched;  // whether the user has too many thresholds for tables; if so, a binary
-                        // search finds each candidate's threshold, and `landed_` counts candidates
+                        // search finds each candidate's threshold, and `landed_` holds the counts
         int keyed;      // the number of levels of the key tables, or 0 if keys are not used
         std::int64_t undecided;  // the number of candidates that keys left undecided
     };
@@ -241,8 +241,8 @@ class Board {
             }
             o = ties.end;
             value_[t] = value;
-            // Judged items with higher scores are also candidates. If their number reaches the
-            // limit, `drop` stops counting for threshold t.
+            // Judged items with higher scores are also candidates. If there are at least `limit_`
+            // of them, `drop` stops counting for threshold t.
             reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }

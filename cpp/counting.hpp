@@ -2,7 +2,7 @@
 // instruction set S.
 //
 // The thresholds are the distinct scores of a user's judged items. They are sorted in ascending
-// order, and split into groups of at most 2^kLevels - 1. For each candidate in a vector, a descent
+// order and split into groups of at most 2^kLevels - 1. For each candidate in a vector, a descent
 // (descent.hpp) finds the gap between thresholds into which the candidate falls, and encodes the
 // gap as a one-hot word. Carry-save adders add up these words bit by bit: plane p holds bit p of
 // each counter, and a lane has as many counters as its word has bits. The few candidates that equal
@@ -116,7 +116,7 @@ struct Counting {
         return levels;
     }
 
-    /// Return the number of planes that are needed to count `chunks` chunks.
+    /// Return the number of planes needed to count `chunks` chunks.
     static int planes_for(std::int64_t chunks) {
         int planes = kLow;
         while ((1ll << (planes - kLow)) <= chunks) ++planes;

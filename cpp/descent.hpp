@@ -2,8 +2,8 @@
 //
 // The thresholds of a group form a binary search tree, with one lookup and one comparison per
 // level. A candidate's path contains one decision per comparison so far: whether the candidate
-// reached the threshold. The path identifies the next node and, at the end, the gap. A candidate
-// can only equal the last threshold that it reached on its path.
+// reached the threshold. The path identifies the next node and, at the end, the gap. The last
+// threshold that a candidate reached on its path is the only one that it can equal.
 #pragma once
 
 #include "basics.hpp"
@@ -97,7 +97,7 @@ struct ByMasks {
 /// Return the rank of a path whose bits are 1 for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
-/// Append the decisions at levels kLevel to L - 1 to paths whose bits are signs.
+/// Extend paths whose bits are signs by the decisions at levels kLevel to L - 1.
 /// @param level the tables of the levels
 /// @param score 2^kTogether vectors of scores or keys
 template <class S, int kLevel, int L, class Vec>

@@ -32,7 +32,7 @@ struct Processor {
         if ((kept & kAvxKept) != kAvxKept || (b7 & kBmi) == 0) return;
         avx2 = (b7 & kAvx2) != 0;
 #if defined(__APPLE__)
-        kept |= kAvx512Kept;  // macOS starts to save these registers when a program first uses them
+        kept |= kAvx512Kept;  // macOS starts saving these registers when a program first uses them
 #endif
         avx512 = (kept & kAvx512Kept) == kAvx512Kept && (b7 & k512) == k512;
         vbmi2 = avx512 && (c7 & kVbmi2) != 0;
@@ -62,7 +62,8 @@ const InstructionSet& vbmi2() {
 std::vector<const InstructionSet*> instruction_sets() {
     std::vector<const InstructionSet*> sets;
 #if defined(RECOMETER_X86)
-    // Under a hypervisor, asking the processor takes as long as ranking for a few users.
+    // Query the processor only once: under a hypervisor, a query takes as long as ranking for a few
+    // users.
     static const Processor processor;
     if (processor.vbmi2) sets.push_back(&vbmi2());
     if (processor.avx512) sets.push_back(&kAvx512);

@@ -11,8 +11,8 @@ namespace {
 
 /// For a group of users, the positions of the excluded items in the next chunks of scores.
 ///
-/// Excluded items are few, and can be anywhere. Finding them for many chunks at once causes fewer
-/// branch mispredictions than looking for them in each chunk.
+/// There are few excluded items, and they can be anywhere. Finding them for many chunks at once
+/// causes fewer branch mispredictions than looking for them in each chunk.
 template <class S>
 class Excluding {
  public:
@@ -33,7 +33,8 @@ class Excluding {
     }
 
     /// For a group of users, find the excluded items at places [from, to), in chunks that start at
-    /// `from`. For each user, the ranges of successive calls must ascend and must not overlap.
+    /// `from`. In successive calls, a user's ranges must be in ascending order and must not
+    /// overlap.
     /// @param which [n]: the users, at most kUsers
     void find(const std::size_t* which, std::size_t n, std::int64_t from, std::int64_t to) {
         for (std::int64_t chunk = 0; chunk * kChunk < to - from; ++chunk) n_[chunk] = 0;
@@ -60,8 +61,8 @@ class Excluding {
     }
 
  private:
-    static constexpr std::int64_t kGroup = kChunk * S::kUsers;  // the number of scores in a chunk,
-                                                                // for all users of a group
+    // The number of scores in a chunk, for all users in a group.
+    static constexpr std::int64_t kGroup = kChunk * S::kUsers;
 
     const Ragged excluded_;
     Buffer<std::int64_t> next_;  // per user: the position in `excluded_` of the next excluded item

@@ -13,7 +13,7 @@ constexpr std::uint64_t kPrime5 = 0x27D4EB2F165667C5U;
 
 std::uint64_t rotate(std::uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
-/// Read a little-endian integer, whatever the byte order of the processor. Compilers turn this
+/// Read a little-endian integer, regardless of the processor's byte order. Compilers turn this
 /// function into a single load.
 template <int kBytes>
 std::uint64_t read(const unsigned char* data) {

@@ -3,7 +3,7 @@
 //     tile.hpp      computes the scores of a tile of users and items
 //     scoring.hpp   computes or reads the scores of a block of users, chunk by chunk
 //     top.hpp       finds the top candidates of a block of users
-//     counting.hpp  counts how many scores of a chunk reach each of a user's thresholds
+//     counting.hpp  counts how many scores in a chunk reach each of a user's thresholds
 //     descent.hpp   finds the gap between thresholds into which each score falls
 //     keys.hpp      does the same with scores rounded to 16 bits
 //     excluding.hpp removes excluded items from a chunk of scores

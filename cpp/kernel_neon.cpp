@@ -1,4 +1,4 @@
-// This file is compiled for 64-bit Arm processors, which all have NEON.
+// This file is compiled for 64-bit Arm processors, all of which have NEON.
 #include "kernel.hpp"
 #include "kernel_table.hpp"
 #include "simd_neon.hpp"

@@ -2,9 +2,9 @@
 // signs.
 //
 // The range of a user's thresholds is divided into about 65,000 equal steps. The key of a score is
-// the number of its step, so a higher score never has a lower key. If a candidate and a threshold
-// have different keys, the keys decide which score is higher. The few candidates with the same key
-// as a threshold are compared by their full scores (board.hpp).
+// the number of the step that contains it, so a higher score never has a lower key. If a candidate
+// and a threshold have different keys, the keys decide which score is higher. The few candidates
+// that have the same key as a threshold are compared with it by their full scores (board.hpp).
 #pragma once
 
 #include <type_traits>
@@ -23,8 +23,8 @@ struct NoKeys {
     static constexpr int kTables = 0;
 };
 
-/// S provides vectors of 16-bit numbers, with the operations that kernel.hpp lists for counting and
-/// for a descent by signs, and these operations:
+/// S provides vectors of 16-bit numbers, the operations that kernel.hpp lists for counting and for
+/// a descent by signs, and the following operations:
 ///     keys(p, scale, offset)  the keys of the kLanes scores at p: scale * score + offset, rounded
 ///                             and clipped to [kLeastKey, kMostKey]; kLeastKey for NaN
 ///     key(score, scale, offset)  the key of a single score

@@ -19,7 +19,7 @@
 
 namespace recometer {
 
-/// Facts about a user's candidates. The values are the same as in recometer.ranks.UserFlag.
+/// Flags for a user's scores, with the same values as in recometer.ranks.UserFlag.
 enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 
 /// How to treat a candidate whose score is NaN.
@@ -35,7 +35,8 @@ struct Ragged {
     const std::int32_t* items;   ///< the items of each user, in ascending order
 };
 
-/// Item factors as they are stored in memory. Strides are in elements and can have any value.
+/// Item factors as they are stored in memory. Strides are counted in elements and can have any
+/// value.
 template <class Real>
 struct ItemFactors {
     const Real* data;
@@ -50,11 +51,11 @@ struct ItemFactors {
 /// position in this order. Scoring stops for a user as soon as no later item can change that user's
 /// results: the user is then "finished". Results do not depend on the order.
 struct Falling {
-    const std::int32_t* items;   ///< [n_items]: the item at each place; null for index order
+    const std::int32_t* items;   ///< [n_items]: the item at each place; null means index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
     /// user_bound[u] * item_bound[p] is an upper bound on the computed scores of user u for the
-    /// items at place p and all later places. `user_bound` is [n_users]; `item_bound` is [n_items]
-    /// and descends.
+    /// items at place p and all later places. `user_bound` is [n_users]; `item_bound` is [n_items],
+    /// in descending order.
     const double* user_bound;
     const double* item_bound;
 
@@ -73,8 +74,8 @@ struct Judged {
     Ragged table;
     const Real* scores;             ///< the score of each judged item
     const std::int64_t* order;      ///< the positions of each user's judged items, sorted by
-                                    ///< (score, item). They start at the offsets of `table`, minus
-                                    ///< its first offset
+                                    ///< (score, item). A user's part starts at the user's offset
+                                    ///< in `table`, minus the table's first offset
     const std::int64_t* order_end;  ///< [n_users]: the end of each user's part of `order`; judged
                                     ///< items outside these parts are not ranked and keep their
                                     ///< counts
@@ -110,8 +111,8 @@ struct FactorScores {
     bool check;              ///< whether to check for scores that are not finite
     NanRule nan_rule;        ///< how to treat NaN if `check` is set
     std::uint32_t* flags;    ///< [n_users]: ScoreFlag bits are added if `check` is set
-    std::uint8_t* finished;  ///< [n_users]: users with a 1 are skipped. A user's entry is set to 1
-                             ///< once no later item can change the user's results
+    std::uint8_t* finished;  ///< [n_users]: users whose entry is 1 are skipped. A user's entry is
+                             ///< set to 1 once no later item can change the user's results
 };
 
 /// Scores that are passed in, for a block of users and all items. -inf marks an item that is not a

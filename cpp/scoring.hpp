@@ -77,7 +77,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
             const Real* panel = items.get();
             const std::size_t* const group = active.get() + first;
             excluding.find(group, n, from, to);
-            // Prefetch the next group's data while this group is scored, if the scoring takes long
+            // Prefetch the next group's data while this group is scored, if scoring takes long
             // enough.
             const std::size_t next = n_chunks > 1 ? first + n + kUsers : 0;
             for (std::size_t a = first + n; a < n_active && a < next; ++a) {
@@ -106,7 +106,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     }
 }
 
-/// Read scores that are passed in, not computed from factors, user by user.
+/// Read, user by user, scores that are passed in, not computed from factors.
 ///
 /// @tparam Out receives the scores. It provides `begin(user)`, `put(user, scores, from)` and
 ///     `end(user)`
@@ -121,7 +121,7 @@ void read_scores(const GivenScores<typename S::Real>& p, Out& out) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
         std::int64_t absent = 0;
         out.begin(u);
-        // All scores are read, even once counting has stopped for every judged item, because the
+        // All scores are read, even after counting has stopped for every judged item, because the
         // flags and the number of candidates depend on every score.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;

@@ -58,7 +58,8 @@ struct Keys512 : Bits512 {
     }
 
     static Int keys(const float* p, Vec scale, Vec offset) {
-        // The conversion turns NaN, and values too low for 32 bits, into the lowest 32-bit integer.
+        // The conversion turns NaN, and values below the 32-bit range, into the lowest 32-bit
+        // integer.
         const auto rounded = [&](const float* q) {
             const Vec exact = _mm512_fmadd_ps(_mm512_loadu_ps(q), scale, offset);
             return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(kMostKey), exact));

@@ -74,7 +74,7 @@ void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, 
         for (std::int64_t j = judged.indptr[u]; j < judged.indptr[u + 1]; ++j) {
             if (scores[j] == scores[j]) *end++ = j;
         }
-        // A user's items ascend, so positions can be compared instead of items.
+        // A user's items are in ascending order, so their positions can be compared instead.
         std::sort(begin, end, [scores](std::int64_t a, std::int64_t b) {
             return scores[a] < scores[b] || (scores[a] == scores[b] && a < b);
         });

@@ -57,10 +57,10 @@ class SortedJudged {
     Judged<Real> judged_;
 };
 
-/// The excluded items of a block of users, as ascending places in [first, last); see Falling.
+/// The excluded items of a block of users, as sorted places in [first, last); see Falling.
 class ExcludedPlaces {
  public:
-    /// @param finished [n_users]: users with a 1 are skipped
+    /// @param finished [n_users]: users whose entry is 1 are skipped
     ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
                    std::int64_t first, std::int64_t last, const std::uint8_t* finished);
 
@@ -79,7 +79,8 @@ void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int6
                 const std::int64_t* before, std::int64_t* order);
 
 /// Sort numbers in descending order. Numbers that differ by less than 1 / 65,535 of the largest
-/// finite number may be in any order. Infinite numbers are sorted like the largest finite number.
+/// finite number may end up in either order. Infinite numbers are sorted as if they were equal to
+/// the largest finite number.
 /// @param lengths [n]: at least 0, not NaN
 /// @param order [n]: output
 /// @param bounds [n]: output; for each place, the largest number at that place or later

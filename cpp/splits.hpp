@@ -65,7 +65,7 @@ void hold_below(const InteractionRows& rows, std::uint64_t limit, std::uint8_t* 
 void count_codes(const std::uint32_t* codes, std::size_t n, std::size_t n_codes,
                  std::int64_t* counts);
 
-/// Remove rows whose user or item has too few rows left, in one pass over the rows.
+/// In one pass, remove the rows whose user or item has too few rows left.
 /// @param user_counts, item_counts the number of remaining rows of each user and item; updated
 /// @param kept [n]: 1 for rows that remain, 0 for removed rows; updated
 /// @param backwards whether the pass goes from the last row to the first; alternating between the

@@ -8,8 +8,7 @@
 namespace recometer {
 namespace {
 
-constexpr std::uint32_t kInline = 12;  // the length of the longest string that is stored in its
-                                       // view
+constexpr std::uint32_t kInline = 12;  // the maximum length of a string that is stored in its view
 constexpr std::uint32_t kNobody = 0xFFFFFFFFu;
 constexpr std::size_t kBatch = 32;  // the number of strings whose memory is prefetched together
 

@@ -1,4 +1,4 @@
-// Number strings in order of first appearance. This turns ids that are strings into positions.
+// Number strings in order of first appearance. This turns string ids into positions.
 //
 // This header requires neither Python nor a particular instruction set.
 #pragma once
@@ -11,8 +11,8 @@ namespace recometer {
 
 /// Strings as Arrow views of 16 bytes each. The first 4 bytes of a view are the length of the
 /// string. A string of at most 12 bytes follows directly, padded with zeros. For a longer string,
-/// the view contains its first 4 bytes, the index of a buffer, and the offset of the string in this
-/// buffer.
+/// what follows is the string's first 4 bytes, the index of a buffer, and the string's offset in
+/// this buffer.
 struct StringViews {
     const unsigned char* views;
     std::size_t n;

@@ -111,7 +111,7 @@ void add_discounted(const PlacedRows& rows, const Gains& gains, const double* lo
 void count_within(const PlacedRows& rows, const std::int64_t* limits, std::int64_t* counts) {
     for (std::size_t user = 0; user < rows.n_users; ++user) {
         const std::int64_t begin = rows.indptr[user], end = rows.indptr[user + 1];
-        std::int64_t row = begin;  // the loop usually ends early, because places ascend
+        std::int64_t row = begin;  // places are in ascending order, so the loop usually ends early
         while (row < end && rows.place[row] < limits[user]) ++row;
         counts[user] = row - begin;
     }

@@ -11,22 +11,22 @@ namespace recometer {
 /// The number of rows per part of a long sum, and the largest number of rows summed without parts.
 constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
 
-/// Each user's rows, in ascending order of their places.
+/// Each user's rows, in ascending order of place.
 struct PlacedRows {
     std::size_t n_users;
     const std::int64_t* indptr;  ///< [n_users + 1]: the offsets of the users' rows
     const std::int64_t* place;   ///< [n_rows]: the place of each row, counted from 0
 };
 
-/// For each user and each cut-off, sum the terms of the rows whose place is below the cut-off, in
-/// input order.
+/// For each user and each cut-off, sum the terms of the user's rows whose place is below the
+/// cut-off, in input order.
 ///
 /// A sum of more than kRowsWithoutParts terms is computed in parts of kRowsOfPart terms, whose sums
 /// are then added in the same way. The rounding error therefore grows only with the logarithm of
 /// the number of rows.
 /// @param terms [n_rows]
 /// @param sums [n_cutoffs, n_users]: output
-/// @throws std::invalid_argument if the places of a user do not ascend
+/// @throws std::invalid_argument if the places of a user are not in ascending order
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums);
 
@@ -46,7 +46,8 @@ struct Gains {
     std::ptrdiff_t stride;
 };
 
-/// Like add_within, but the term of a row is gain / log(place + 1), where places count from 1.
+/// Like add_within, but the term of a row is gain / log(place + 1), where places are counted from
+/// 1.
 /// @param logarithms [n_logarithms]: the logarithms of 0, 1, 2, ...
 /// @throws std::invalid_argument if there are too few logarithms
 void add_discounted(const PlacedRows& rows, const Gains& gains, const double* logarithms,

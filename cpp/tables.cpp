@@ -10,14 +10,14 @@ namespace {
 constexpr std::int64_t kRowsCounted = std::int64_t{1} << 30;  // this many rows can be counted in 32
                                                               // bits
 
-/// Find the rows of several items in a range with ascending items. The searches are interleaved, so
-/// that none has to wait for another, and branch-free, because processors could not predict the
-/// branches.
+/// Find the rows of several items in a range whose items are in ascending order. The searches are
+/// interleaved, so that none has to wait for another, and branch-free, because processors could not
+/// predict the branches.
 template <std::size_t kItems>
 void find_some(const std::int32_t* items, const std::int32_t* there, Range range,
                std::int64_t* found) {
-    std::array<std::int64_t, kItems> at{};  // the last row whose item is not above items[i], or the
-                                            // first row
+    // Per item: the last row whose item is at most items[i], or the first row if there is none.
+    std::array<std::int64_t, kItems> at{};
     at.fill(range.begin);
     for (std::int64_t n = range.end - range.begin; n > 1;) {
         const std::int64_t half = n / 2;
@@ -50,9 +50,9 @@ void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
 template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
                  std::size_t first, std::size_t last) {
-    // `falls` counts all rows whose item is not above the previous row's item, even if that row is
-    // another user's, so that the compiler can vectorise the loop. `allowed` counts only those of
-    // these rows that start a new user.
+    // `falls` counts all rows whose item is not above the previous row's item, even if that row
+    // belongs to another user, so that the compiler can vectorise the loop. `allowed` counts only
+    // those of these rows that start a new user.
     std::int64_t falls = 0, allowed = 0;
     for (std::size_t user = first; user < last; ++user) {
         const std::int64_t begin = indptr[user], end = indptr[user + 1];

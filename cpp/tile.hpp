@@ -119,7 +119,7 @@ inline void transpose(const Real* const* rows, std::size_t f, Real* out) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + i * kStride, columns + i, sizeof(Quad));
 }
 
-/// Pack the items at places [from, to) into panels of 2 vectors of items. A panel has a row of
+/// Pack the items at places [from, to) into panels, each 2 vectors wide. A panel has a row of
 /// biases (NaN for padding), then one row per factor.
 template <class S>
 void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
@@ -226,7 +226,7 @@ const typename S::Real* score_chunk(const typename S::Real* panel, const typenam
     return panel;
 }
 
-/// Copy a user's scores for items [from, to) to a chunk, padded with NaN.
+/// Copy a user's scores for items [from, to) into a chunk, which is padded with NaN.
 /// @param columns see GivenScores
 template <class S>
 void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,
@@ -247,7 +247,7 @@ void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::in
 template <class Real>
 void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
                   std::uint32_t& flags, std::int64_t& absent) {
-    // Almost always, all scores are finite. This loop checks them without a branch per score.
+    // The scores are almost always finite, so this loop checks them without a branch per score.
     std::uint32_t not_finite = 0;
     for (std::int64_t i = 0; i < n; ++i) not_finite |= scores[i] - scores[i] == 0 ? 0u : 1u;
     if (not_finite == 0) return;

@@ -38,8 +38,8 @@ class Shelves {
         }
     }
 
-    /// Put the candidates in a chunk of the user's scores on the shelf. The chunk starts at place
-    /// `from`; the scores of items that are not candidates must be NaN.
+    /// Put candidates from a chunk of the user's scores on the user's shelf. The chunk starts at
+    /// place `from`; the scores of items that are not candidates must be NaN.
     void put(std::size_t u, const Real* scores, std::int64_t from) {
         User& user = user_[u];
         Entry<Real>* const out = shelf(u);
@@ -112,8 +112,8 @@ class Shelves {
     Buffer<Entry<Real>> entries_;
 };
 
-/// Puts candidates on shelves. Their scores are computed from factors. Used as the `Out` argument
-/// of score_by_factors.
+/// Puts candidates on shelves, using scores that are computed from factors. Used as the `Out`
+/// argument of score_by_factors.
 template <class S>
 class FactorShelves {
  public:
@@ -147,8 +147,8 @@ void top_factors(const TopFactors<typename S::Real>& p) {
     shelves.finish();
 }
 
-/// Puts candidates on shelves. Their scores are passed in, not computed from factors. Used as the
-/// `Out` argument of read_scores.
+/// Puts candidates on shelves, using scores that are passed in, not computed from factors. Used as
+/// the `Out` argument of read_scores.
 template <class S>
 class ScoreShelves : public Shelves<S> {
  public:

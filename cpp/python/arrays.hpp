@@ -48,7 +48,7 @@ inline void require(bool holds, const char* message) {
 // A caller may change an array after it has been checked, so each call rechecks all values that it
 // uses as positions.
 
-/// Check that the offsets of the users' rows do not decrease, and are at most `n_rows`.
+/// Check that the offsets of the users' rows never decrease and are between 0 and `n_rows`.
 inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std::size_t n_rows) {
     bool falls = indptr[0] < 0;
     for (std::size_t user = 0; user < n_users; ++user) falls |= indptr[user + 1] < indptr[user];
@@ -75,7 +75,7 @@ inline void require_items(const Ragged& table, std::size_t n_users, std::int64_t
     require(least == lowest && most < n_items, "there is no such item");
 }
 
-/// Check that each user's items ascend and are between 0 and n_items - 1.
+/// Check that each user's items are in ascending order and between 0 and n_items - 1.
 inline void require_ascending(const Ragged& table, std::size_t n_users, std::int64_t n_items) {
     require(rows_ascend(table.indptr, table.items, n_items, 0, n_users),
             "the items of a user must ascend, from 0 to the last");
@@ -107,7 +107,7 @@ inline void require_hashes(const In1<std::uint8_t>& data, std::size_t piece,
     require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
 }
 
-// Each of these functions adds the functions of one file to the module.
+// Each of these functions adds the bindings in one file to the module.
 void bind_ranking(nb::module_& m);
 void bind_rows(nb::module_& m);
 void bind_background(nb::module_& m);

@@ -16,8 +16,7 @@ class HeldBackground {
  public:
     HeldBackground() = default;
     ~HeldBackground() {
-        // Threads that are still running need the arrays, so the arrays are deliberately leaked in
-        // this case.
+        // Threads that are still running need the arrays, so leak the arrays deliberately.
         if (!background_.ended()) {
             [[maybe_unused]] auto* const left = held_.release();
         }

@@ -156,7 +156,7 @@ void bind_tables(nb::module_& m) {
         exact("other_indptr"), exact("other_items"), exact("found"));
 }
 
-/// Check the shapes of the rows and of the output sums.
+/// Check the offsets and the shapes of the arrays, and return the rows.
 PlacedRows placed_rows(const In1<std::int64_t>& indptr, const In1<std::int64_t>& place,
                        std::size_t n_terms, const In1<std::int64_t>& cutoffs,
                        const Out2<double>& sums) {

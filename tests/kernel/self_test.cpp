@@ -1,8 +1,8 @@
-// Runs the kernel on systems without Python. .ci/check_portability compares the output between
+// Runs the kernel on systems without Python. .ci/check_portability compares the output across
 // systems.
 //
 // Scores are random. Most of them are inexact, and some are equal, so a checksum changes if a
-// processor, a compiler or a system rounds or orders scores differently.
+// processor, a compiler or an operating system rounds or orders scores differently.
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -40,7 +40,7 @@ class Draws {
     std::uint64_t state_;
 };
 
-/// A hash of all values that have been added.
+/// A hash of all values added so far.
 class Checksum {
  public:
     template <class T>
@@ -54,8 +54,8 @@ class Checksum {
     std::uint64_t value_ = 0;
 };
 
-/// A table of `n` ascending items per user. Items are even if `odd` is 0, and odd if it is 1, so
-/// that no item is both excluded and judged.
+/// A table with `n` items per user, in ascending order. Items are even if `odd` is 0, and odd if it
+/// is 1, so that no item is both excluded and judged.
 struct Table {
     std::vector<std::int64_t> indptr{0};
     std::vector<std::int32_t> items;
@@ -85,7 +85,7 @@ std::vector<Real> factors(Draws& draw, std::size_t n) {
     return values;
 }
 
-/// Rank judged items and find the top items, from factors and from the scores of all items, and
+/// Rank judged items and find the top items, both from factors and from precomputed scores, and
 /// return a checksum of the results.
 template <class Real>
 unsigned long long ranks(const InstructionSet& set) {
