@@ -14,7 +14,7 @@
 
 namespace recometer {
 
-/// Runs steps on its own threads, without Python's global interpreter lock.
+/// Runs steps on its own threads, without holding Python's global interpreter lock.
 class Background {
  public:
     /// Add a step. Call this before `start`. Steps start in the order in which they were added, and

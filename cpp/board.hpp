@@ -12,7 +12,7 @@ namespace recometer {
 namespace {
 
 // A candidate is undecided if it has the same key as a threshold, but a different score. If a user
-// has more undecided candidates than kFewUndecided, plus one for every kPerUndecided candidates
+// has more undecided candidates than kFewUndecided plus one for every kPerUndecided candidates
 // counted, keys cost more than they save and are no longer used for this user.
 constexpr std::int64_t kPerUndecided = 4096;
 constexpr std::int64_t kFewUndecided = 2;
@@ -182,7 +182,7 @@ class Board {
         Real* tables;
         bool searched;  // whether the user has too many thresholds for tables; if so, a binary
                         // search finds each candidate's threshold, and `landed_` holds the counts
-        int keyed;      // the number of levels of the key tables, or 0 if keys are not used
+        int keyed;      // the number of levels in the key tables, or 0 if keys are not used
         std::int64_t undecided;  // the number of candidates that keys left undecided
     };
     struct Ties {
@@ -338,8 +338,8 @@ class Board {
     void meet(Ties& tie, std::int64_t place) {
         const std::int64_t item = falling_.item(place);
         ++tie.equal;
-        // Almost always, the candidate is the judged item itself, and no other judged item has the
-        // same score.
+        // In almost all cases, the candidate is the judged item itself, and no other judged item
+        // has the same score.
         if (tie.item == item && tie.end - tie.begin == 1) {
             ++tie.met;
             return;

@@ -18,7 +18,7 @@ namespace {
 constexpr int kChunkVectors = 16;  // the number of vectors counted per call
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
-// The maximum number of chunks between two flushes: 8 high planes can count this many.
+// The maximum number of chunks between two flushes: 8 high planes can count up to this many.
 constexpr std::int64_t kMaxChunks = 255;
 // If the planes of all users are kept, each user has only 5 high planes, and this limit applies
 // instead.
@@ -44,7 +44,7 @@ __attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* 
     }
 }
 
-/// Add 2^kLow words to the counters whose bits are spread over the planes.
+/// Add 2^kLow words to the counters whose bits are spread across the planes.
 template <class S, int kLow, class Words>
 __attribute__((always_inline)) inline void add_words(typename S::Int* planes, int n_planes,
                                                      Words words) {

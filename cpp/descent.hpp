@@ -63,7 +63,7 @@ struct ByMasks {
                                                     std::uint32_t* ties) const {
             Vec score[kTogether], reached[kTogether];
             // Interleave several vectors, because each step of a descent depends on the previous
-            // step.
+            // one.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 const Mask up = S::reaches(score[i], root_);
@@ -97,8 +97,8 @@ struct ByMasks {
 /// Return the rank of a path whose bits are 1 for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
-/// Extend paths whose bits are signs by the decisions at levels kLevel to L - 1.
-/// @param level the tables of the levels
+/// To paths whose bits are signs, append the decisions at levels kLevel to L - 1.
+/// @param level the table of each level
 /// @param score 2^kTogether vectors of scores or keys
 template <class S, int kLevel, int L, class Vec>
 __attribute__((always_inline)) inline void descend_by_signs(const Vec* level, const Vec* score,
@@ -173,7 +173,7 @@ struct BySigns {
                                                     std::uint32_t* ties) const {
             Vec score[kTogether];
             // Interleave several vectors, because each step of a descent depends on the previous
-            // step.
+            // one.
             for (int i = 0; i < kTogether; ++i) {
                 score[i] = S::load(scores + i * S::kLanes);
                 path[i] = S::push_sign(S::zero(), S::subtract(score[i], root_));

@@ -20,7 +20,7 @@ class Excluding {
     static constexpr std::int64_t kChunk = kChunkVectors * S::kLanes;
 
     /// @param first the place where scoring begins
-    /// @param chunks the largest number of chunks per call to `find`
+    /// @param chunks the maximum number of chunks per call to `find`
     Excluding(const Ragged& excluded, std::size_t n_users, std::int64_t first, std::int64_t chunks)
         : excluded_(excluded),
           next_(n_users),

@@ -106,8 +106,8 @@ class FactorCounts {
     Board<S, D, K> board_;
     const std::int64_t chunks_;
     const bool everybody_;
-    // The maximum number of chunks between two flushes. If no user can be finished early, the
-    // maximum can be higher, because the planes of all users can then be kept.
+    // The maximum number of chunks between two flushes. If no user can finish early, the maximum
+    // can be higher, because the planes of all users can then be kept.
     const std::int64_t most_;
     const int n_planes_;
     const std::size_t user_planes_;

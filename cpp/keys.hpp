@@ -3,8 +3,8 @@
 //
 // The range of a user's thresholds is divided into about 65,000 equal steps. The key of a score is
 // the number of the step that contains it, so a higher score never has a lower key. If a candidate
-// and a threshold have different keys, the keys decide which score is higher. The few candidates
-// that have the same key as a threshold are compared with it by their full scores (board.hpp).
+// and a threshold have different keys, the keys decide which score is higher. If the keys are
+// equal, which is rare, the full scores are compared (board.hpp).
 #pragma once
 
 #include <type_traits>
@@ -60,7 +60,7 @@ struct ByKeys {
     }
 
     /// Write the tables. Returns false if two thresholds have the same key, or if a threshold has
-    /// the key of NaN; the tables are then unusable.
+    /// the same key as NaN; the tables are then unusable.
     static bool build(const Real* thresholds, int n, int levels, Real* tables) {
         const Real lowest = thresholds[0] / 2, highest = thresholds[n - 1] / 2;
         tables[0] = S::kSteps / 2 / (highest - lowest);
@@ -89,7 +89,7 @@ struct ByKeys {
         }
 
         /// Write the paths of kTogether vectors and, for each vector, a mask of the lanes whose key
-        /// equals the key of a threshold.
+        /// equals a threshold's key.
         __attribute__((always_inline)) void descend(const Real* scores, Int* path,
                                                     std::uint32_t* ties) const {
             Int key[kTogether];

@@ -63,7 +63,7 @@ void rank_lists(const RankLists& problem);
 /// Count the rows in each list.
 /// @param list [n]: the list of each row
 /// @param counts [n_lists]: incremented by the number of rows in each list
-/// @returns whether the list of every row is below n_lists; if not, counting stops early
+/// @returns whether every row's list is below n_lists; if not, counting stops early
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
 /// Group the values of a column by list. Within a list, values keep their input order.

@@ -1,10 +1,10 @@
 // Rank judged items among all candidates by counting, without sorting.
 //
 //     user factors ──> a tile of scores (users x items, in registers, then level-1 cache)
-//                          │  training items of the user and padding become NaN
+//                          │  the user's training items and the padding become NaN
 //                          v
 //     scores of the judged items (sorted) ──> for every candidate: how many of them does it
-//                                             reach, and does it equal one?  ──> counts
+//                                             reach, and does it equal any?  ──> counts
 //
 // The scores of the judged items are computed first, with the same operations in the same order as
 // in the tile, so each score is exactly equal to the item's score in the tile. Counts over disjoint
@@ -28,8 +28,8 @@ enum class NanRule { kUndefined, kFirst, kLast };
 /// A limit that no rank reaches. With this limit, counting never stops early for a judged item.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
-/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` describes a block
-/// of users, with `items` unchanged.
+/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` together with all
+/// of `items` describes a block of users.
 struct Ragged {
     const std::int64_t* indptr;  ///< [n_users + 1]: the offsets of the users' items
     const std::int32_t* items;   ///< the items of each user, in ascending order
@@ -175,7 +175,7 @@ using TopFactors = FindTop<FactorScores<Real>, Real>;
 template <class Real>
 using TopScores = FindTop<GivenScores<Real>, Real>;
 
-/// The kernel's functions for one instruction set and one type of scores.
+/// The kernel's functions for one instruction set and one score type.
 ///
 /// rank_factors and rank_scores return -1 on success. Any other value indicates an internal error:
 /// it is the position of a judged item whose own score was not found exactly once among the
@@ -197,7 +197,7 @@ struct InstructionSet {
     Kernel<double> twice;
 };
 
-/// Return the functions for scores that have the type of the second argument.
+/// Return the functions for scores of the second argument's type.
 inline const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
 inline const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
 

@@ -12,7 +12,7 @@ namespace {
 template <class S>
 constexpr std::int64_t kChunkOf = Excluding<S>::kChunk;
 
-/// Return the number of chunks of items to pack at once. It is at most the number that can be
+/// Return the number of chunks of items to pack at once. It never exceeds the number that can be
 /// counted between two flushes.
 template <class S>
 std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
@@ -25,7 +25,7 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
 /// packed.
 ///
 /// @tparam Out receives the scores. It provides
-///     leaves()              says whether users can be finished before the last item
+///     leaves()              says whether users can finish before the last item
 ///     stays(user, from)     says whether items from place `from` on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
 ///     next(n_chunks, last)  announces the next n_chunks chunks; `last` is true if none follow
@@ -57,8 +57,8 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
         if (p.finished[u] == 0) keep(u, p.first);
     }
 
-    // If users can be finished early, most are finished after a few candidates, so start with a
-    // small step.
+    // If users can finish early, most of them finish after a few candidates, so start with a small
+    // step.
     std::int64_t step = out.leaves() ? kChunk : most;
     bool users_changed = true;
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {

@@ -71,8 +71,8 @@ struct Keys512 : Bits512 {
         const int rounded = _mm_cvtss_si32(_mm_set_ss(exact < kMostKey ? exact : kMostKey));
         return static_cast<std::int16_t>(rounded < kLeastKey ? kLeastKey : rounded);
     }
-    /// Undo the order of _mm512_packs_epi32, which takes four numbers from each of its two vectors
-    /// in turn.
+    /// Undo the reordering by _mm512_packs_epi32, which takes four numbers from each of its two
+    /// vectors in turn.
     static std::uint32_t in_order(std::uint32_t lanes) {
         const auto every_other_four = [](std::uint32_t x) {
             x &= 0x0F0F0F0F;

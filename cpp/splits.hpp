@@ -1,7 +1,7 @@
 // Decide which interactions a split holds out, based on an order of each user's rows.
 //
 // Rows may be in any order and are never moved. Each call processes a range of users: it gathers
-// the keys of their rows, and sorts each user's rows as far as necessary. Calls for different
+// the keys of their rows, and sorts each user's rows only as far as necessary. Calls for different
 // ranges can run at the same time, and each call needs memory only for its own range.
 //
 // This header requires neither Python nor a particular instruction set.
@@ -12,7 +12,7 @@
 
 namespace recometer {
 
-/// Rows of interactions. The draw of a row is the pseudorandom number mix(user_draws[user] ^
+/// Interactions, one per row. The draw of a row is the pseudorandom number mix(user_draws[user] ^
 /// item_draws[item]).
 struct InteractionRows {
     std::size_t n;

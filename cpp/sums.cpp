@@ -67,7 +67,7 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
                 }
                 sum += term(row, row - begin);
             }
-            // Assigning to `sum`, not to a new variable, lets the loop above keep `sum` in a
+            // Assigning to `sum` rather than to a new variable lets the loop above keep `sum` in a
             // register.
             if (row - begin > kRowsWithoutParts) sum = in_parts(term, begin, row);
             column.sums[user] = sum;

@@ -30,7 +30,7 @@ inline Range rows_of(const Ragged& table, const TableUsers& users, std::size_t u
 }
 
 /// For each row of a table, find the row of another table with the same user and item.
-/// @param rows the rows to find; items may be in any order, and negative items are not found
+/// @param rows the rows to find; items may be in any order, and negative items are never found
 /// @param users for each user of `rows`, the user's position in `other`
 /// @param found output: for each row of `rows`, the row of `other`, or -1 if there is none
 void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,

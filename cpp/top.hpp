@@ -1,9 +1,9 @@
 // Find the top candidates of a block of users.
 //
-// Each user has a shelf with room for a little more than 2k entries. Each vector of a chunk of
-// scores is compared with the k-th best score so far, and candidates that reach this score are put
+// Each user has a shelf with room for a little more than 2k entries. Each vector of scores in a
+// chunk is compared with the k-th best score so far, and candidates that reach this score are put
 // on the shelf. A full shelf is cut to its best k entries. On average, the cost per entry is
-// constant, whatever the order of the scores.
+// constant, regardless of the order of the scores.
 #pragma once
 
 #include "counting.hpp"
