@@ -19,7 +19,7 @@ FALLING = [[0, 2, 1, 4], [0, 9, 2, 4], [0, 2, 2, 5], [-1, 2, 2, 4], [0, 2, 2, -(
 
 
 def zeros(n=N_ITEMS, dtype=np.int64):
-    """Return `n` zeros; the default is the number of items, which is also the number of rows."""
+    """Return `n` zeros: by default, one per item (there are as many rows as items)."""
     return np.zeros(n, dtype)
 
 

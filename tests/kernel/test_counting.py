@@ -232,7 +232,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Return scores of enough items to fill the kernel's counters, and the judged items."""
+    """Return scores for enough items to fill the kernel's counters, and the judged items."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -458,7 +458,7 @@ def test_longest_first_agrees_with_its_twin(seed, n, kind):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fused_instruction_sets_return_identical_scores(dtype):
-    """Scores of random factors are rounded, but in the same way for every vector width."""
+    """Scores computed from random factors are rounded, but equally for every vector width."""
     rng = np.random.default_rng(3)
     problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, kind_of_bias=0)
     problem.users = rng.standard_normal(problem.users.shape).astype(dtype)

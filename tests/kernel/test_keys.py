@@ -11,7 +11,7 @@ from ranked_biases import rank_biases, zero_counts
 
 from recometer import _kernel
 
-STEPS = 65_000  # the approximate number of keys between a user's lowest and highest threshold
+STEPS = 65_000  # the approximate number of keys between a user's lowest and highest thresholds
 N_ITEMS = 3000
 
 
