@@ -1,4 +1,4 @@
-"""`audit` agrees with a slow version in plain Python, and finds known faults in splits."""
+"""`audit` agrees with a slow version in plain Python, and finds the faults planted in splits."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_positions_are_audited_like_ids(split):
         positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
     by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
     for finding in by_id.findings:
-        # Two findings also depend on the number of items, which is set to 16 for positions.
+        # Two findings also depend on the number of items, and n_items=16 includes unused positions.
         if finding.name not in ("users_without_candidates", "users_few_relevant"):
             other_finding = by_position[finding.name]
             assert (finding.count, finding.total, finding.examples) == (
@@ -221,7 +221,7 @@ def test_audit_counts_the_users_that_evaluate_leaves_out(split, relevant_from, m
 
 
 def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Draw 8 interactions for each of 300 users; the last 2 are test rows, later than the rest."""
+    """Draw 8 interactions for each of 300 users; each user's latest two are test rows."""
     generator = np.random.default_rng(3)
     users = np.repeat(np.arange(300), 8)
     items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
@@ -314,7 +314,7 @@ def test_missing_times_are_reported_as_not_checked():
 
 @st.composite
 def whole_data(draw: st.DrawFn) -> pl.DataFrame:
-    """Draw interactions with few distinct times and without repeated pairs."""
+    """Draw interactions with few distinct times and no repeated pairs."""
     pairs = st.lists(
         st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=6, max_size=30, unique=True
     )
@@ -336,7 +336,7 @@ TIME = st.integers(1, 8)
 
 
 def make_splits(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
-    """Make splits, and skip those without test users or without training rows."""
+    """Make splits, and skip those with no test users or no training rows."""
     results = []
     make = splits.folds if several else splits.split
     with warnings.catch_warnings(), contextlib.suppress(splits.NoTestUsersError):
@@ -425,7 +425,7 @@ def test_rows_merged_before_the_split_are_not_duplicates():
         assert rm.audit(with_repeated_rows)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
 
 
-# Tests of times and ids that differ between the training and the test data
+# Tests of training and test data whose times or ids are of different kinds
 
 
 def microseconds(dates: list[str]) -> pl.Series:

@@ -27,7 +27,7 @@ MODELS = {
 
 
 def scores(source: rm.Factors | rm.Scores, n_users: int) -> np.ndarray:
-    """Return all the scores of a source, [n_users, n_items]."""
+    """Return a source's scores of all items for all users, [n_users, n_items]."""
     if isinstance(source, rm.Scores):
         return source.batch(np.arange(n_users))
     arrays = source.facts.arrays
@@ -284,7 +284,7 @@ def test_any_small_matrix_can_be_fitted(n_users: int, n_items: int, seed: int) -
 
 
 def test_learned_models_beat_popularity_and_chance() -> None:
-    """In the data, each user likes one of five kinds of items, and each kind has popular items."""
+    """Each user likes one of five kinds of items; in each kind, some items are more popular."""
     generator = np.random.default_rng(0)
     n_users, n_items = 600, 60
     kind = generator.integers(0, 5, n_users)

@@ -39,7 +39,7 @@ def good_model() -> rm.Factors:
 
 
 def check_changed_scores(change: Any) -> rm.Preflight:
-    """Change some scores, and run `check` on the changed scores."""
+    """Apply `change` to the model's scores, and then run `check` on them."""
     scores = FACTORS[0] @ FACTORS[1].T
     change(scores)
     return rm.check(rm.Scores(scores, **IDS), TEST, train=TRAIN)
@@ -81,7 +81,7 @@ def test_scores_that_change_between_calls_are_reported_as_a_problem() -> None:
 
 
 class Recommender:
-    """A model that recommends the best items, but reverses one user's list in every second call."""
+    """A model that recommends the best items, but reverses one user's list on every second call."""
 
     def __init__(self, unstable: int) -> None:
         self.restless, self.calls = unstable, 0

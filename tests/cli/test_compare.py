@@ -233,7 +233,7 @@ def test_github_action_uses_existing_options() -> None:
 
 
 def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int:
-    """Run the action's script on the evaluations in this folder; return its exit code."""
+    """Run the action's script on the evaluations in the current folder; return its exit code."""
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = textwrap.dedent(action.rpartition("run: |\n")[2])
     program = tmp_path / "recometer" / "bin" / "recometer"
@@ -267,7 +267,7 @@ def run_action(tmp_path: pathlib.Path, program_text: str, **changes: str) -> int
 def test_github_action_distinguishes_errors_from_failed_gates(
     tmp_path: pathlib.Path, model: str, gate: str, code: int, message: str
 ) -> None:
-    # To save a process, the action runs a script that prints the output recorded here.
+    # To avoid a slow second run, the action calls a script that prints the output recorded here.
     answer = run("compare", model, "results/prod.parquet", "--baseline", "prod", "--gate", gate)
     assert (answer.exit_code, answer.stdout) == (code, "")
     program = f"printf %s {shlex.quote(answer.stderr)} >&2\nexit {code}"

@@ -86,7 +86,7 @@ def _write_files() -> None:
 
 
 def _write_lists(scores: np.ndarray) -> None:
-    """Write lists of 8 items to three files: with scores, with ranks, and for only some users.
+    """Write three files with lists of 8 items: with scores, with ranks, and for only some users.
 
     The lists contain no training items.
     """

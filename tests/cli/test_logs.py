@@ -1,4 +1,4 @@
-"""Tests of ``recometer logs``, which prints the values of policies and verdicts of gates."""
+"""Tests of ``recometer logs``, which prints policies' values and gates' verdicts."""
 
 from __future__ import annotations
 

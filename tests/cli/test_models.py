@@ -26,7 +26,7 @@ def one_line(text: str) -> str:
 
 
 def means(*arguments: object) -> dict[str, dict[str, float]]:
-    """Return the mean of each metric, for each model that ``evaluate`` prints."""
+    """Return, for each model that ``evaluate`` prints, the mean of each metric."""
     result = run("evaluate", *arguments, "--format", "json", "-q")
     assert result.exit_code == 0, result.output
     models = json.loads(result.stdout)["models"]

@@ -32,7 +32,7 @@ NOT_IN_WHY = {
 }
 OUTPUT_OPTIONS = ("out", "flat", "form", "report")  # these options name output files
 PAGE_COMMANDS = ("report",)  # these commands write a page and print no table
-# For each metavar, the argument with which an option reads the output file, whose name replaces {}.
+# For each metavar, an argument that makes an option read the output file; {} is the file's name.
 OUTPUT_ARGUMENTS = {
     "FILE": "{}",
     "N|FILE": "{}",
@@ -110,7 +110,7 @@ def test_output_does_not_replace_an_input_file(
     parameter = COMMANDS[command][name]
     made_by_split = command == "split" or name == "split"
     output_file = out / ("train.parquet" if made_by_split else "mine.parquet")
-    if made_by_split:  # a split may replace the output of an earlier split, unless that is an input
+    if made_by_split:  # a split may replace an earlier split, but not one that it reads
         rm.split.split(rows, rm.split.Fraction(0.5), user="user_id", item="item_id").save(out)
     else:
         out.mkdir()

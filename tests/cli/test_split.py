@@ -30,13 +30,13 @@ def split(*arguments: object, stdin: bytes | None = None) -> Result:
 
 
 def one_line(text: str) -> str:
-    """Return the text of a message in a box as one line."""
+    """Return a boxed message as one line of text."""
     return " ".join(text.replace("│", " ").split())
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with 30 users, 40 items and a repeated pair."""
+    """Work in a folder with ratings of 40 items by 30 users; one pair is repeated."""
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(7)
     user, item = np.nonzero(generator.random((30, 40)) < np.linspace(0.05, 0.5, 30)[:, None])
@@ -290,7 +290,7 @@ def test_empty_train_causes_a_warning() -> None:
     assert "Warning: data: train is empty: none of " in result.stderr
 
 
-# Tests of splits as input of other commands
+# Tests of splits as input to other commands
 
 
 def test_split_folder_can_be_audited() -> None:

@@ -32,7 +32,7 @@ def evaluate(source: rm.Lists, **options: object) -> rm.Evaluation:
 
 
 def compare(**options: object) -> rm.Comparison:
-    """Compare popularity, which knows all 100 users, with a perfect model that knows 40."""
+    """Compare popularity, which knows all 100 users, with a perfect model that knows only 40."""
     results = {"popular": evaluate(lists(OLD + NEW)), "own": evaluate(lists(OLD, "*"))}
     with pytest.warns(rm.DataWarning, match="the order changes"):
         return rm.compare(results, **options)
@@ -93,7 +93,7 @@ def test_users_missing_from_all_models_are_mentioned_only_above_two_percent() ->
         known_to_both = (OLD + NEW)[left_out:]
         results = {"a": evaluate(lists(known_to_both)), "b": evaluate(lists(known_to_both, "i4"))}
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # the order stays the same, so nothing may warn
+            warnings.simplefilter("error")  # the order stays the same, so there must be no warning
             known_users = rm.compare(results).known_users
         assert bool(known_users) is mentioned
     assert known_users[0] == "3 of 100 users (3.0%) are unknown to a, b."

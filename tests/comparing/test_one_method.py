@@ -87,7 +87,7 @@ def compare_with_differences(
 
 
 def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
-    """24 of 500 users gain 0.3. A sign test has p = 1e-7, but rare large losses are possible.
+    """24 of 500 users gain 0.3. A sign test gives p = 1e-7, but cannot rule out rare large losses.
 
     Half of p is the level at which the lower end of the interval is 0. This level is
     P(Σ E·d ≤ E0) = (1 / 1.3)^24, where each user with a gain of d has an exponential variable E,
@@ -125,7 +125,7 @@ def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: fl
 
 
 def test_p_of_hits_counts_one_more_loss() -> None:
-    """For hits, p is that of a sign test with one more loss, which Gaffke's bound adds."""
+    """For hits, p is that of a sign test that also counts the loss added by Gaffke's bound."""
     comparison = compared(
         np.repeat([1.0, 0.0, 0.0], [7, 2, 91]), np.repeat([0.0, 1.0, 0], [7, 2, 91])
     )
@@ -278,7 +278,7 @@ def test_row_has_a_note_if_only_the_adjustment_hides_a_difference() -> None:
 
 def test_new_test_needs_only_an_entry_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a test is declared, all outputs contain its name, sentence and hypothesis."""
-    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes the test again
+    monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes the test afterwards
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")
     def yuen(differences: np.ndarray) -> tests.Found:

@@ -1,4 +1,4 @@
-"""Groups of different users are compared by Welch's test, including with weights and clusters."""
+"""Groups of different users are compared by Welch's test, with or without weights and clusters."""
 
 from __future__ import annotations
 

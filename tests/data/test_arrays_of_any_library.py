@@ -22,7 +22,7 @@ class DlpackArray:
 
 
 class NumpyProtocolArray:
-    """An array that other libraries can read only through `__array__`, as in h5py and zarr."""
+    """An array that other libraries can read only through `__array__`, like h5py's and zarr's."""
 
     def __init__(self, numbers):
         self._numbers = np.asarray(numbers)
@@ -39,7 +39,7 @@ class GuardedArray(DlpackArray):
 
 
 class BothProtocolsArray(NumpyProtocolArray, DlpackArray):
-    """An array with `__array__` and `__dlpack__` whose entries cannot be hashed, as in JAX."""
+    """An array with `__array__` and `__dlpack__` whose entries cannot be hashed, like JAX's."""
 
     __hash__ = None
 

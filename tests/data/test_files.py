@@ -27,7 +27,7 @@ WRITERS = {
 
 @pytest.fixture(params=WRITERS)
 def write(request, tmp_path):
-    """Write a frame to a file in the given format, and return the path."""
+    """Return a function that writes a frame to a file in this format and returns its path."""
 
     def write(frame: pl.DataFrame) -> pathlib.Path:
         path = tmp_path / f"ratings{request.param}"

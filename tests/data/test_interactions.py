@@ -911,7 +911,7 @@ def sparse_of(users, items, values, shape, form):
 
 @st.composite
 def triples(draw, user=None, item=None):
-    """Draw distinct (row, column) pairs with nonzero values, and the shape of a matrix for them."""
+    """Draw distinct (row, column) pairs with nonzero values, and a matrix shape that fits them."""
     n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     cells = st.tuples(st.integers(0, n_users - 1), st.integers(0, n_items - 1))
     pairs = draw(st.lists(cells, unique=True, max_size=20))

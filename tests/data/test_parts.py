@@ -1,4 +1,4 @@
-"""Tests of tables in several Parquet files, with different types and values in folder names."""
+"""Tests of tables in several Parquet files, with types that differ or values in folder names."""
 
 import pathlib
 
@@ -37,7 +37,7 @@ def mean(lists: object) -> dict[str, float]:
         (pl.Int64, pl.Int32),
         (pl.UInt16, pl.Int64),
         (pl.Int64, pl.UInt64),
-        (pl.Int64, pl.Float64),  # pandas writes integers with gaps as float64
+        (pl.Int64, pl.Float64),  # pandas writes integers with missing values as float64
         (pl.Float32, pl.Int64),
     ],
 )

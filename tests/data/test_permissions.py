@@ -130,7 +130,7 @@ def test_commands_report_a_folder_without_access(
 ) -> None:
     closed = folder / "parts"
     words = [word.format(closed=closed, folder=folder) for word in command]
-    run_command(["show", str(folder / "x.csv")])  # root imports all modules first
+    run_command(["show", str(folder / "x.csv")])  # import all modules while still root
     closed.chmod(0)
     with unprivileged():
         result = run_command(words)

@@ -53,7 +53,7 @@ def test_values_survive_saving_and_loading_bit_for_bit(
 ) -> None:
     path = tmp_path_factory.mktemp("saved") / "result.parquet"
     before = evaluation({"ndcg@10": values[:, 0].tolist(), "rr": values[:, 1].tolist()})
-    with np.errstate(all="ignore"):  # str() adds up huge values, which may overflow
+    with np.errstate(all="ignore"):  # sums of huge values may overflow
         before.save(path)
         assert_same(before, rm.load(path))
 

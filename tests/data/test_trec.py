@@ -55,7 +55,7 @@ def test_run_is_ranked_by_score(run, qrels):
 
 
 def test_item_desc_orders_equal_scores_like_trec_eval(run, qrels):
-    # Equal scores are ordered by descending document id, so D-3 is before D-1.
+    # Equal scores are ordered by descending document id, so D-3 comes before D-1.
     result = rm.evaluate(rm.Lists(run), qrels, metrics="rr", ties="item_desc")
     assert result["rr"].tolist() == [1 / 3, 1.0]
 

@@ -1,4 +1,4 @@
-"""`chance=True` adds the expected value of a random order of the same candidates."""
+"""With `chance=True`, results include the values expected of a random order of the candidates."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return, for each kind of source, pairs of a source and the arguments of `evaluate`."""
+    """Return, for each kind of source, pairs of a source and arguments for `evaluate`."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": arguments["train"]}
@@ -165,14 +165,14 @@ CASES = cases()
 def outcome_without_rule(
     kind: str, number: int, family: str, other_rules: tuple[tuple[str, Any], ...]
 ) -> Outcome:
-    """Evaluate a case without changing the tested rule from its default."""
+    """Evaluate a case with the tested rule's default."""
     return outcome(*CASES[kind][number], family, **dict(other_rules))
 
 
 class Outcome:
     """The parts of a result that the tests compare.
 
-    Intervals are computed only when they are needed, since they are slow.
+    Intervals are slow to compute, so they are computed only when needed.
     """
 
     def __init__(self, result: rm.Evaluation) -> None:
@@ -231,7 +231,7 @@ def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[st
 
 
 def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) -> bool:
-    """Return whether a rule changes no result and, in some case, neither raises nor warns."""
+    """Return whether a rule changes no result and does not raise or warn in every case."""
     try:
         # A rule is not silent if it changes the values of one case, or refuses or warns in every
         # case.

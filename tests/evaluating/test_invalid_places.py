@@ -1,4 +1,4 @@
-"""A place in a list is invalid if its item is outside the catalogue or is listed earlier."""
+"""A place in a list is invalid if its item is outside the catalogue or repeats an earlier one."""
 
 import itertools
 import warnings

@@ -75,7 +75,7 @@ LISTS = [name for name, definition in METRICS.items() if definition.record == "l
 
 @pytest.mark.parametrize("name", LISTS)
 def test_missing_side_data_is_reported(data, name):
-    """If any side data of a metric is missing, an error names the argument to pass."""
+    """If a metric's side data are missing, the error names the argument to pass."""
     result = evaluate(data, f"{name}@5")
     assert np.isfinite(result.mean()[f"{name}@5"])
     definition = parse(f"{name}@5")[0].definition
@@ -206,7 +206,7 @@ def test_groups_of_users_have_separate_values(data):
 
 
 def test_interval_resamples_users(data):
-    """The interval is as wide as an interval from resamples that the test draws itself."""
+    """The interval is as wide as one computed from the test's own resamples."""
     result = evaluate(data, "coverage@5")
     lists, rng = expected_lists(data, 5), np.random.default_rng(9)
     resampled_coverage = [
@@ -429,7 +429,7 @@ def test_relevant_items_unknown_to_the_source_count_in_snips_recall():
 
 
 def test_kept_train_items_stay_in_lists_and_test():
-    """List metrics and ranking metrics count the same relevant items, even training items."""
+    """List metrics and ranking metrics count the same relevant items, including training items."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
     data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
@@ -458,7 +458,7 @@ def test_users_whose_relevant_items_are_all_in_train_do_not_count():
 
 
 def test_resamples_without_a_value_are_left_out():
-    """If a resample contains a single distinct user, there are no pairs of lists to compare."""
+    """If a resample contains only one distinct user, there are no pairs of lists to compare."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
     test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
     result = rm.evaluate(lists, test, metrics="personalization@2")
@@ -583,7 +583,7 @@ def test_invented_items_do_not_enlarge_the_catalogue():
     assert mean["entropy@3(divisor=largest)"] == pytest.approx((np.log2(3) - 2 / 3) / 2)
     np.testing.assert_array_equal(result["unknown_items@1"], [0, 0, 1, np.nan])
     np.testing.assert_array_equal(result["unknown_items@3"], [2 / 3, 1 / 3, 1, np.nan])
-    # A user's candidates are the catalogue and the items of the user's list outside the catalogue.
+    # A user's candidates are the catalogue and any items in the user's list that are not in it.
     assert result.n_candidates.tolist() == [6, 5, 6, 4]
     np.testing.assert_allclose(
         result["fallout@3"], [2 / 4, 2 / 4, 3 / 5, 1]

@@ -8,7 +8,7 @@ from shared import SHARED
 
 import recometer as rm
 
-# The published values of implicit's ALS with 64 factors on MovieLens 1M, with UltraGCN's split. All
+# The published values of implicit's ALS (64 factors) on UltraGCN's split of MovieLens 1M. All
 # test items are equally relevant, and training items are excluded.
 ML1M_ALS = {
     "precision@10": 0.16102624,
@@ -50,8 +50,7 @@ def test_published_values_of_als_on_movielens_1m_are_reproduced():
         np.testing.assert_array_equal(hits[:, :k].sum(axis=1) / k, result[f"precision@{k}"])
 
 
-# The values that the SAR quick start of Microsoft Recommenders states for MovieLens 100K and k =
-# 10.
+# The values that Microsoft Recommenders' SAR quick start reports for MovieLens 100K and k = 10.
 ML100K_SAR = {
     "ap@10": 0.106959,  # this library divides AP by the number of relevant items
     "ndcg@10": 0.379533,

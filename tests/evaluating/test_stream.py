@@ -1,4 +1,4 @@
-"""A stream of batches returns the same result as one call on all data, to the last bit."""
+"""A stream of batches gives the same result, to the last bit, as a single call with all data."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ def test_relevance_below_1_keeps_its_precision():
 
 
 def test_memory_does_not_grow_with_items_or_batches() -> None:
-    """A stream keeps a few numbers per user, regardless of the numbers of items and batches."""
+    """A stream keeps a few numbers per user, regardless of the number of items and batches."""
     users = np.array([10**15, 5, 2**62])
     stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
     for user in users:
@@ -339,7 +339,7 @@ def test_nbytes_of_scores_counts_ranks_and_lists() -> None:
         sizes.append(stream.nbytes)
         stream.compute()
         assert stream.nbytes == sizes[-1]
-    assert sizes[0] + sizes[1] == sizes[2] + n_users  # a flag per user
+    assert sizes[0] + sizes[1] == sizes[2] + n_users  # one flag per user
 
 
 @pytest.mark.parametrize("form", ["positions", "dicts"])

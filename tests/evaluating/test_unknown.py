@@ -18,8 +18,8 @@ RANDOM = np.random.default_rng(5)
 USERS, ITEMS = RANDOM.normal(size=(N_USERS, 4)), RANDOM.normal(size=(N_ITEMS, 4))
 SCORES = USERS @ ITEMS.T
 BEST = np.argsort(-SCORES, axis=1)
-# Each user's test items are the user's two best items and a third item, so that every item is a
-# test item. The ids of users and items start at 1.
+# Each user's test items are the user's two best items and a third item, so that every item is some
+# user's test item. The ids of users and items start at 1.
 CHOSEN = np.unique(np.concatenate([BEST[:, :2] + 1, np.arange(N_USERS)[:, None] % N_ITEMS + 1], 1))
 TEST = pl.DataFrame(
     {
@@ -208,7 +208,7 @@ SPELLINGS = {
 
 
 def text_ids(name, n):
-    """Return text ids, each of which changes if it is spelled as `name` says."""
+    """Return text ids, each of which is changed by the spelling called `name`."""
     if "zeros" in name or "decimal" in name:
         return [str(number + 1) for number in range(n)]
     return [f"h\u00e9 {number}" for number in range(n)]

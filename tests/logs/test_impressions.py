@@ -1,4 +1,4 @@
-"""Tests that value estimates for policies agree with other libraries and closed forms."""
+"""Tests that estimates of policies' values agree with other libraries and closed forms."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ ALL = ("ips", "clipped_ips", "snips", "direct", "dr")
 
 
 def small_log() -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
-    """Return the log that Open Bandit Pipeline evaluated, a policy, and predicted rewards.
+    """Return the log evaluated by Open Bandit Pipeline, with a policy and predicted rewards.
 
-    The policy is an array of probabilities. This array and the predictions have a row per
-    impression and a column per item.
+    The policy is an array of probabilities. This array and the predictions have one row per
+    impression and one column per item.
     """
     row = np.arange(60)
     action = (7 * row + row // 5) % 4

@@ -219,8 +219,8 @@ def test_explicit_zero_is_not_a_feature():
 
 
 def test_miscalibration_matches_hand_computed_values():
-    # Steck (2018) defines the metric: equal shares have the value 0, and the shares p = (1, 0) and
-    # q = (0, 1) have the value log2(1 / alpha), with alpha = 0.01.
+    # Steck (2018) defines the metric: equal shares give 0, and the shares p = (1, 0) and q = (0, 1)
+    # give log2(1 / alpha), with alpha = 0.01.
     assert value("miscalibration@3", train=[{3: 1.0, 4: 1.0, 5: 1.0}]) == pytest.approx(0)
     case = {"train": [{1: 1.0}], "lists": [[0, 3]]}
     assert value("miscalibration@2", **case) == pytest.approx(math.log2(100))
@@ -331,7 +331,6 @@ def test_unknown_users_lower_user_coverage_unless_left_out():
 
 
 def test_weights_of_users_who_do_not_count_have_no_effect():
-    """The weight of a user who does not count has no effect."""
     is_known = np.array([False, True, True])
     lists = rm.TopLists(np.array([[0], [1], [-1]]), 4, is_known, np.zeros(3, bool))
     users = record_users(ListData(lists, n_catalogue=4))

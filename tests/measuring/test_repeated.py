@@ -62,8 +62,8 @@ def test_rules_agree_without_repeated_rows(rows: list[tuple[int, int]], rule: st
 
 @given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
 def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
-    """The formula also covers unknown test items, and training items, which are left out."""
-    rows = [*rows, (2, 4)]  # a source must contain at least one item
+    """The formula also covers unknown test items, and leaves out training items."""
+    rows = [*rows, (2, 4)]  # a source must know at least one test item
     test, train = frame(rows), {0: [0], 1: [5]}
     matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
     source = {

@@ -68,7 +68,7 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
     value = float(value)
     if rules["decimals"] is not None:
         value = round(value, rules["decimals"])
-    # If a metric only reads the lists, its mean includes users without test items.
+    # If a metric reads only the lists, its mean includes users without test items.
     in_test = bool(judged) or not of_test or rules["no_relevant"] == "undefined"
     counts = {
         "test": in_test,

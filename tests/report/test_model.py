@@ -275,7 +275,7 @@ def test_seeds_of_a_model_are_drawn_as_dots(results: dict[str, rm.Evaluation]) -
 def test_headline_mentions_baseline_and_chance(
     results: dict[str, rm.Evaluation],
 ) -> None:
-    # The test swaps two names, so that "bpr" has a lower mean than the baseline, which is "random".
+    # The test swaps two names, so that "bpr" has a lower mean than the baseline "random".
     names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
     renamed = {names[name]: result for name, result in results.items()}
     versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)

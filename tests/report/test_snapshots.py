@@ -19,7 +19,7 @@ N_USERS, N_ITEMS = 32, 8
 
 
 def policies() -> Report:
-    """Return a report of two policies whose values are the same on every processor."""
+    """Return a report on two policies whose values are the same on every processor."""
     user = np.arange(256) // 2
     shown_probability, good = np.where(user % 2, 0.5, 0.25), np.where(user % 2, 0.75, 0.0625)
     frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": shown_probability}

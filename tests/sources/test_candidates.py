@@ -66,7 +66,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
-    """The test compares `candidates` and `exclude` with scores of -inf, a separate code path."""
+    """The test compares `candidates` and `exclude` with scores of -inf, which take another path."""
     scores, test, train, is_candidate = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     whitelist = np.flatnonzero(is_candidate[0])
@@ -289,7 +289,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Return three numbers of candidates, with `items()` as candidates, exclude or catalogue."""
+    """Count the candidates if `items()` is passed as candidates, as exclude and as catalogue."""
     model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (

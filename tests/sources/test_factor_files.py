@@ -1,4 +1,4 @@
-"""Tests that factors in files, used in place or converted, act like arrays."""
+"""Tests that factors in files, whether used in place or converted, behave like arrays."""
 
 import contextlib
 import dataclasses

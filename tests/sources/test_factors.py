@@ -1,4 +1,4 @@
-"""Tests that factors give exact ranks for any memory layout, ids, threads and blocks."""
+"""Tests that factors give exact ranks, whatever the memory layout, ids, threads and blocks."""
 
 import dataclasses
 import os
@@ -163,7 +163,7 @@ def test_threads_and_blocks_change_nothing(integers, monkeypatch):
 def test_instruction_sets_change_nothing(integers, monkeypatch):
     data = Data(n_users=50, n_items=3000, n_factors=33, integers=integers)
     sets = _kernel.instruction_sets()
-    # Without fused multiply-add, an instruction set needs to agree only on exact scores.
+    # An instruction set without fused multiply-add needs to agree only on exact scores.
     results = []
     for name in sets if integers else [s for s in sets if s != "plain"]:
         monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
@@ -269,7 +269,7 @@ def test_unknown_users_and_items_are_counted_as_misses():
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
 @examples(0.75)
 def test_ranks_of_tied_integer_scores_agree_with_sorting(seed, ties):
-    """Integer factors cause many ties; the test sorts the items by score and by item."""
+    """Integer factors cause many ties; the test sorts the items by score and then by item."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, integers=True)
     result = rm.evaluate(
         rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties

@@ -300,7 +300,7 @@ def test_spelling_and_form_change_nothing(rows):
         first = {item for item in items if item}
         assert result["valid@5"][place] == len(first) / 5
         if titles:
-            # Each place is valid, or contains an unknown item or a repeated item.
+            # Each place is valid, or contains an unknown or repeated item.
             shares = result["unknown_items@5"][place] + result["repeated_items@5"][place]
             assert result["valid@5"][place] * 5 == pytest.approx(len(items) * (1 - shares))
             hits = [n for n, item in enumerate(items, 1) if item == "h"]

@@ -1,4 +1,4 @@
-"""Tests that a bipartite graph has the same metrics as its dense adjacency matrix."""
+"""Tests that a bipartite graph gives the same values as its dense adjacency matrix."""
 
 import numpy as np
 import pytest

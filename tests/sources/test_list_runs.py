@@ -77,7 +77,7 @@ def test_runs_may_be_named_by_numbers(n_runs, printed):
     columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
     with pytest.warns(DataWarning, match=f"several runs, as column 'run' says {printed}"):
         rm.Lists(pl.DataFrame(columns), score=False)
-    by_run = rm.Lists.each(pl.DataFrame(columns), by="run")  # numbers cause no warning
+    by_run = rm.Lists.each(pl.DataFrame(columns), by="run")  # run numbers cause no warning
     assert list(by_run) == list(range(n_runs))
     assert all("2 entries" in lists.describe() for lists in by_run.values())
 

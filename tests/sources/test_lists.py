@@ -609,7 +609,7 @@ def test_relevant_items_outside_the_candidates_do_not_count_as_repeated():
     ids=["exclude", "candidates", "sets of candidates", "size of a catalogue", "catalogue"],
 )
 def test_excluding_an_item_removes_its_repeats(duplicates, options):
-    """The results are the same as for lists without any occurrence of the item."""
+    """The results are the same as for lists that never contained the item."""
     test = {"ann": ["b"], "bob": ["a", "b"]}
     options |= {"metrics": "rr ap recall@3 precision@4", "duplicates": duplicates}
     with_x = rm.Lists({"ann": ["x", "x", *"aabb"], "bob": ["b", "b", "x", "a", "x"]})
@@ -1017,7 +1017,7 @@ def test_listed_items_outside_the_catalogue_are_counted():
 
 @pytest.mark.parametrize("n_again", [0, 1])
 def test_rows_of_a_user_need_not_be_adjacent(n_again):
-    """The first user may have a further row at the end, far from the user's other rows."""
+    """The first user may have another row at the end, far from the user's other rows."""
     n_users = PROBE // 2 + 1  # each of these users has three rows
     users = np.append(np.repeat(np.arange(n_users), 3), np.zeros(n_again, int))
     items = np.append(np.tile([5, 6, 7], n_users), np.full(n_again, 8))

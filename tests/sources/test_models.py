@@ -296,7 +296,7 @@ SCORES = np.linspace(1, 0, N_ITEMS)
 
 
 def takes_all_users(form):
-    """Return a `recommend` method for all users; `form` converts its items [n_users, k]."""
+    """Return a `recommend` method that takes many users; `form` converts the items [n_users, k]."""
 
     def recommend(self, user_ids, k=10):
         rows = np.asarray(user_ids) % 100

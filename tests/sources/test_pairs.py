@@ -608,7 +608,7 @@ def test_relevant_items_outside_the_candidates_count_as_misses():
 
 
 def test_rating_metrics_read_only_candidates():
-    """An item that is not a candidate has no error and is not recommended, but can be relevant."""
+    """An item that is not a candidate adds no error and is not recommended, but can be relevant."""
     frame = pl.DataFrame(EXAMPLE)
     metrics = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):

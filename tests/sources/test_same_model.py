@@ -22,12 +22,12 @@ def problems(draw):
     test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4, shape), 0)
     test[0, 0] = 1
     train = rng.random(shape) > draw(st.sampled_from([0.7, 1.0]))
-    train[:, -1] = False  # the last item stays a candidate of every user
+    train[:, -1] = False  # the last item remains a candidate for every user
     return scores, test, train
 
 
 def narrowed(draw_from, shape):
-    """Return options of `evaluate` that leave out items for all users, some users or no users."""
+    """Return options for `evaluate` that leave out items for all users, some users or no users."""
     items = list(range(shape[1]))
     kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
     if kind == "whitelist":
@@ -44,7 +44,7 @@ def narrowed(draw_from, shape):
 def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape
-    train[0, 0] = False  # item 0 always stays a candidate of user 0
+    train[0, 0] = False  # item 0 always remains a candidate for user 0
     options = narrowed(random, scores.shape)
     if "candidates" in options and isinstance(options["candidates"], list):
         options["candidates"] = sorted({0, *options["candidates"]})

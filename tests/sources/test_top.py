@@ -141,7 +141,7 @@ def test_judged_items_are_listed_at_their_ranks(ties, seed, k, data):
     }
     for name, source in case.sources().items():
         if candidates == "sampled" and name.startswith("lists"):
-            continue  # candidates of lists are sampled from other items
+            continue  # for lists, candidates are sampled from other items
         check_law(source, case.request(ties, **options), k)
 
 

@@ -15,7 +15,7 @@ FEW = "ndcg@5 precision@3 rr@4"
 
 
 def columns_of_lists(users, items, rng, n=12):
-    """Draw lists in which many scores are equal, as columns."""
+    """Draw lists with many equal scores, and return them as columns."""
     places = [rng.permutation(len(items))[:n] for _ in users]
     return {
         "user": [user for user in users for _ in range(n)],
@@ -25,7 +25,7 @@ def columns_of_lists(users, items, rng, n=12):
 
 
 def scored(users, items, rng):
-    """Draw pairs with true ratings, a few of which are missing, as columns."""
+    """Draw pairs with true ratings, a few of them missing, and return them as columns."""
     user, item = np.nonzero(rng.random((len(users), len(items))) < 0.5)
     rating = rng.integers(0, 6, len(user)).astype(float)
     rating[rng.random(len(user)) < 0.1] = np.nan

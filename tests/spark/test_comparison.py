@@ -126,7 +126,7 @@ def test_results_from_one_machine_are_refused(models):
     results, expected, _ = models
     with pytest.raises(rm.InputTypeError, match="'b' is of type int"):
         rs.compare({"a": results["first"], "b": 3})
-    mixed = {"a": results["first"], "b": expected["second"]}  # "b" comes from one machine
+    mixed = {"a": results["first"], "b": expected["second"]}  # "b" was evaluated on one machine
     comparison = rs.compare(mixed, metrics="ndcg@5", allow="test train")
     assert comparison.rows[0].difference == rs.compare(results, metrics="ndcg@5").rows[0].difference
     with pytest.raises(InputError, match="Two models are called '1'"):

@@ -182,7 +182,7 @@ def test_rating_errors_are_computed_over_the_rows_of_all_users(table, monkeypatc
     assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
     for name in of_rows.split():
         assert_same_interval(result.interval(name), expected.interval(name))
-    # Spark adds the rows in the same order, so the sums are equal to the last bit.
+    # Spark adds up the rows in the same order, so the sums are equal to the last bit.
     assert dict(result.over_rows) == dict(expected.over_rows)
     with pytest.raises(InputError, match=r"'rmse' has one value for all users.*Hint: lists=True"):
         rs.evaluate(rs.Pairs(frame), metrics="rmse")
@@ -206,7 +206,7 @@ def test_means_are_computed_from_moments_if_the_driver_cannot_hold_all_values(ta
             expected_row.metric, expected_row.counted, expected_row.skipped,
         )  # fmt: skip
         if row.metric != "coverage@5":
-            # For 58 users, Student's interval is a little wider.
+            # With 58 users, Student's interval is a little wider.
             width = expected_row.high - expected_row.low
             assert [row.low, row.high] == pytest.approx(
                 [expected_row.low, expected_row.high], abs=0.05 * width

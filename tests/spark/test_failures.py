@@ -21,7 +21,7 @@ pytestmark = MARKS
 
 
 def columns_of_lists(users, items, rng):
-    """Draw lists of eight items, as columns."""
+    """Draw lists of eight items, and return them as columns."""
     places = [rng.permutation(len(items))[:8] for _ in users]
     return {
         "user": [user for user in users for _ in range(8)],
@@ -36,7 +36,7 @@ def test_results_do_not_change_if_a_worker_dies(table, monkeypatch, tmp_path):
     marks = str(tmp_path)
 
     class Dying(evaluation.Job):
-        """A job in which each task ends its process after the first rows, on its first attempt."""
+        """A job in which each task's first attempt ends its process after the first rows."""
 
         def __call__(self, batches):
             import pyspark

@@ -17,7 +17,7 @@ def test_guide_to_als_models_runs(spark, tmp_path, monkeypatch):
         "rating": rng.integers(1, 6, 400),
         "timestamp": rng.integers(0, 10**7, 400),
     }
-    # Spark resolves relative paths in the folder in which Java was started.
+    # Spark resolves relative paths against the folder in which Java was started.
     path = tmp_path / "ratings.csv"
     pl.DataFrame(columns).write_csv(path)
     (code,) = blocks_of("model_spark_als.md")

@@ -460,7 +460,7 @@ def test_dates_need_a_time_zone_if_times_have_several():
         split(data, After("2024-06-01"))
     assert split(data, After("2024-06-01T00:00+02:00")).test["item"].to_list() == [3]
     assert split(data, Last(1)).test["item"].to_list() == [3]
-    # These times have different offsets, but are in the same time zone, in winter and in summer.
+    # These times are in one time zone, but have different offsets in winter and in summer.
     local = [pd.Timestamp(text).tz_convert("Europe/Berlin") for text in texts]
     of_pandas = data.to_pandas().assign(time=pd.Series(local, dtype=object))
     assert split(of_pandas, After("2024-06-01")).test["item"].tolist() == [3]

@@ -135,7 +135,7 @@ def test_users_needed_and_smallest_difference_invert_the_power() -> None:
     assert np.isnan(smallest_difference(1.0, 1))
     assert power_of(9.0, 1.0, 1) == 0
     assert power_of(smallest_difference(1.0, 2), 1.0, 2) == pytest.approx(0.8)
-    # The smallest detectable difference is proportional to the deviation, even if that is large.
+    # The smallest detectable difference is proportional to the deviation, however large it is.
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 
@@ -371,7 +371,7 @@ def test_tukeys_test_of_two_users_has_no_small_p() -> None:
     assert result.n == 2
     default = tukey(values, n_resamples=10_000)
     np.testing.assert_array_equal(tukey(values).p_values, default.p_values)
-    # For two users, there are only 36 orders of three models, so p cannot be small.
+    # Two users can order three models in only 36 ways, so p cannot be small.
     assert result.p_values[0, 1] > 0.1
     np.testing.assert_array_equal(result.p_values, result.p_values.T)
     with pytest.raises(InputError, match="at least two models"):
