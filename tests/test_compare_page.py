@@ -1,4 +1,4 @@
-"""Tests that speed ratios in COMPARE.md, docs/dropins.md and guides match the benchmarks."""
+"""Tests that speed ratios in COMPARE.md, docs/dropins.md and the guides match the benchmarks."""
 
 import json
 import re
@@ -16,7 +16,7 @@ CALL = re.compile(
     r"^\| [^|]+ [\d.]+ \| ([^|]+) \| [\d,]+ \| [^|]+ \| [^|]+ \| ([\d.]+) \|$", re.MULTILINE
 )
 GUIDES = sorted((ROOT / "docs").glob("from_*.md"))
-NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # but not versions or times
+NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # excludes versions and times
 
 
 def ratio_of(results, name):
@@ -37,7 +37,7 @@ def ratio_of(results, name):
 
 
 def round_like(value, printed):
-    """Round a value to the number of significant digits of a printed number."""
+    """Round a value to as many significant digits as a printed number has."""
     return float(f"{value:.{len(printed.replace('.', '').lstrip('0'))}g}")
 
 

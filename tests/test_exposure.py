@@ -1,4 +1,4 @@
-"""Tests of `exposure`, which returns each item group's share of the lists and of relevant items."""
+"""Tests of `exposure`, which returns item groups' shares of the lists and of the relevant items."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def test_groups_may_be_an_array_in_the_order_of_positions():
 
 
 def test_groups_do_not_limit_the_items_of_lists():
-    """An item without a group may be in lists, and does not count as unknown."""
+    """An item without a group may appear in lists, and does not count as unknown."""
     lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "play"]})
     test = {"ann": ["film"], "bob": ["play"]}
     result = rm.evaluate(lists, test, metrics="recall@2")

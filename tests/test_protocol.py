@@ -32,7 +32,7 @@ class WiderProtocol(rm.Protocol):
 
 
 def other_values(name: str) -> Iterator[Any]:
-    """Yield valid values of a rule, except its default."""
+    """Yield a rule's valid values other than its default."""
     default = getattr(rm.Protocol(), name)
     for value in rm.Protocol.declared[name].says:
         if isinstance(value, Number):

@@ -74,7 +74,7 @@ def imports(module: str) -> set[str]:
 
 
 def imports_that_run(module: str) -> set[str]:
-    """Return the recometer modules that a module imports, except those only for type checking."""
+    """Return the recometer modules that a module imports other than for type checking."""
     nodes = statements_of(MODULES[module])
     for_types = {
         part
@@ -143,7 +143,7 @@ def cycles_in(graph: dict[str, set[str]]) -> set[frozenset[str]]:
 
 
 def import_cycles() -> list[list[str]]:
-    """Return the import cycles, counting imports in functions, for type checking and by name."""
+    """Return the import cycles, including imports in functions, for type checking and by name."""
     graph = {
         # Leave out the package itself, which imports its modules lazily.
         module: (imports(module) | modules_in_strings(module)) - {module, "recometer"}

@@ -76,7 +76,7 @@ def test_shared_place_is_the_rounded_up_middle_of_the_group():
     [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
 )
 def test_equal_ranks_share_a_place(rule, places):
-    """Unlike equal ranks, items with equal scores keep their input order under `as_ranked`."""
+    """Under `as_ranked`, equal ranks share a place, but equal scores keep their input order."""
     ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
     assert resolve(ranks, rule).start.tolist() == places
     assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]

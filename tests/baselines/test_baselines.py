@@ -27,7 +27,7 @@ MODELS = {
 
 
 def scores(source: rm.Factors | rm.Scores, n_users: int) -> np.ndarray:
-    """Return a source's scores of all items for all users, [n_users, n_items]."""
+    """Return a source's scores for all users and items, [n_users, n_items]."""
     if isinstance(source, rm.Scores):
         return source.batch(np.arange(n_users))
     arrays = source.facts.arrays
@@ -389,7 +389,7 @@ def test_fit_shows_a_progress_bar(
 
 @pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
 def test_progress_of_a_fit_adds_up_to_its_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress is reported in steps, which never add up to more than the total work."""
+    """Progress is reported in steps that never add up to more than the total work."""
     monkeypatch.setattr(baselines, "BLOCK", 3)
     monkeypatch.setattr(baselines, "BLOCK_ENTRIES", 8)
     monkeypatch.setattr(baselines, "DENSE_SIZE", 0)

@@ -127,7 +127,7 @@ def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
 
 
 def means(result: Result) -> dict[str, dict[str, float]]:
-    """Return the means in JSON output, per model and metric."""
+    """Return the means from JSON output, per model and metric."""
     assert result.exit_code == 0, result.stderr
     models = json.loads(result.stdout)["models"]
     return {

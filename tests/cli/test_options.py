@@ -58,7 +58,7 @@ def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
 
 
 def names_a_file(parameter: inspect.Parameter) -> bool:
-    """Return whether the help of an option says that it names an input file or folder."""
+    """Return whether an option's help says that the option names an input file or folder."""
     declared = option(parameter)
     description = f"{declared.metavar or ''} {declared.help or ''}"
     return (

@@ -30,7 +30,7 @@ def draw_models(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of two models, which differ for the given share of users.
 
-    Values are rounded to a number of levels; with few levels, many values are equal.
+    Values are rounded to multiples of 1 / `levels`; with few levels, many values are equal.
     """
     generator = np.random.default_rng(seed)
     old = generator.random(n) * (generator.random(n) < 0.6)

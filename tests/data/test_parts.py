@@ -80,7 +80,7 @@ def test_runs_are_read_from_hive_folder_names(write_parts) -> None:
         }
         assert means == {"als": 1.0, "bpr": 0.5}
     with pytest.warns(rm.DataWarning, match="model"):
-        rm.Lists(folder)  # rm.Lists refuses a folder with two runs
+        rm.Lists(folder)  # the folder contains two runs
 
 
 def test_values_in_folder_names_are_read_like_text(write_parts) -> None:

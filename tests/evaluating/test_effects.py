@@ -231,7 +231,7 @@ def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[st
 
 
 def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) -> bool:
-    """Return whether a rule changes no result and does not raise or warn in every case."""
+    """Return whether a rule changes nothing, and neither raises nor warns in at least one case."""
     try:
         # A rule is not silent if it changes the values of one case, or refuses or warns in every
         # case.

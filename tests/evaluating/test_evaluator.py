@@ -32,7 +32,7 @@ LISTED = "coverage@3 novelty@3 personalization@3 overlap@3 category_entropy@3"
 
 
 def to_dict(matrix, users=USERS, items=ITEMS):
-    """Convert the nonzero entries of a matrix to a dict of dicts with ids."""
+    """Convert the nonzero entries of a matrix to a dict of dicts with ids as keys."""
     return {
         user: {items[item]: float(row[item]) for item in np.flatnonzero(row)}
         for user, row in zip(users, matrix, strict=True)

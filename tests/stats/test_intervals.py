@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean over users agree with other methods or with simulations."""
+"""Confidence intervals for a mean over users agree with other methods or with simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics hold at their limits: few users, extreme units, and levels near 0 and 1/2."""
+"""Statistics stay correct at their limits: few users, extreme units, and levels near 0 and 1/2."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_relative_interval_has_no_width_if_all_ratios_are_equal() -> None:
     second = np.linspace(0.1, 0.25, 8)
     result = compare(2 * second, second)
     assert (result.relative, *result.relative_interval) == (1.0, 1.0, 1.0)
-    result = compare([0.2, 0.5], [0.1, 0.25])  # two users cannot exclude any ratio
+    result = compare([0.2, 0.5], [0.1, 0.25])  # with two users, no ratio can be excluded
     assert (result.relative, *result.relative_interval) == (1.0, -1.0, np.inf)
 
 
@@ -120,7 +120,7 @@ def test_relative_interval_has_no_width_if_all_ratios_are_equal() -> None:
 def test_power_of_few_users_with_large_effects_matches_scipy(
     n: int, alpha: float, centre: float
 ) -> None:
-    """For effects this large, the power is computed by a normal approximation."""
+    """For effects this large, the power is computed from a normal approximation."""
     power = power_of(centre / np.sqrt(n), 1.0, n, alpha=alpha)
     expected = scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, n - 1), n - 1, centre)
     assert power == pytest.approx(expected, abs=0.01)
@@ -272,7 +272,7 @@ def test_many_equal_values_are_one_group(largest: float) -> None:
 
 
 def test_p_agrees_only_with_the_interval_of_the_same_test() -> None:
-    """p is 1/16 for the three tests, but only the randomisation test's interval must contain 0."""
+    """p is 1/16 for all three tests, but only the randomisation test's interval must contain 0."""
     differences = [0.75, 0.0, 0.75, 0.5, 1.0, 0.25]
     lows = {
         test: compare(differences, np.zeros(6), test=test).interval.low

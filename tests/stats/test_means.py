@@ -1,4 +1,4 @@
-"""Gaffke's, Clopper and Pearson's, bootstrap and Student's intervals of means are correct."""
+"""Gaffke's, Clopper and Pearson's, bootstrap and Student's intervals for means are correct."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
 
 
 def test_approximate_interval_is_close_to_the_exact_interval() -> None:
-    """With 1e-6 instead of a 0, the interval is approximated, but must hardly change."""
+    """With 1e-6 in place of one 0, the interval is approximate, but must hardly change."""
     values = np.repeat([0.0, 1.0], [997, 3])
     exact = interval(values, bounds=UNIT)
     values[0] = 1e-6
@@ -440,8 +440,8 @@ def test_gaffkes_interval_has_a_note_only_for_constant_values() -> None:
 def test_gaffkes_ends_are_accurate_far_in_the_tails(tail: float) -> None:
     """The tail probability of a mean with random weights has a closed form.
 
-    If c is above all values x, the weighted mean of the values and 1 exceeds c with a probability
-    of Π (1 - c) / (1 - x).
+    If c is above all values x, the weighted mean of the values and 1 exceeds c with probability Π
+    (1 - c) / (1 - x).
     """
     low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
     assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)

@@ -1,4 +1,4 @@
-"""The statistics package exports sorted names, and importing it loads few modules."""
+"""The statistics package lists its exports in sorted order, and importing it loads few modules."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_intervals_over_users_and_runs_cover_the_mean(compared: bool) -> None:
     for seed in range(300):
         first = second = crossed(60, 4, seed)
         if compared:
-            # The two models share users, but not runs, so only the effects of the users cancel.
+            # The two models share users, but not runs, so only the effects of the users cancel out.
             generator = np.random.default_rng(10_000 + seed)
             user = generator.normal(0, 0.2, (60, 1))
             first, second = (

@@ -18,7 +18,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
 
 
 def import_recometer() -> None:
-    """Import the code under test; under Atheris, also instrument this code."""
+    """Import the code under test, which Atheris instruments on import."""
     data = (f"data.{name}" for name in ("catalogue", "factor_files", "files", "ids"))
     for name in (*data, "metrics.names", "sources.lists", "sources.pairs", "split.saving"):
         importlib.import_module(f"recometer.{name}")

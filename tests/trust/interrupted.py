@@ -64,7 +64,7 @@ def many_items():
 @phase
 def factors_in_a_file():
     """Rank with factors from a file, which two threads convert block by block."""
-    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the name
+    with tempfile.NamedTemporaryFile() as file:  # the memory map outlives the file's name
         normal(500_000, 64).astype(np.float16).tofile(file)
         file.flush()
         items = np.memmap(file.name, np.float16, mode="r", shape=(500_000, 64))
@@ -147,7 +147,7 @@ def compare():
 
 
 def interrupted_at(share, duration, work):
-    """Interrupt work after a share of its duration; return how many seconds it continues.
+    """Interrupt work after a share of its duration; return for how many seconds it continues.
 
     If the work ends before the interruption, try again with the latest duration.
     """

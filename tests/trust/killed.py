@@ -1,4 +1,4 @@
-"""Save a result repeatedly, and kill the saving process (SIGKILL) one step later every time.
+"""Save a result repeatedly, and kill the saving process (SIGKILL) one step later each time.
 
 For each kill, `python killed.py WHAT FOLDER` prints `old` or `new`, whichever version is complete
 on disk. At the end, it prints `ended`. A step is a system call that Python makes for a
@@ -138,7 +138,7 @@ def save_chart(seed, path):
 
 
 def in_child(function):
-    """Call a function in a forked child; return the child's exit status or negative signal."""
+    """Call a function in a forked child; return its exit status or negated signal number."""
     child = os.fork()
     if child == 0:
         status = 70

@@ -15,7 +15,7 @@ import polars as pl
 import recometer as rm
 
 RNG = np.random.default_rng(0)
-ROOM = 256 * 2**20  # the work may use this many bytes of memory
+ROOM = 256 * 2**20  # the work may use at most this many bytes of memory
 
 
 def pages(column):
@@ -56,7 +56,7 @@ def many_users():
 
 
 def texts():
-    """Read string ids, which Polars and the kernel number."""
+    """Read string ids, which are numbered by Polars and the kernel."""
     ids = pl.Series(np.arange(10_000_000)).cast(pl.String)
     return rm.Interactions.of(pl.DataFrame({"user": ids, "item": ids}))
 

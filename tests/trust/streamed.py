@@ -1,4 +1,4 @@
-"""Evaluate a 3 GiB file with less memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
+"""Evaluate a 3 GiB file with half as much memory: `python streamed.py CASE DTYPE ORDER FOLDER`.
 
 The numbers take up 3 GiB in the dtype that the kernel reads; float16 scores are converted to
 float32.

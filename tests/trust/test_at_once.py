@@ -38,7 +38,7 @@ def test_concurrent_evaluations_give_the_same_values():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore")
 def test_forked_child_can_evaluate():
-    """A forked process does not have its parent's threads, but can evaluate anyway."""
+    """A forked process does not have its parent's threads, but can still evaluate."""
     expected = values(0)
     with ThreadPoolExecutor(3) as pool:
         working = [pool.submit(values, number) for number in range(12)]

@@ -1,4 +1,4 @@
-"""If a process is killed (SIGKILL) while saving, the old or the new version is complete."""
+"""If a process is killed (SIGKILL) while saving, either the old or the new version is complete."""
 
 import os
 

@@ -66,13 +66,13 @@ def test_values_do_not_depend_on_block_sizes(model, size, monkeypatch):
 
 def test_values_do_not_depend_on_process_or_hash_seed():
     expected_digests = {model: expected(model, "random") for model in MODELS}
-    # This process has a random hash seed.
+    # The hash seed of the test process itself is random.
     printed = run_script("same_answer.py", PYTHONHASHSEED="12345")
     assert dict(line.split() for line in printed.splitlines()) == expected_digests
 
 
 def test_values_depend_on_the_seed():
-    """If values did not depend on the seed, the other tests would say nothing about draws."""
+    """If values did not depend on the seed, the other tests would prove nothing about draws."""
     for model in ("factors", "scores", "lists"):
         other_seed = evaluate(model, ties="random", seed=4, threads=1)
         assert digest(other_seed) != expected(model, "random")

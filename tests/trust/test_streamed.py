@@ -10,7 +10,7 @@ pytestmark = [
     pytest.mark.faults,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux's memory limits"),
 ]
-MOST = 800 * 10**6  # an evaluation may take this many bytes of memory
+MOST = 800 * 10**6  # an evaluation may take at most this many bytes of memory
 
 
 @pytest.mark.parametrize(
