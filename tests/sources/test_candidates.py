@@ -66,7 +66,7 @@ def stored(values):
 
 @given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
 def test_items_outside_the_candidates_behave_like_masked_items(kind, ties, problem):
-    """The test compares `candidates` and `exclude` with -inf scores, which take another code path."""
+    """The test compares `candidates` and `exclude` with scores of -inf (another code path)."""
     scores, test, train, is_candidate = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     whitelist = np.flatnonzero(is_candidate[0])
