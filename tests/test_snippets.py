@@ -32,7 +32,7 @@ def blocks(path: str, language: str, heading: str = "") -> list[str]:
 
 
 def run_commands(block: str) -> None:
-    """Run a block of shell commands line by line, and expand wildcards like a shell."""
+    """Run a block of shell commands line by line, and expand wildcards as a shell would."""
     for line in block.replace("\\\n", " ").strip().splitlines():
         program, *words = shlex.split(line)
         assert program == "recometer"
@@ -83,7 +83,7 @@ def add_noise(scores: np.ndarray) -> np.ndarray:
 
 
 def ranked_lists(scores: np.ndarray) -> pl.DataFrame:
-    """Return all items of each user, best first."""
+    """Return all items for each user, best first."""
     items = np.argsort(-scores, axis=1)
     columns = {
         "user_id": np.repeat(np.arange(len(items)), items.shape[1]),

@@ -1,4 +1,4 @@
-"""Users with ties have the same values alone as among many users without ties."""
+"""A user with ties gets the same values alone as among many users without ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that reports work in Chromium if they are opened from disk, without a network."""
+"""Tests that reports work in Chromium when opened from disk, without a network."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_button_switches_between_dark_and_light(wide_page: Opened) -> None:
 def report_of_one_model(
     results: dict[str, rm.Evaluation], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Write a report on a single model, which contains no comparison; return its path."""
+    """Write a report on a single model, without a comparison; return its path."""
     path = tmp_path_factory.mktemp("alone") / "report.html"
     changes = {"chance": {}, "inputs_kept": None, "lists": None}
     dataclasses.replace(results["bpr"], **changes).report(path, name="bpr")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Tests that reports are written as pages or Markdown, and charts as single files."""
+"""Tests that reports are written as pages or Markdown, and charts as separate files."""
 
 from __future__ import annotations
 

@@ -464,7 +464,7 @@ def test_users_unknown_to_the_source_count_as_misses():
 
 
 def draw_table(n, seed=0, *, test, train, **options):
-    """Return a table of the items drawn for each user, for a model that can rank every item."""
+    """Return a table of the items drawn for each user if the model can rank every item."""
     n_users, n_items = test.shape
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),
@@ -521,7 +521,7 @@ def test_draws_do_not_depend_on_other_users(case):
 
 
 def test_draws_are_the_same_in_every_version():
-    """On every machine and in every version, the same items must be drawn."""
+    """Every machine and every version must draw the same items."""
 
     def items(n, seed, train):
         table, _ = draw_table(n, seed, test=test, train=train)

@@ -61,7 +61,7 @@ def interactions(rng, n_users, n_items, share, with_ids):
 
 
 def ranks_and_lists(source, request, k):
-    """Return the ranks and lists of a source that orders its items by norm if it can."""
+    """Return the ranks and lists of a source, with items ordered by norm where possible."""
     with small_problems():
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k or 3)
@@ -271,7 +271,7 @@ def overwrite(path):
 
 
 def overwrite_at_another_time(path):
-    """Overwrite a file with zeros, keep its size, and give it a later modification time."""
+    """Overwrite a file with zeros, but keep its size, and give it a later modification time."""
     stat = path.stat()
     path.write_bytes(bytes(stat.st_size))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))

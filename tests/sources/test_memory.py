@@ -13,7 +13,7 @@ from recometer.sources.base import Memory
 
 
 def numbered() -> tuple[list[int], Callable[[], int]]:
-    """Return a function that creates the next number, and a list of all numbers it has created."""
+    """Return a list of numbers, and a function that appends the next number and returns it."""
     numbers: list[int] = []
 
     def make() -> int:

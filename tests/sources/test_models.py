@@ -21,7 +21,7 @@ TEST = np.random.default_rng(7).random((N_USERS, N_ITEMS)) < 0.15
 
 
 def of(module, name, *bases, **attributes):
-    """Return an instance of a new class, which pretends to be defined in the given module."""
+    """Return an instance of a new class that pretends to be defined in the given module."""
     return type(name, bases, {"__module__": module, **attributes})()
 
 

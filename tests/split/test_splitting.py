@@ -137,7 +137,7 @@ def test_every_composition_obeys_the_laws_of_splits(who, what):
         assert {name: counts[name] for name in parts} == {k: len(v) for k, v in parts.items()}
         assert sum(counts.values()) == len(data)
         assert (counts["left_out"] == 0) or filters or what.for_everybody
-        # The parts contain unchanged rows, with all columns of the data.
+        # The parts contain the rows unchanged, with all columns of the data.
         for name in parts:
             part = getattr(result, name)
             assert part.columns == data.columns
@@ -467,7 +467,8 @@ def test_dates_need_a_time_zone_if_times_have_several():
 
 
 def test_day_without_a_midnight_starts_after_the_clock_change():
-    # In Beirut, this day began at 1:00 (22:00 UTC), because the clocks skipped the hour before.
+    # In Beirut, this day began at 1:00 (22:00 UTC), because the clocks skipped the hour after
+    # midnight.
     times = pl.Series([datetime.datetime(2021, 3, 27, 21, 59), datetime.datetime(2021, 3, 27, 22)])
     zoned = times.dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Beirut")
     data = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": zoned})

@@ -96,7 +96,7 @@ def test_saddlepoint_approximation_is_close_to_enumeration(
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
 def test_exact_and_approximate_p_agree_for_many_users(n: int, shift: float) -> None:
-    """p is exact for multiples of a unit; with a little noise, it is an approximation."""
+    """p is exact if the differences are multiples of a unit, and approximate with a little noise."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
     exact = randomisation(differences)
@@ -329,7 +329,7 @@ def test_t_statistic_at_the_ends_of_the_relative_interval_is_the_critical_value(
 
 
 def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
-    """Without the only user whose divisor is not 0, the ratio of a resample is unbounded."""
+    """A resample without the only user whose divisor is not 0 has an unbounded ratio."""
     second = np.zeros(20)
     second[0] = 1.0
     compared = compare(np.ones(20), second)
