@@ -284,7 +284,7 @@ def test_any_small_matrix_can_be_fitted(n_users: int, n_items: int, seed: int) -
 
 
 def test_learned_models_beat_popularity_and_chance() -> None:
-    """Each user likes one of five kinds of items; in each kind, some items are more popular."""
+    """Each user likes one of five kinds of items, each with more and less popular items."""
     generator = np.random.default_rng(0)
     n_users, n_items = 600, 60
     kind = generator.integers(0, 5, n_users)

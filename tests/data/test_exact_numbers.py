@@ -18,7 +18,7 @@ SECONDS = 1_600_000_000
 
 
 def frames(items, times=None):
-    """Return these items and times as a data frame of each library."""
+    """Return one data frame per library with these items and times."""
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     columns = {"user_id": np.arange(len(items)), "item_id": items}
     if times is not None:

@@ -165,7 +165,7 @@ CASES = cases()
 def outcome_without_rule(
     kind: str, number: int, family: str, other_rules: tuple[tuple[str, Any], ...]
 ) -> Outcome:
-    """Evaluate a case with the tested rule's default."""
+    """Evaluate a case with the tested rule at its default."""
     return outcome(*CASES[kind][number], family, **dict(other_rules))
 
 

@@ -1,4 +1,4 @@
-"""A place in a list is invalid if its item is outside the catalogue or repeats an earlier one."""
+"""A place in a list is invalid if its item is outside the catalogue or repeats an earlier item."""
 
 import itertools
 import warnings

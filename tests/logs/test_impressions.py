@@ -71,7 +71,7 @@ def candidates(probabilities: np.ndarray, predictions: np.ndarray) -> pl.DataFra
 
 
 def draw_log(n_users: int = 300, per_user: int = 3, seed: int = 0) -> pl.DataFrame:
-    """Draw a log with four items, and with a better and a worse policy than the logging policy.
+    """Draw a log of four items, with one policy better than the logging policy and one worse.
 
     Items with higher numbers earn more. The policy "good" prefers them, and "bad" prefers item 0.
     """

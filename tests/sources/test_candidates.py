@@ -289,7 +289,7 @@ COLUMNS = {
 
 
 def narrowed(items):
-    """Count the candidates if `items()` is passed as candidates, as exclude and as catalogue."""
+    """Count the candidates with `items()` passed as candidates, exclude and catalogue in turn."""
     model = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
     test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
     results = (

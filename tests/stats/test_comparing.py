@@ -96,7 +96,7 @@ def test_saddlepoint_approximation_is_close_to_enumeration(
 
 @pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
 def test_exact_and_approximate_p_agree_for_many_users(n: int, shift: float) -> None:
-    """p is exact if the differences are multiples of a unit, and approximate with a little noise."""
+    """p is exact if differences are multiples of a unit, and approximate with a little noise."""
     generator = np.random.default_rng(n)
     differences = np.round(generator.normal(shift, 0.3, n), 1)
     exact = randomisation(differences)

@@ -440,8 +440,8 @@ def test_gaffkes_interval_has_a_note_only_for_constant_values() -> None:
 def test_gaffkes_ends_are_accurate_far_in_the_tails(tail: float) -> None:
     """The tail probability of a mean with random weights has a closed form.
 
-    If c is above all values x, the weighted mean of the values and 1 exceeds c with probability Π
-    (1 - c) / (1 - x).
+    If c is above all values x, the weighted mean of the values and 1 exceeds c with probability
+    Π (1 - c) / (1 - x).
     """
     low, high = interval([0.4, 0.6], "gaffke", bounds=UNIT, confidence=1 - 2 * tail)
     assert 1 - high == pytest.approx(math.sqrt(tail * 0.4 * 0.6), rel=0.05)
