@@ -20,7 +20,7 @@ SCORES = np.array(
         [0.0, 7.0, 7.0, 7.0, 7.0],
     ]
 )
-# Item 0 is never a candidate, and item 4 is the only candidate of user 2.
+# Item 0 is never a candidate, and item 4 is the only candidate for user 2.
 CANDIDATES = np.array([[0, 1, 1, 1, 1], [0, 1, 1, 1, 1], [0, 0, 0, 0, 1], [0, 1, 1, 1, 1]])
 TEST = {(0, 0): 1.0, (1, 0): 1.0, (1, 2): 1.0, (2, 0): 1.0, (3, 1): 1.0}
 METRICS = "rr recall@2 ndcg"
