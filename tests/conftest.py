@@ -34,10 +34,10 @@ HERE = pathlib.Path(__file__).parent
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Skip the folders live and rivals if the marker of the same name is deselected.
+    """Skip the live or rivals folder if the marker of the same name is deselected.
 
-    Without this hook, pytest would import the modules and collect the tests of these folders, only
-    to deselect them.
+    Without this hook, pytest would import the modules of these folders and collect their tests,
+    only to deselect them.
     """
     folder = collection_path.parent == HERE and collection_path.name in ("live", "rivals")
     left_out = f"not {collection_path.name}" in (config.option.markexpr or "")
@@ -51,7 +51,7 @@ gc.disable()
 def pytest_collection_finish():
     """Exclude the thousands of collected tests from later garbage collections."""
     gc.freeze()
-    # Collect rarely, since tests make few reference cycles and memory is plentiful.
+    # Collect rarely, since tests create few reference cycles and memory is plentiful.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
 

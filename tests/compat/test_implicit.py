@@ -1,4 +1,4 @@
-"""The drop-in for implicit returns the values of implicit 0.7.3, for models of every kind."""
+"""The drop-in for implicit returns the same values as implicit 0.7.3, for every kind of model."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class AlternatingLeastSquares:
 
 
 class Model:
-    """A custom model, whose only method is `recommend`."""
+    """A custom model whose only method is `recommend`."""
 
     def recommend(self, userid: Any, user_items: Any, N: int) -> tuple[Any, Any]:
         assert user_items.shape == (len(userid), 6)
         return AlternatingLeastSquares.RECOMMENDED[userid, :N], None
 
 
-# For each k, the metrics that implicit 0.7.3 prints for ranking_metrics_at_k(..., K=k).
+# For each k, the values that implicit 0.7.3 returns for ranking_metrics_at_k(..., K=k).
 PRINTED = {
     2: {
         "precision": 0.3333333333333333,
@@ -80,7 +80,7 @@ def test_functions_of_single_metrics_return_the_same_values() -> None:
 
 
 def test_relevant_training_items_count_as_misses() -> None:
-    """implicit ranks training items last, but counts them as relevant if they are test items."""
+    """implicit ranks training items last, but counts those that are also test items as relevant."""
     train_and_test = sp.csr_array(TRAIN + TEST)
     result = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, train_and_test, K=2)
     assert result["precision"] == pytest.approx(2 / 6)

@@ -1,4 +1,4 @@
-"""The drop-in for PyTorch Geometric's metrics returns the values of version 2.8.1."""
+"""The drop-in for PyTorch Geometric's metrics returns the same values as version 2.8.1."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ EDGES = np.array([[0, 0, 1, 2, 2], [2, 5, 3, 5, 0]])
 WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0], np.float32)
 NAMES = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
 
-# PyTorch Geometric 2.8.1 prints these values for the same collection after
-# update(LISTS, EDGES, WEIGHTS).
+# PyTorch Geometric 2.8.1 computes these values for the same collection after update(LISTS, EDGES,
+# WEIGHTS).
 PRINTED = {
     "LinkPredPrecision@2": 0.3333333432674408,
     "LinkPredRecall@2": 0.3333333432674408,
@@ -76,7 +76,7 @@ def test_padding_can_match_the_last_item_of_the_previous_source() -> None:
 
 
 def test_repeated_edge_counts_once_with_a_padded_list() -> None:
-    """PyTorch Geometric 2.8.1 also prints 1.0, since it reads -1 as item 7 of the previous node."""
+    """PyTorch Geometric 2.8.1 also returns 1.0: it reads -1 as item 7 of the previous node."""
     edges, lists = np.array([[0, 0, 1], [7, 7, 3]]), np.array([[1, 2], [3, -1]])
     metric = pyg.LinkPredRecall(k=2)
     metric.update(lists, edges)

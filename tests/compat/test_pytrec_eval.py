@@ -1,4 +1,4 @@
-"""The drop-in for pytrec_eval returns the values of pytrec_eval-terrier 0.5.11."""
+"""The drop-in for pytrec_eval returns the same values as pytrec_eval-terrier 0.5.11."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def draw_case(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 @pytest.mark.parametrize("max_ties", [0, 2**18])
 def test_places_of_sources_match_lists(monkeypatch, max_ties: int) -> None:
-    """Values are the same to the last bit, with or without complete lists to resolve ties."""
+    """Ranking only the judged documents gives exactly the same values as reading complete lists."""
     monkeypatch.setattr(pytrec_eval, "MOST_TIED", max_ties)
     measures = pytrec_eval.supported_measures | {"P.3,7", "ndcg_cut_4"}
     for seed in range(12):
@@ -155,7 +155,7 @@ def test_nan_or_huge_scores_are_evaluated_as_lists(score: float) -> None:
 
 
 def test_scores_equal_in_single_precision_are_ordered_by_id(monkeypatch) -> None:
-    """pytrec_eval-terrier 0.5.11 reads these scores in single precision, and prints 0.5."""
+    """pytrec_eval-terrier 0.5.11 reads these scores in single precision, so it returns 0.5."""
     run, judged = {"q": {"d1": 0.99999999, "d3": 0.99999998}}, {"q": {"d1": 1}}
     evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
     assert evaluator.evaluate(run) == {"q": {"recip_rank": 0.5}}

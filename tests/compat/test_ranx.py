@@ -1,4 +1,4 @@
-"""The drop-in for ranx returns the values of ranx 0.3.21, for dicts and data frames."""
+"""The drop-in for ranx returns the same values as ranx 0.3.21, for dicts and data frames."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_queries_missing_on_one_side_are_refused_unless_made_comparable() -> Non
 
 @pytest.mark.parametrize("as_frames", [False, True])
 def test_run_without_any_judged_query_counts_as_empty(as_frames: bool) -> None:
-    """Like ranx 0.3.21, the drop-in returns 0 for every mean and for every query."""
+    """Like ranx 0.3.21, the drop-in returns only zeros, both as means and as values per query."""
     qrels: Any = {"q1": {"d1": 1}, "q2": {"d2": 2}}
     run: Any = {"q9": {"d1": 1.0}}
     if as_frames:

@@ -29,7 +29,7 @@ def example():
 
 
 def separate_ndcg(arguments, options):
-    """Return NDCG at 1, ..., k from separate calls.
+    """Return NDCG@1 to NDCG@k, each computed by a separate call.
 
     recometrics' cumulative NDCG stays constant beyond the number of relevant items.
     """
@@ -50,7 +50,7 @@ def test_values_equal_those_of_recometrics(batch):
         arguments, options = random_case(seed)
         theirs = recometrics.calc_reco_metrics(*arguments, **options)
         if options["cumulative"] and "NDCG@K" in theirs:
-            # Replace only the rows that are defined.
+            # Replace only defined values.
             is_undefined = np.isnan(theirs["NDCG@K"])
             theirs["NDCG@K"] = np.where(is_undefined, np.nan, separate_ndcg(arguments, options))
         dtype = next(iter(theirs.values())).dtype
@@ -93,7 +93,7 @@ def test_values_of_a_thousand_users_equal_those_of_recometrics():
 
 
 def test_ties_without_noise_go_to_the_lower_item():
-    """recometrics orders ties by item if there are at most 16 items, or if it sorts all of them."""
+    """recometrics breaks ties by item number if it sorts all items or if there are at most 16."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         n_users, n_items = 8, 12
@@ -343,7 +343,7 @@ def test_columns_can_be_named_as_in_the_r_package(cumulative):
 
 
 def test_factors_can_be_passed_by_columns_as_in_r() -> None:
-    """Factors in the wrong orientation raise an error that names the fix."""
+    """Factors in the wrong orientation raise an error that suggests how to fix it."""
     train, test = sp.csr_array(np.eye(3, 6)), sp.csr_array(np.eye(3, 6, 2))
     users, items = np.arange(6.0).reshape(3, 2), np.arange(12.0)[::-1].reshape(6, 2)
     rows = calc_reco_metrics(train, test, users, items, k=2, as_df=False)
@@ -364,7 +364,7 @@ def test_factors_can_be_passed_by_columns_as_in_r() -> None:
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 @pytest.mark.parametrize("least", [2, 3, 5, 7])
 def test_protocol_matches_the_drop_in(k: int, least: int) -> None:
-    """All metrics agree, even for users with few remaining items or only relevant ones."""
+    """All metrics agree, even for users who have few candidates or only relevant ones."""
     rng = np.random.default_rng(0)
     users, items = rng.normal(size=(6, 3)), rng.normal(size=(8, 3))
     left, relevant = [5, 5, 3, 6, 2, 8], [2, 5, 2, 6, 1, 5]

@@ -1,4 +1,4 @@
-"""Tests of intended differences from recometrics, which docs/from_recometrics.md describes."""
+"""Tests of the intended differences from recometrics that docs/from_recometrics.md describes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_min_pos_test_leaves_out_users_with_fewer_test_items(example):
 
 
 def test_cumulative_ndcg_equals_ndcg_at_each_k(example):
-    """In recometrics, NDCG stays constant beyond the number of relevant items."""
+    """In recometrics, cumulative NDCG stays constant beyond the number of relevant items."""
     theirs = recometrics.calc_reco_metrics(*example, k=3, cumulative=True)
     assert theirs["NDCG@3"][1] == theirs["NDCG@1"][1] == 0.0
     ours = calc_reco_metrics(*example, k=3, cumulative=True)
@@ -114,7 +114,7 @@ def test_ties_in_the_first_places_are_ordered_without_noise(example):
     options = {"k": 2, "break_ties_with_noise": False}
     assert recometrics.calc_reco_metrics(train, test, users, items, **options).iloc[0].isna().all()
     ours = calc_reco_metrics(train, test, users, items, **options)
-    assert ours["P@2"][0] == 0.5  # item 0 is relevant, item 1 is not
+    assert ours["P@2"][0] == 0.5  # item 0 is relevant, but item 1 is not
     assert ours["AP@2"][0] == 0.5
 
 
@@ -128,7 +128,7 @@ def test_nan_score_is_detected_anywhere(example, noise):
         )
         assert not theirs.iloc[0].isna().any()
     train = train.tolil()
-    train[2, 5] = 1.0  # the item is excluded, because it is a training item
+    train[2, 5] = 1.0  # excludes item 5, whose score is NaN, for user 2
     ours = calc_reco_metrics(
         train.tocsr(),
         test - sp.csr_array(([1.0], ([2], [5])), shape=test.shape),
@@ -176,7 +176,7 @@ def test_items_in_train_are_removed_from_test(example):
 
 @pytest.mark.parametrize(("dtype", "scale"), [("float32", 1.0), ("float64", 1e5)])
 def test_ties_of_large_scores_are_broken(dtype, scale):
-    """In recometrics, rounding removes the noise of 1e-12."""
+    """In recometrics, the noise of 1e-12 is lost to rounding."""
     scores = np.array([1, 1, 1, 1, 0, 0])
     test = sp.csr_array(np.array([[1.0, 0, 1, 0, 0, 0]]))
     factors = np.ones((1, 1), dtype), (scores[:, None] * scale).astype(dtype)

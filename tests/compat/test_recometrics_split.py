@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 
 
 def random_split_case(seed):
-    """Draw options, and interactions of users with none, some or all of the items."""
+    """Draw options, and the interactions of users who have none, some or all of the items."""
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(2, 30)), int(rng.integers(6, 25))
     sizes = rng.choice([0, 1, 2, 3, 5, n_items - 2, n_items - 1, n_items], n_users)
@@ -36,7 +36,7 @@ def random_split_case(seed):
 
 
 def both_results(X, *args, **options):
-    """Return the results of recometrics and recometer, or None if no user qualifies."""
+    """Return the results of recometrics and recometer, each None if no user qualifies."""
     results = []
     for function, error in (
         (recometrics.split_reco_train_test, RuntimeError),
@@ -61,7 +61,7 @@ def assert_same_array(ours, theirs):
 
 
 def assert_partition(X_train, X_test, X):
-    """Assert that every entry of X is in exactly one part, with its value."""
+    """Assert that every entry of X is in exactly one part, with its value unchanged."""
     assert X_train.dtype == X_test.dtype == X.dtype
     for row in range(X.shape[0]):
         parts = [
@@ -149,7 +149,7 @@ def test_all_users_are_split_without_conditions():
 
 
 def test_numbers_are_rounded_as_in_recometrics():
-    """Numbers of items are rounded half up, and numbers of users are rounded half to even."""
+    """Item counts are rounded half up, and user counts half to even."""
     X = sp.csr_array(np.ones((25, 15)))
     assert np.diff(split_reco_train_test(X, "all")[1].indptr).tolist() == [5] * 25
     X = sp.csr_array(np.tri(25, 40) + 1.0 * (np.arange(40) < 6))

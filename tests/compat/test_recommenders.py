@@ -1,4 +1,4 @@
-"""The drop-in for Recommenders' evaluation functions returns the values of version 1.2.1."""
+"""The drop-in for Recommenders' evaluation functions returns the same values as version 1.2.1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREDICTED = pd.DataFrame(
     {"userID": [1, 1, 1, 2, 2], "itemID": [9, 8, 7, 7, 6], "prediction": [3.5, 3.0, 2.0, 4.5, 1.0]}
 )
 
-# The values that Recommenders 1.2.1's functions return for TRUE and PREDICTED.
+# The values that the functions of Recommenders 1.2.1 return for TRUE and PREDICTED.
 PRINTED: list[tuple[str, dict[str, Any], float]] = [
     ("precision_at_k", {"k": 2}, 0.5),
     ("recall_at_k", {"k": 2}, 0.75),

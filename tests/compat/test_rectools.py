@@ -1,4 +1,4 @@
-"""The drop-in for RecTools' `calc_metrics` returns the values of RecTools 0.19.0."""
+"""The drop-in for RecTools' `calc_metrics` returns the same values as RecTools 0.19.0."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def metric(kind: str, **attributes: Any) -> Any:
     return metric_object
 
 
-# RecTools metrics, each with the value that RecTools 0.19.0's calc_metrics returns for RECO, TEST
+# RecTools metrics, each with the value that calc_metrics in RecTools 0.19.0 returns for RECO, TEST
 # and TRAIN, with items 5 to 9 as the catalogue and a cut-off of 2.
 PRINTED = {
     "precision": (metric("Precision"), 0.3333333333333333),

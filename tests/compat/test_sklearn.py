@@ -1,4 +1,4 @@
-"""The drop-in for scikit-learn's ranking metrics returns the values of scikit-learn 1.8.0."""
+"""The drop-in for scikit-learn's ranking metrics returns the same values as version 1.8.0."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_values_equal_those_of_scikit_learn() -> None:
         ndcg_score(GAINS, SCORES, k=2),
         ndcg_score(GAINS, SCORES, k=2, sample_weight=[1, 2, 3]),
     ]
-    # scikit-learn 1.8.0 prints these values for the same calls.
+    # scikit-learn 1.8.0 returns these values for the same calls.
     assert values == pytest.approx(
         [
             0.46363411784664704,

@@ -1,4 +1,4 @@
-"""The stub files of drop-ins, which editors and type checkers read, match the code."""
+"""The drop-ins' stub files, which editors and type checkers read, match the code."""
 
 from __future__ import annotations
 

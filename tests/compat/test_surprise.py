@@ -1,4 +1,4 @@
-"""The drop-in for `surprise.accuracy` returns and prints the values of Surprise 1.1.5."""
+"""The drop-in for `surprise.accuracy` returns and prints the same values as Surprise 1.1.5."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recometer.compat import surprise
 
 
 class Prediction(NamedTuple):
-    """A stand-in for Surprise's class `Prediction`."""
+    """A stand-in for Surprise's `Prediction` class."""
 
     uid: str
     iid: str
@@ -23,8 +23,8 @@ class Prediction(NamedTuple):
 ROWS = [("a", "x", 4.0, 3.5), ("a", "y", 2.0, 3.0), ("b", "x", 5.0, 4.0), ("b", "y", 1.0, 4.5)]
 PREDICTIONS = [Prediction(*row, {}) for row in [*ROWS, ("b", "z", 3.0, 2.0)]]
 
-# For each of Surprise 1.1.5's functions, the number it returns for PREDICTIONS and the line it
-# prints.
+# For each function of Surprise 1.1.5, the number that it returns for PREDICTIONS and the line that
+# it prints.
 PRINTED = {
     "rmse": (1.760681686165901, "RMSE: 1.7607\n"),
     "mse": (3.1, "MSE: 3.1000\n"),

@@ -14,7 +14,8 @@ PREDS = np.array([0.9, 0.3, -0.2, 0.5, 0.7, 0.1, 0.4], np.float32)
 TARGET = np.array([0, 1, 1, 0, 1, 0, 0])
 INDEXES = np.array([0, 0, 0, 1, 1, 2, 2])
 
-# TorchMetrics 1.9.0 prints these values for RetrievalMAP(top_k=2) and the other retrieval classes.
+# The values that RetrievalMAP(top_k=2) and the other retrieval classes of TorchMetrics 1.9.0
+# return.
 OF_CLASSES = {
     "MAP": 0.5,
     "MRR": 0.5,
@@ -25,8 +26,8 @@ OF_CLASSES = {
     "FallOut": 1.0,
     "AUROC": 0.3333333432674408,
 }
-# TorchMetrics 1.9.0's functions, such as retrieval_average_precision, print these values for the
-# first four rows and the first three places.
+# The values that the functions of TorchMetrics 1.9.0, such as retrieval_average_precision, return
+# for the first four rows with top_k=3.
 OF_ONE_QUERY = {
     "MAP": 0.3333333432674408,
     "AUROC": 0.0,
@@ -98,7 +99,7 @@ def test_precision_of_short_queries_divides_by_top_k_unless_adaptive() -> None:
         ([0.5, 0.5, 0.5, 0.5], [1, 0, 1, 0], None, 0.5),
         ([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1], None, 0.125),
         ([0.5, 0.5 + 1e-10, 0.1], [1, 0, 0], None, 0.75),  # two scores are equal in float32
-        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # the sigmoids of three scores are 1
+        ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], None, 0.25),  # three scores have a sigmoid of 1
         ([30.0, 25.0, 20.0, 1.0], [0, 1, 0, 1], 3, 0.5),
     ],
 )

@@ -1,4 +1,4 @@
-"""Recorded calls to other libraries, and the calls to recometer that must reproduce them.
+"""Recorded calls to other libraries, and the calls to recometer that must reproduce their results.
 
 A record contains the output of another library for one of the shared cases. An `Ask` describes the
 call to `recometer.evaluate` that must return the same value.
@@ -41,7 +41,7 @@ def number(value: Any) -> float | None:
 class Ask:
     """A call to `evaluate`.
 
-    `Cases` creates the data that `source` and `test` name.
+    `source` and `test` are names of data that `Cases` creates.
     """
 
     protocol: str
@@ -55,7 +55,7 @@ class Ask:
 
     @property
     def call(self) -> tuple[Any, ...]:
-        """All arguments except the metric; calls with equal arguments are combined into one."""
+        """All arguments except the metric; calls that share them are combined into one."""
         return (self.protocol, self.source, self.test, self.rules, self.options)
 
 
@@ -86,9 +86,9 @@ class Cases:
     def test(self, kind: str) -> dict[str, dict[Any, float]]:
         """Return the test rows of each user.
 
-        The `kind` selects rows and users: "judged" selects all rows, and leaves out users without
-        rows; "positive" selects rows above 0, and leaves out users without such rows; "alone"
-        selects rows above 0 and keeps all users; and "rated" selects all rows and keeps all users.
+        `kind` selects rows and users: "judged" selects all rows, and leaves out users without rows;
+        "positive" selects rows above 0, and leaves out users without such rows; "alone" selects
+        rows above 0 and keeps all users; and "rated" selects all rows and keeps all users.
         """
         kind, _, minus = kind.partition(" without ")
         text = kind.endswith(" as text")
@@ -252,7 +252,7 @@ def _torchmetrics(record: Record) -> Ask | None:
     if name == "RetrievalFallOut":
         return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
-    # The functions that evaluate a single user have no argument empty_target_action.
+    # The functions that evaluate a single user have no empty_target_action argument.
     alone = (("no_relevant", 0.0),)
     return Ask("torchmetrics", _at(name, record), record["source"], test, rules, alone=alone)
 
@@ -439,7 +439,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Evaluate three users: with 3 concordant pairs, 1 discordant pair and 1 concordant pair."""
+    """Evaluate FCP for users with three concordant, one discordant and one concordant pair."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -451,7 +451,7 @@ def _concordant_pairs() -> rm.Evaluation:
 
 
 def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
-    """Evaluate two users without hits, where the second user's list is padded with -1."""
+    """Evaluate two users without hits; in the record, the second list is padded with -1."""
     source, metric = rm.Lists({0: [0, 1, 2], 1: [0, 1]}), "LinkPredHitRatio@3"
     test, rules = {0: [4], 1: [3]}, {"defects": True, "shifted_ids": "kept"}
     return rm.evaluate(source, test, metrics=metric, protocol="pyg", **rules), metric
@@ -495,7 +495,7 @@ CORNAC_MINI = {"MRR via rank": "MRR", "FMeasure": "F1"}
 
 
 def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
-    """Return the protocol, the name of the metric and the rules for a small case."""
+    """Return the protocol, the metric's name and the rules for a small case."""
     library, impl = record["library"], record["impl"]
     rules: dict[str, Any] = {}
     if library == "pytrec_eval":
@@ -526,7 +526,7 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        # The NDCG of Recommenders has a defect: it counts a listed item once for each test row that
+        # Recommenders' NDCG has a defect: it counts a listed item once for each test row that
         # repeats the item, and again for each repetition in the list.
         repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
         return library, ask.metric, {"defects": repeats and "ndcg" in impl}
@@ -584,7 +584,7 @@ RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
 
 @dataclasses.dataclass
 class Places:
-    """The places of tied items under a convention, with the attributes of an evaluation."""
+    """The places of tied items under a convention, with the same attributes as an evaluation."""
 
     protocol: rm.Protocol
     user_ids: Any
@@ -595,7 +595,7 @@ class Places:
 
 
 def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
-    """Evaluate one user per item, where that item is the user's only relevant item."""
+    """Evaluate one user per item, with that item as the user's only relevant item."""
     impl = record["impl"]
     if impl.startswith("PrecisionTopK"):
         return _all_relevant(case)
@@ -628,7 +628,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
-    """Evaluate the precision at 1 to 5 for a list in which every item is relevant."""
+    """Evaluate precision at cut-offs 1 to 5 for a list in which every item is relevant."""
     source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
@@ -675,8 +675,8 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
 
 # If a user has too few candidates, RecBole fills up the list with masked items and padding, in the
 # order in which torch.topk returns them. These lists were recorded with torch 2.13.0 on the CPU for
-# topk=[5], [1, 3, 5, 10], [20] and [21]. RecBole uses item 0 as padding, so each item's number here
-# is 1 greater than in the cases.
+# topk=[5], [1, 3, 5, 10], [20] and [21]. RecBole uses item 0 as padding, so the item numbers here
+# are one higher than in the cases.
 TOPK = {
     5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
     10: {
@@ -729,7 +729,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     features, kinds = cases.features, cases.categories
     call = (library, record["impl"], record["source"], record["k"])
     if library == "recommenders" and call not in cases.called:
-        features = cases.in_train()  # only the second of two equal calls used item features
+        features = cases.in_train()  # only the second of two identical calls used item features
     cases.called.add(call)
     catalogue = rm.Catalogue(np.arange(cases.n_items), categories=kinds, features=features)
     metric = f"{name}@{depth}"
@@ -746,7 +746,7 @@ def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
-    """Evaluate lists that RecBole filled up with masked items, and that number items from 1."""
+    """Evaluate lists that RecBole filled up with masked items; their item numbers start at 1."""
     depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
     odd = TOPK[depth]
     test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")

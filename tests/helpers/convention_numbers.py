@@ -29,7 +29,7 @@ def printed_values() -> Iterator[tuple[str, str, Mapping[str, Mapping[str, float
 
 
 def convention_of(name: str) -> rm.Convention:
-    """Return the convention of this name."""
+    """Return the convention with this name."""
     return next(convention for convention in rm.conventions() if convention.name == name)
 
 

@@ -1,4 +1,4 @@
-"""Direct implementations of all ranking metrics, which compute values for one order of items."""
+"""Direct implementations of all ranking metrics, each for a single order of the items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One order of a user's candidates, best first, with all data that metrics need."""
+    """One order of a user's candidates, best first, with all the data that metrics need."""
 
     rel: Sequence[int]  # 1 for each relevant candidate, 0 for each other candidate
     gains: Sequence[float]  # the gain of each candidate; 0 for unjudged candidates
@@ -32,7 +32,7 @@ class Order:
     n_relevant: int  # the number of relevant items, including unranked items
     n_excluded: int  # the number of the user's training items
     relevant_from: RelevantFrom
-    negative_gains: str  # the rule `negative_gains` of `Protocol`
+    negative_gains: str  # the `negative_gains` rule of `Protocol`
     whole: bool  # true if the metric has no cut-off
 
     @property
@@ -58,7 +58,7 @@ def by_definition(
     negative_gains: str = "zero",
     n_excluded: int = 0,
 ) -> float:
-    """Compute a metric by its definition, for one order of the candidates.
+    """Compute a metric from its definition, for one order of the candidates.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def mean_over_orders(metric: Metric, case: RankingCase, user: int, **rules: Any)
     return math.fsum(values) / sum(n for _, n in orders)
 
 
-@functools.lru_cache(maxsize=16)  # every metric needs the same orders
+@functools.lru_cache(maxsize=16)  # all metrics need the same orders
 def _distinct_orders(case: RankingCase, user: int) -> list[tuple[list[int], int]]:
     """Return one order for each set of equivalent orders of tied items, with the size of the set.
 

@@ -23,7 +23,7 @@ class ArrowStream:
 
 
 class PlainColumns:
-    """A data frame of an unknown library, which offers access to its columns and nothing else."""
+    """A data frame from an unknown library, which offers nothing but access to its columns."""
 
     def __init__(self, columns: dict[str, list[object]]) -> None:
         self.columns = list(columns)

@@ -1,7 +1,7 @@
 """The problems on which `recometer check` tests the kernel, with the results of its NumPy twin.
 
-``python tests/helpers/kernel_problems.py`` writes problems and results to a file in the package.
-All scores are sums of small integers, which are exact with and without fused multiply-add.
+``python tests/helpers/kernel_problems.py`` writes the problems and results to a file in the
+package. All scores are sums of small integers, which are exact with and without fused multiply-add.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Draws:
 
 
 def problems() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield all problems: the name of a kernel function, and its arguments."""
+    """Yield each problem as the name of a kernel function and its arguments."""
     draw = Draws()
     for number, (shape, dtype) in enumerate(itertools.product(SHAPES, (np.float32, np.float64))):
         yield from of_vectors(draw, number, *shape, dtype)

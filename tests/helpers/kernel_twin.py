@@ -1,8 +1,8 @@
 """The kernel's twin in NumPy: a slow and simple reference for tests of the native functions.
 
 The functions take the same arguments as the native functions, except for the instruction set; the
-headers in cpp/ describe them. NumPy has no fused multiply-add, so scores agree to the last bit only
-if they are exact, like sums of small integers, and agree up to rounding otherwise.
+headers in cpp/ describe them. NumPy has no fused multiply-add, so only exact scores, such as sums
+of small integers, agree to the last bit; other scores agree up to rounding.
 """
 
 from __future__ import annotations
@@ -348,7 +348,7 @@ def _count(
 
 
 def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list; return False if the list of a row does not exist."""
+    """Count the rows of each list; return False if a row's list does not exist."""
     if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
     counts += np.bincount(list, minlength=len(counts))
@@ -382,7 +382,7 @@ def take_lists(
     taken: Int32,
     taken_users: Int64,
 ) -> bool:
-    """Store a batch of lists of new users, if it is valid; see `cpp/lists.hpp`."""
+    """Store a batch of lists for new users if it is valid; see `cpp/lists.hpp`."""
     where = slice(first, first + len(items))
     if not len(items) or taken[where].shape != items.shape or len(users) != len(items):
         return False
@@ -396,7 +396,7 @@ def take_lists(
 
 
 def rows_ascend(*, indptr: Int64, items: Array, n_items: int, first: int, last: int) -> bool:
-    """Return whether each user's items ascend strictly and are at least 0 and below `n_items`."""
+    """Return whether each user's items are strictly ascending, at least 0 and below `n_items`."""
     for begin, end in itertools.pairwise(indptr[first : last + 1].tolist()):
         rows = items[begin:end].tolist()
         if rows != sorted(set(rows)) or (rows and not 0 <= rows[0] <= rows[-1] < n_items):
@@ -433,7 +433,7 @@ def count_items(
     counts: Int64,
     sums: Int64,
 ) -> None:
-    """Count the rows of each item, and sum the counts for each user; see `cpp/popularity.hpp`."""
+    """Count each item's rows, and sum the counts of each user's items; see `cpp/popularity.hpp`."""
     counts[:] = np.bincount(items, minlength=len(counts))
     for user in range(len(sums)):
         row = user if users is None else users[user]
@@ -455,7 +455,7 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) 
 
 
 def longest_first(lengths: Float64, order: Int32, bounds: Float64) -> None:
-    """Sort items by descending rounded length; `bounds[i]` bounds the lengths from place i on."""
+    """Sort items by descending rounded length; `bounds[i]` is the maximum from place i on."""
     largest = lengths.max(initial=0.0, where=np.isfinite(lengths))
     shares = np.minimum(lengths, largest) / largest if largest > 0 else np.zeros(len(lengths))
     order[:] = np.argsort(-np.floor((2**16 - 1) * shares), kind="stable")
@@ -529,7 +529,7 @@ def hold_first(
     sizes: Int64,
     held: UInt8,
 ) -> bool:
-    """Mark the first rows of each user in a range of users; `sizes` says how many rows."""
+    """Mark each user's first rows, for a range of users; `sizes` says how many rows to mark."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user, size in enumerate(sizes):
         rows, _ = _in_order(first + user, *arguments)
@@ -551,7 +551,7 @@ def number_rows(
     order: _kernel.RowOrder,
     places: UInt32,
 ) -> bool:
-    """Write the place of each row among the rows of its user, or of its user and item."""
+    """Write each row's place among the rows of its user or of its user-item pair."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user in range(len(counts)):
         rows, heads = _in_order(first + user, *arguments)
@@ -571,7 +571,7 @@ def _in_order(
     values: Array | None,
     order: _kernel.RowOrder,
 ) -> tuple[Int64, Bool]:
-    """Return a user's rows in order, and whether the numbering restarts from 0 at each row."""
+    """Return a user's rows in order, and for each row whether the numbering restarts there."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
     draw = mix(user_draws[user] ^ item)
@@ -649,14 +649,14 @@ def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
 
 
 def add_within(indptr: Int64, place: Int64, terms: Float64, cutoffs: Int64, sums: Float64) -> None:
-    """For each cut-off, sum the terms of the rows at smaller places; see `cpp/sums.hpp`."""
+    """For each cut-off, sum the terms of the rows at places below it; see `cpp/sums.hpp`."""
     for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
         for column, cutoff in enumerate(cutoffs):
             sums[column, user] = _sum(terms[begin:end][place[begin:end] < cutoff].tolist())
 
 
 def add_hits(indptr: Int64, place: Int64, cutoffs: Int64, sums: Float64) -> None:
-    """For each cut-off, count the rows at smaller places; see `cpp/sums.hpp`."""
+    """For each cut-off, count the rows at places below it; see `cpp/sums.hpp`."""
     add_within(indptr, place, np.ones(len(place)), cutoffs, sums)
 
 
@@ -687,7 +687,7 @@ def count_within(indptr: Int64, place: Int64, limits: Int64, counts: Int64) -> N
 
 
 def _sum(terms: list[float]) -> float:
-    """Add numbers in the kernel's order; like the kernel, add many numbers in parts."""
+    """Add numbers in the same order as the kernel, which also splits long sums into parts."""
     if len(terms) > _kernel.ROWS_WITHOUT_PARTS:
         begins = range(0, len(terms), _kernel.ROWS_OF_PART)
         return _sum([_sum(terms[begin : begin + _kernel.ROWS_OF_PART]) for begin in begins])

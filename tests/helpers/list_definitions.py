@@ -1,4 +1,4 @@
-"""Direct implementations of all list metrics, which follow their definitions."""
+"""Direct implementations of the definitions of all list metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recometer.testing import ListCase
 
 
 def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) -> float:
-    """Compute a list metric by its definition.
+    """Compute a list metric from its definition.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def _novelty(
                 return 0.0
             rarest = min([n for n in map(case.count, range(case.n_items)) if n], default=total)
             count = rarest if unseen == "largest" else 1
-        # Since 1e-10 was added, the logarithm can be slightly negative, so the mean is clipped at
-        # 0.
+        # If 1e-10 was added to the count, the logarithm can be slightly negative, so the mean is
+        # clipped at 0.
         bits = math.log2(total / count)
         return bits / math.log2(users) if normalised and users > 1 else bits
 
@@ -478,7 +478,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits that are training items, or that are not if `repeated` is false."""
+    """Return the share of hits that are training items or, if not `repeated`, that are not."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
     return len(hits_of_kind) / len(hits) if hits else math.nan

@@ -15,7 +15,7 @@ __all__ = ["compute", "compute_for_all", "record_users"]
 
 
 def record_users(record: Any, *arguments: Any) -> Any:
-    """Return the users of a record, for which `compute` and `compute_for_all` compute metrics."""
+    """Convert a record to the form that `compute` and `compute_for_all` take."""
     if isinstance(record, rm.Ranks):
         return RankedUsers(record, *arguments)
     return (ListedUsers if isinstance(record, ListData) else RatedUsers)(record, *arguments)

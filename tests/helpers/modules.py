@@ -1,4 +1,4 @@
-"""Read and parse the source code of the package's modules, each module once."""
+"""Read and parse the source code of the package's modules, each module only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Direct implementations of all rating metrics, which compute values for one order of rows."""
+"""Direct implementations of all rating metrics, each for a single order of the rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from recometer.testing import RatingCase
 def rating_by_definition(
     metric: Metric, predicted: Sequence[float], actual: Sequence[float], threshold: float
 ) -> float:
-    """Compute a rating metric by its definition.
+    """Compute a rating metric from its definition.
 
     Parameters
     ----------
     metric
         The metric.
     predicted, actual
-        The ratings of one user's rows, highest predicted first.
+        The ratings in one user's rows, highest prediction first.
     threshold
         Rows with a true rating of at least this value are relevant, and rows with a predicted
         rating of at least this value are recommended.

@@ -21,7 +21,7 @@ def random_user(rng, kind, n_items, k):
         return items[:0], items[:0]
     if kind == "no test":
         return items[: rng.integers(1, n_items)], items[:0]
-    # Depending on the kind, the candidates are about k items, all items, or at least half of them.
+    # Depending on the kind, about k items, all items or at least half of the items are candidates.
     around_k = int(np.clip(k + rng.integers(-1, 2), 1, n_items))
     n_candidates = {"tight": around_k, "tight full": around_k, "cold": n_items}.get(
         kind, int(rng.integers(max(1, n_items // 2), n_items + 1))
@@ -68,7 +68,7 @@ VALUES = ("ones", "graded", "stored zeros", "some negative", "not positive", "re
 
 
 def as_csr(rows, n_items, dtype=float):
-    """Build a sparse array from a pair (items, values) for each row, and keep stored zeros."""
+    """Build a sparse array from an (items, values) pair for each row, and keep stored zeros."""
     indptr = np.cumsum([0] + [len(items) for items, _ in rows])
     order = [np.argsort(items) for items, _ in rows]
     items = np.concatenate([items[o] for (items, _), o in zip(rows, order, strict=True)])
@@ -124,7 +124,7 @@ def spoil_some_scores(rng, users, items, noise):
     first, second, third = rng.choice(len(users), 3, replace=False)
     users[first] = 0
     users[second, 0] = np.nan
-    if noise:  # without noise, recometrics only checks the best k scores
+    if noise:  # without noise, recometrics checks only the best k scores
         users[third, 0] = np.inf
         if rng.random() < 0.3:
             items[rng.integers(len(items)), 0] = np.nan
@@ -173,7 +173,7 @@ def random_case(seed):
 
 
 def six_items():
-    """Return data for three users, who have 2, 1 and 3 test items and five candidates each."""
+    """Return data for three users with five candidates each, and with 2, 1 and 3 test items."""
     test = sp.csr_array(
         np.array([[1, 0, 2, 0, 0, 0], [0, 0, 0, 1, 0, 0], [0, 3, 0, 0, 1, 1]], dtype=float)
     )
@@ -200,7 +200,7 @@ def many_users(seed=0, n_users=30, n_items=40):
 
 
 def assert_equal(ours, theirs, dtype):
-    """Assert that results have the same names, dtypes, shapes and NaN, and nearly equal values."""
+    """Assert that names, dtypes, shapes and NaN positions are equal, and values nearly equal."""
     assert list(ours) == list(theirs)
     tolerance = 1e-6 if dtype == np.float32 else 1e-12
     for label, expected in theirs.items():

@@ -11,7 +11,7 @@ from recometer.metrics import parse
 
 
 def evaluation(values: dict[str, list[float]], **changes: object) -> rm.Evaluation:
-    """Return an evaluation with these values per user, in which NaN values have a reason."""
+    """Return an evaluation with these values per user, in which every NaN value has a reason."""
     n_users = len(next(iter(values.values())))
     columns = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     fields: dict[str, object] = {

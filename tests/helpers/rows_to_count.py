@@ -1,4 +1,4 @@
-"""Tables of items for tests of the kernel's popularity counts."""
+"""Item tables for tests of the kernel's popularity counts."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A simple source, for tests of the steps that follow the ranking."""
+"""A simple source for testing the steps after ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recometer.tasks import run_tasks
 
 
 class Sorting(Source):
-    """A source with scores [n_users, n_items], which ranks by comparing all of a user's scores."""
+    """A source that ranks a score matrix [n_users, n_items] by comparing all of a user's scores."""
 
     def __init__(self, scores: object, pause: float = 0.0) -> None:
         self.scores = np.asarray(scores, dtype=float)

@@ -1,4 +1,4 @@
-"""Data for Spark tests, and functions that compare results with a single machine's."""
+"""Data for Spark tests, and functions that compare results with those from a single machine."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def assert_same_interval(actual, expected):
 
 
 def factors(rng, dtype, users, items):
-    """Draw user factors and item factors, which have many equal products."""
+    """Draw user factors and item factors, many of whose products are equal."""
     shape = rng.integers(-2, 3, (len(users), 3)), rng.integers(-2, 3, (len(items), 3))
     return [array.astype(dtype) for array in shape]
 

@@ -1,4 +1,4 @@
-"""Start a standalone Spark cluster on this machine: a master and workers, each its own process."""
+"""Start the master and the workers of a standalone Spark cluster as processes on this machine."""
 
 import contextlib
 import os
@@ -59,7 +59,7 @@ def session(address, **settings):
 
 
 def _start(stack, log, environment, name, *options):
-    import pyspark  # PySpark may be missing
+    import pyspark  # PySpark may not be installed
 
     home = pathlib.Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]

@@ -28,7 +28,7 @@ def load(name):
 def mlflow():
     load("mlflow.models")
     registry = load("mlflow.models.evaluation.evaluator_registry")._model_evaluation_registry
-    if not registry.is_registered("recometer"):  # recometer runs from its source folder
+    if not registry.is_registered("recometer"):  # recometer need not be installed
         project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
         group = "mlflow.model_evaluator"
         entry = EntryPoint("recometer", project["entry-points"][group]["recometer"], group)
@@ -75,7 +75,7 @@ def geometric(torch):
 
 @pytest.fixture
 def wandb(tmp_path, monkeypatch):
-    """Reset the module wandb after earlier tests, and let it write to this test's folder."""
+    """Reset the wandb module after earlier tests, and let it write to this test's folder."""
     monkeypatch.setenv("WANDB_SILENT", "true")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     library = load("wandb")

@@ -45,7 +45,7 @@ def test_values_match_evaluate():
         expected = rm.evaluate(PAIRS, metrics=names, protocol=protocol).mean()
         expected["recometer_ndcg@3"] = expected.pop(
             "ndcg@3"
-        )  # LightGBM and XGBoost have a metric called ndcg@3
+        )  # LightGBM and XGBoost have their own ndcg@3
         assert {name: value for name, value, *_ in metrics(names)(SCORE, data)} == expected
     directions = [higher for _, _, higher in ForLightGBM(names)(SCORE, lightgbm_data())]
     assert directions == [True, True, False]

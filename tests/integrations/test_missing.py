@@ -42,7 +42,7 @@ def test_error_names_the_extra_to_install(library, call, monkeypatch):
         *(module_name for module_name in sys.modules if module_name.startswith(f"{package}.")),
     ]:
         monkeypatch.setitem(sys.modules, module, None)
-    # An integration that derives from its library's classes raises the error on import.
+    # Integrations that subclass their library's classes raise the error on import.
     if library in WHEN_IMPORTED:
         monkeypatch.delitem(sys.modules, f"recometer.integrations.{package}", raising=False)
     with pytest.raises(rm.MissingExtraError, match=rf'Hint: pip install "recometer\[{library}\]"'):

@@ -33,7 +33,7 @@ def database(tmp_path_factory):
 
 @pytest.fixture
 def store(mlflow, database, tmp_path):
-    """Return a client of the store, with a new experiment."""
+    """Create an experiment in the store; return a client for the store."""
     mlflow.set_tracking_uri(database)
     place = (tmp_path / "artifacts").as_uri()
     experiment = mlflow.create_experiment(str(tmp_path), artifact_location=place)

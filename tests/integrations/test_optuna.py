@@ -1,4 +1,4 @@
-"""Optuna searches optimise the worse end of a confidence interval, and prune trials by it."""
+"""Optuna searches optimise the worse end of a confidence interval, and prune trials based on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def evaluate_epoch(quality, epoch):
 
 
 def search(optuna, metric, direction, pruner, n_trials=12):
-    """Run a study; return it, and the evaluations of each trial."""
+    """Run a study; return the study and each trial's evaluations."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     results = {}
 

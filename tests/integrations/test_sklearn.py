@@ -29,7 +29,7 @@ def routing(sklearn):
 
 
 def scores_by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
-    """Fit the model on each fold, and return the score that recometer computes directly."""
+    """Fit the model for each fold, and return the value that recometer computes for each test part."""
     values = []
     for train, test in sklearn.model_selection.GroupKFold(3).split(X, truth, QUERY):
         score = getattr(model.fit(X[train], truth[train]), response)(X[test])

@@ -1,4 +1,4 @@
-"""`RankingMetrics` works in TorchMetrics collections, and with two processes."""
+"""`RankingMetrics` works in TorchMetrics collections and across two processes."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def evaluator(data):
 
 @pytest.fixture
 def module(lightning, torch, data):
-    """Return a class of modules that learn factors."""
+    """Return a Lightning module class that learns factors."""
     train = torch.from_numpy(data[0].astype(np.float32))
 
     class Module(lightning.pytorch.LightningModule):
@@ -242,7 +242,7 @@ PROCESSES = """
 
 
 def test_lightning_counts_repeated_users_once_in_two_processes(lightning, tmp_path):
-    """With 31 users in two processes, the sampler repeats a user, who must count only once."""
+    """With 31 users and two processes, the sampler repeats one user, who must count only once."""
     script = tmp_path / "train.py"  # Lightning runs this script in both processes
     script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
     subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)

@@ -19,7 +19,7 @@ FEATURES = GENERATOR.normal(size=(len(QUERY), 5))
 LABEL = np.clip(np.round(FEATURES[:, 0] + GENERATOR.normal(0, 1, len(QUERY))), 0, 3).astype(int)
 LABEL[QUERY == 3] = 0  # this query has no relevant document
 WEIGHT = GENERATOR.integers(1, 5, len(SIZES)).astype(float)
-# When averaging, LightGBM and XGBoost weight queries without a relevant document by 1.
+# In their averages, LightGBM and XGBoost give queries without a relevant document a weight of 1.
 WEIGHT[np.bincount(QUERY, LABEL) == 0] = 1
 LIGHTGBM = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": 0}
 XGBOOST = {"objective": "rank:ndcg", "nthread": 1, "seed": 0}

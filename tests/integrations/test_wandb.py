@@ -1,4 +1,4 @@
-"""Offline runs of W&B have the expected contents and files."""
+"""Offline W&B runs have the expected contents and files."""
 
 from __future__ import annotations
 

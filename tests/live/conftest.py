@@ -25,7 +25,7 @@ def torch():
 
 @pytest.fixture
 def device(torch, monkeypatch):
-    """Return a GPU, or else the CPU; make recometer treat its tensors like tensors on a GPU."""
+    """Return a GPU, or else the CPU, whose tensors recometer then treats like those on a GPU."""
     if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
     return torch.device(DEVICE)

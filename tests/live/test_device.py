@@ -20,8 +20,8 @@ from recometer.sources._top_lists import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
-LIMIT = 2**30  # ranking a block of scores may take this many bytes
-SMALLER = 64  # the tests divide the size of blocks by this number
+LIMIT = 2**30  # ranking a block of scores may take up to this many bytes
+SMALLER = 64  # the tests divide the block size by this number
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_requested_precision(torch, set_to):
-    """recometer ignores PyTorch's global setting, and restores it even after errors."""
+    """recometer ignores PyTorch's global precision setting, and restores it even after errors."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, settings = [place.fp32_precision for place in places], []
 
@@ -118,7 +118,7 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
 
 
 def test_inherited_precision_stays_inherited(torch):
-    """If matmul inherits its precision, it still follows the global setting afterwards."""
+    """If matmul inherits its precision, it still follows the global setting after an evaluation."""
     backends, before = torch.backends, torch.backends.fp32_precision
     assert backends.cuda.matmul.fp32_precision == before == "none"
     try:
@@ -185,7 +185,7 @@ def test_factors_are_multiplied_in_their_precision(torch, device, monkeypatch):
 
 
 def test_float64_is_refused_on_a_device_without_float64(torch, device, monkeypatch):
-    """MPS has no float64, and integers would be converted to float64."""
+    """MPS does not support float64, to which recometer would also convert integers."""
     monkeypatch.setattr(_torch, "MPS", device.type)
     ones = torch.ones(3, 2, device=device)
     refused = f"which would be ranked in float64, but the device {ones.device} .* Hint: .* float32"

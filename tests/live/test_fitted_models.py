@@ -1,4 +1,4 @@
-"""The guides to other libraries' models run as written, with the real libraries."""
+"""The code in the guides to other libraries' models runs as written, with the real libraries."""
 
 from __future__ import annotations
 

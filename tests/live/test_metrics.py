@@ -74,7 +74,7 @@ def compare(result: rm.Evaluation, expected: dict[str, list[float]]) -> None:
 
 
 # TorchMetrics counts rows without a positive score as misses, and its ROC-AUC applies a sigmoid if
-# a score is above 1, so scores must be in (0, 1]. TorchMetrics only knows the relevant items among
+# a score is above 1, so scores must be in (0, 1]. TorchMetrics knows only the relevant items among
 # its rows.
 
 TORCHMETRICS = {
@@ -107,7 +107,7 @@ def test_values_over_all_items_match_torchmetrics(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_values_of_lists_match_torchmetrics(torch, torchmetrics, seed):
-    """For recall and ideal NDCG, TorchMetrics only knows the relevant items in the lists."""
+    """For recall and the ideal DCG, TorchMetrics knows only the relevant items in the lists."""
     case, depth = make_case(seed), 8
     best = np.argsort(-case.scores, axis=1)[:, :depth]
     rows = np.arange(len(best))[:, None]
@@ -136,7 +136,7 @@ def test_values_of_lists_match_torchmetrics(torch, torchmetrics, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_values_with_ties_match_torchmetrics(torch, torchmetrics, seed):
-    """TorchMetrics averages NDCG over all orders of ties, and counts tied pairs half in ROC-AUC."""
+    """TorchMetrics averages NDCG over all orders of ties; in ROC-AUC, tied pairs count half."""
     case = make_case(seed, ties=True)
     gains = torch.tensor(case.gains).clamp(min=0)
     expected: dict[str, list[float]] = {f"ndcg@{k}": [] for k in CUTOFFS} | {"roc_auc": []}
@@ -148,7 +148,7 @@ def test_values_with_ties_match_torchmetrics(torch, torchmetrics, seed):
     compare(rm.evaluate(rm.Scores(case.scores), case.test, metrics=list(expected)), expected)
 
 
-# Tests of PyTorch Geometric's metrics for link prediction
+# Comparisons with PyTorch Geometric's link prediction metrics
 
 LINK_PREDICTION = {
     "precision@{}": ("Precision", {}),
@@ -185,7 +185,7 @@ def test_values_match_pytorch_geometric(torch, link_prediction, seed):
                 assert mean == pytest.approx(expected, rel=2e-6), (kind, ours, k)
 
 
-# Tests of ranx and pytrec_eval, which take dicts keyed by ids
+# Comparisons with ranx and pytrec_eval, which take dicts keyed by ids
 
 RANX = {
     "precision@{}": "precision@{}",

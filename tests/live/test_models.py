@@ -1,4 +1,4 @@
-"""Metrics of other libraries' fitted models match the lists that these libraries return."""
+"""Metrics for other libraries' fitted models match the lists that these libraries return."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ N_USERS, N_ITEMS, K = 60, 40, 5
 
 @pytest.fixture(scope="module")
 def data():
-    """Draw training and test data in which users like items with numbers close to their own."""
+    """Draw training and test data from random user and item factors."""
     rng = np.random.default_rng(0)
     affinity = rng.normal(size=(N_USERS, 4)) @ rng.normal(size=(4, N_ITEMS))
     kind = affinity + rng.normal(size=affinity.shape)
@@ -88,7 +88,7 @@ def test_lightfm_models_are_evaluated(lightfm, data, features):
         rm.from_model(model)
     arguments = {}
     if features:
-        # The features of an item indicate the item itself and one of three groups.
+        # An item's features identify the item itself and its group, which is one of three.
         groups = sp.csr_matrix(np.eye(3)[np.arange(N_ITEMS) % 3])
         arguments["item_features"] = sp.hstack([sp.eye(N_ITEMS), groups]).astype(np.float32).tocsr()
     model.fit(train.tocoo(), epochs=5, num_threads=1, **arguments)

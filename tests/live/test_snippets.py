@@ -42,7 +42,7 @@ def test_module_on_the_page_about_models_is_evaluated(
 
 
 def test_code_on_the_page_about_gpus_runs(interactions: tuple[np.ndarray, np.ndarray]) -> None:
-    """The code on the page about GPUs gives the same results on a CPU."""
+    """The code on the page about GPUs also runs on a CPU."""
     import torch
 
     train, test = interactions

@@ -28,7 +28,7 @@ def pairs(frame):
     return set(zip(frame["user_id"].tolist(), frame["item_id"].tolist(), strict=True))
 
 
-# Tests of RecTools' splits, which are returned as positions of rows
+# Comparisons with RecTools' splits, which are returned as row positions
 
 
 def by_rectools(rectools, data, splitter_name, *arguments):
@@ -66,7 +66,7 @@ def test_windows_match_rectools(rectools):
         assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-# Tests of LensKit's splits, which consist of a data set and an item list per user
+# Comparisons with LensKit's splits, which consist of a data set and an item list per user
 
 
 def dataset(lenskit, data):

@@ -131,7 +131,7 @@ def test_ranks_and_lists_match_the_cpu_on_exact_scores(torch, device, monkeypatc
     left, right = (
         torch.tensor(matrix, device=device).to(getattr(torch, dtype)) for matrix in (users, items)
     )
-    right = right.T.contiguous().T  # store the tensor by columns
+    right = right.T.contiguous().T  # store the tensor in column-major order
     if data.draw(st.booleans()):
         left = torch.stack([left, -left], dim=2)[:, :, 0]
     on_device, here = rm.Factors(left, right, **options), rm.Factors(users, items, **options)
@@ -177,7 +177,7 @@ def test_ranks_agree_with_double_precision_up_to_rounding(torch, device):
 
 @pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
 def test_lists_agree_with_ranks(torch, device, ties):
-    """Ranks and lists use exactly the same scores, so they agree even on nearly equal scores."""
+    """Ranks and lists use the very same scores, so they agree even if scores are nearly equal."""
     rng = np.random.default_rng(7)
     users, items = (rng.normal(size=(n, 8)).astype(np.float32) for n in (30, 200))
     items[150:] = items[:50]
@@ -426,7 +426,7 @@ def test_bipartite_graph_on_a_device_matches_its_dense_adjacency_matrix(torch, d
 
 
 def check_graph(torch, device, seed):
-    """Compare a graph's metrics with the metrics of its dense adjacency matrix."""
+    """Compare the metrics for a graph with those for its dense adjacency matrix."""
     generator = torch.Generator().manual_seed(seed)
     n_users, n_items = 30, 25
     emb = torch.randn(n_users + n_items, 4, generator=generator)

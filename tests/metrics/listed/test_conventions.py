@@ -1,4 +1,4 @@
-"""recometer's formulas, with parameters, reproduce other libraries' list metrics.
+"""recometer's formulas, with suitable parameters, reproduce other libraries' list metrics.
 
 shared/conventions/results.json contains the values that the libraries returned for the cases in
 shared/conventions/cases.json.
@@ -90,7 +90,7 @@ def at_least_ten(user, k):
 
 
 def table(rows, width=None):
-    """Convert a ragged list of lists to int64 [n, width], padded with -1."""
+    """Convert lists of different lengths to an int64 array [n, width], padded with -1."""
     width = max(map(len, rows), default=0) if width is None else width
     items = np.full((len(rows), width), -1, np.int64)
     for row, values in zip(items, rows, strict=True):

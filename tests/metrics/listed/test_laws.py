@@ -1,4 +1,4 @@
-"""Every list metric, with every value of its parameters, obeys `recometer.testing`'s laws."""
+"""Every list metric, for all values of its parameters, obeys the laws of `recometer.testing`."""
 
 from __future__ import annotations
 

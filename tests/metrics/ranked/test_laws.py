@@ -1,4 +1,4 @@
-"""Every ranking metric, with every value of its parameters, obeys `recometer.testing`'s laws."""
+"""Every ranking metric, for all values of its parameters, obeys the laws of `recometer.testing`."""
 
 from __future__ import annotations
 
