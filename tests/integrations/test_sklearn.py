@@ -29,7 +29,7 @@ def routing(sklearn):
 
 
 def scores_by_hand(sklearn, model, metric, response="predict", truth=Y, **rules):
-    """Fit the model for each fold, and return the value that recometer computes for each test part."""
+    """Fit the model for each fold, and return the values that recometer computes directly."""
     values = []
     for train, test in sklearn.model_selection.GroupKFold(3).split(X, truth, QUERY):
         score = getattr(model.fit(X[train], truth[train]), response)(X[test])

@@ -1,4 +1,4 @@
-"""Conventions use other libraries' names, parameters and rules, and return the same values."""
+"""Conventions use other libraries' names, parameters and rules, and reproduce their values."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_names_of_the_library_and_of_recometer_can_be_mixed() -> None:
     assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
     assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
     assert metrics[5].ours == "rbp@4(p=0.5)"
-    # A parameter in parentheses replaces the library's, even if it is recometer's default.
+    # A value in parentheses replaces the library's, even if it is recometer's default.
     (ours,) = lenskit.parse("ndcg@3(discount=standard)")
     assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
     # LensKit has no metric called tprecision, so the name is read as recometer's.
@@ -240,7 +240,7 @@ def test_defects_are_reproduced_only_on_request() -> None:
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
 
 
-# Ann has two relevant items and a hit, Bob has no relevant items, Dan has no list, and Eve has a
+# Ann has two relevant items and one hit, Bob has no relevant items, Dan has no list, and Eve has a
 # list but no test rows.
 @pytest.mark.parametrize(
     ("rules", "mean"),
@@ -443,7 +443,7 @@ def test_minus_infinity_makes_all_rows_relevant(tmp_path) -> None:
     ],
 )
 def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) -> None:
-    """If a source has no order of rows, no rule except ties="input" is replaced."""
+    """If a source's rows have no order, only the rule ties="input" is replaced."""
     source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
     test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     first = rm.evaluate(source, test, metrics=metric, protocol=name)
@@ -548,7 +548,7 @@ def test_defects_are_reproduced_for_a_single_list(
 
 
 def test_undefined_logarithm_gives_nan() -> None:
-    """recpack 0.3.6 prints NaN for a user with the value -1 at rank 2, and for the mean."""
+    """recpack 0.3.6 prints NaN for a user with the value -1 at rank 2, and also for the mean."""
     scores, test = rm.Scores(np.array([[0.9, 0.8], [0.9, 0.8]])), np.array([[2.0, -1.0], [1.0, 0]])
     result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
     assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
@@ -572,7 +572,7 @@ BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list
     ],
 )
 def test_values_of_rectools_for_equal_ranks_are_reproduced(metric: str, expected: float) -> None:
-    """rectools 0.19.0 prints these values for ranks 1, 2, 2, 2 if the last two are relevant."""
+    """rectools 0.19.0 prints these values for ranks 1, 2, 2, 2; the last two items are relevant."""
     ranks = pl.DataFrame({"user": ["a"] * 4, "item": [0, 1, 2, 3], "rank": [1, 2, 2, 2]})
     result = rm.evaluate(rm.Lists(ranks), {"a": [2, 3]}, metrics=metric, protocol="rectools")
     assert result.mean()[metric] == pytest.approx(expected)
@@ -727,7 +727,7 @@ def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) ->
 
 
 def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
-    """As in recmetrics, only an item's first occurrence counts, even under recometer's name."""
+    """As in recmetrics, only an item's first occurrence counts, even under recometer's own name."""
     recmetrics = convention_of("recmetrics")
     (metric,) = parse_under("ap@3", recmetrics.protocol)
     assert metric.rules == (("duplicates", "first"),)

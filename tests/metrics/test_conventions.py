@@ -1,4 +1,4 @@
-"""Every value measured in another library is reproduced under that library's name for it."""
+"""Every value recorded from another library is reproduced under that library's metric name."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ EXCEPTIONS = (
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
-# Records that result from defects, so that defects=True rejects their input. A key consists of the
-# library, the call, the source and k; the value says what the library counts by mistake.
+# Records that result from defects, and whose input is therefore rejected under defects=True. A key
+# consists of the library, the call, the source and k; the value says what the library counts by
+# mistake.
 AGAIN = "item 0 once more at each place beyond the last item"
 IRREPRODUCIBLE = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -114,7 +115,7 @@ def outcome(records: list[Record]) -> Outcome:
 
 
 def has_value(record: Record) -> bool:
-    """Return whether the library printed a number for any user."""
+    """Return whether the library printed a number, either as the mean or for a user."""
     values = [record["mean"], *(record["per_user"] or {}).values()]
     return any(number(value) is not None for value in values)
 
@@ -126,7 +127,7 @@ def has_number(record: Record) -> bool:
 
 
 def kind(record: Record) -> str:
-    """Return how a record was obtained, or which kind of metric it is about."""
+    """Classify a record by how it was obtained, or by its kind of metric."""
     if record["metric"] in NO_METRIC or not has_value(record):
         return "error"
     if not record["executed"]:
@@ -137,7 +138,7 @@ def kind(record: Record) -> str:
 
 
 def blocking_defect(record: Record) -> str | None:
-    """Return the defect of the library that makes a record irreproducible, if any."""
+    """Return the library's defect that makes a record irreproducible, if any."""
     return IRREPRODUCIBLE.get((record["library"], record["impl"], record["source"], record["k"]))
 
 
@@ -361,7 +362,7 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
 
 
 def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
-    """Each name was compared with a number that the library printed, or a note says why not."""
+    """Each metric was compared with a number that the library printed, or a note says why not."""
     compared = outcome.compared | {
         (convention, metric) for convention, _, numbers in printed_values() for metric in numbers
     }

@@ -1,4 +1,4 @@
-"""Sums, areas and logarithms of large, many or awkward numbers agree with exact arithmetic."""
+"""Sums, areas and logarithms agree with exact arithmetic, even for many or awkward numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TENTHS = np.full(MANY, 0.1)
 
 
 def relative_error(actual: float, terms: Any) -> float:
-    """Return the relative error of a sum of these terms."""
+    """Return the relative error of the sum of these terms."""
     exact = math.fsum(terms)
     return abs(actual - exact) / abs(exact)
 
@@ -181,7 +181,7 @@ def test_small_tables_of_logarithms_are_prefixes_of_large_ones() -> None:
 
 
 def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> rm.Ranks:
-    """Return the ranks of a single user, whose judged items are all relevant."""
+    """Return the ranks of a single user whose judged items are all relevant."""
     n = len(above)
     ones = np.ones(1, np.int64)
     return rm.Ranks(

@@ -24,7 +24,7 @@ SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 
 
 def test_every_module_of_metrics_is_imported():
-    """If no module imported a metric's module, the registry would not contain the metric."""
+    """A metric whose module is never imported would be missing from the registry."""
     script = (
         "import pkgutil, recometer.metrics as metrics; before = set(metrics.METRICS)\n"
         "for each in pkgutil.walk_packages(metrics.__path__, 'recometer.metrics.'):\n"

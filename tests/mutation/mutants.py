@@ -62,8 +62,8 @@ def mutants_of(source: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of its lines.
 
     Some code is never changed: strings, types, docstrings, decorators (other tests check the
-    declarations of metrics), example values for tests, raised exceptions, assertions including
-    `strict=True`, and `copy=False`, which only saves memory.
+    declarations of metrics), example values for tests, raised exceptions, assertions (including
+    `strict=True`), and `copy=False`, which only saves memory.
     """
     tree = ast.parse(source)
     original, starts = source.encode(), [0]

@@ -1,4 +1,4 @@
-"""Run tests in a process whose import hook replaces a recometer module by a mutant."""
+"""Run tests in a process whose import hook replaces a recometer module with a mutant."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _found = importlib.util.find_spec("recometer")
 assert _found is not None, "recometer is not installed"
 assert _found.origin is not None
 PACKAGE = Path(_found.origin).parent
-WALL = 1200  # a mutant that runs for this many seconds hangs, even on a busy machine
+WALL = 1200  # a mutant that takes this many seconds is hanging, even on a busy machine
 NOTICED = "noticed by "
 OPTIONS = (
     *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"),
@@ -33,7 +33,7 @@ OPTIONS = (
 
 
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
-    """Run tests on a mutant: `path` is its module's path in the package, `source` its code.
+    """Run tests on a mutant: `source` is its code, and `path` its module's path in the package.
 
     Return the outcome ("killed", "survived", "endless", or "unloaded" if no test imports the
     module) and the test that failed. Without a path, the tests run without a mutant.
@@ -42,7 +42,7 @@ def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, st
         mutant = Path(folder) / "mutant.py"
         mutant.write_text(source, encoding="utf-8")
         command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
-        # A new process group allows killing the processes that tests start, too.
+        # In a new process group, the processes that tests start can be killed, too.
         with subprocess.Popen(
             command,
             cwd=TESTS.parent,
@@ -81,7 +81,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: object, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of the mutated module, or None for all other modules."""
+        """Return the spec of the mutated module, or None for any other module."""
         if fullname != self.name:
             return None
         inside = [str(self.file.parent)] if self.file.name == "__init__.py" else None
@@ -90,7 +90,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the code of the mutant as the module."""
+        """Execute the mutant's code instead of the module's."""
         self.loaded = True
         exec(compile(self.source, str(self.file), "exec"), vars(module))
 

@@ -1,4 +1,4 @@
-"""A weak test, which mutants survive, for tests of the mutation testing tool."""
+"""A weak test that mutants survive, for testing the mutation testing tool."""
 
 from recometer.metrics.cutoffs import misplaced_cutoff
 

@@ -83,7 +83,7 @@ needs_processes = pytest.mark.skipif(sys.platform == "win32", reason="needs limi
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Return a function that runs the command with these options and returns its exit code."""
+    """Return a function that runs the command with given options and returns its exit code."""
 
     def with_options(*options: object) -> int:
         monkeypatch.setattr(sys, "argv", ["run.py", *map(str, options)])
@@ -98,7 +98,7 @@ def test_survivors_are_reported(
 ) -> None:
     nearest = tmp_path / "nearest.toml"
     nearest.write_text('[cutoffs]\n"metrics/cutoffs.py" = ["mutation/sample.py"]\n')
-    # Draw only a few mutants, since each mutant needs a process.
+    # Draw only a few mutants, since each needs its own process.
     few_mutants = ("--share", 0, "--least", 2, "--seed", 1)
     assert run("--nearest", nearest, "--needed", 0.51, *few_mutants) == 1
     *verdicts, area, last = capsys.readouterr().out.splitlines()

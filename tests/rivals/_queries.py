@@ -17,7 +17,7 @@ class Queries:
     Attributes
     ----------
     sizes : int [n_queries]
-        The number of documents of each query. At least one query has 12 documents.
+        The number of documents in each query. At least one query has 12 documents.
     query, label : int [n_rows]
         The query and the label of each document. Labels range from 0 to 3; in some queries, all
         labels are 0, and in some, none are.

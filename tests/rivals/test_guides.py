@@ -1,10 +1,10 @@
 """Each row of a guide's table gives the same number in the other library and in recometer.
 
-The test first runs the guide, including the code of the other library. The library then computes
-the metric in the first column. recometer computes the metric in the second column under the
-library's convention, and the metric in the third column under recometer's own rules. The values per
-user in the second and third columns must match. The test does not compare means under recometer's
-own rules, because they may include other users.
+The test first runs the guide's code, including the calls to the other library. The library then
+computes the metric in the first column. recometer computes the metric in the second column under
+the library's convention, and the metric in the third column under recometer's own rules. The values
+per user in the second and third columns must match. The test does not compare means under
+recometer's own rules, because they may cover different users.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
-# Most guides are called from_LIBRARY.md; in these two, a different name takes the place of LIBRARY.
+# Most guides are called from_LIBRARY.md; these two use a different name for the library.
 PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
@@ -105,7 +105,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configure Spark with few partitions, since guides have few rows, and with this Python."""
+    """Make Spark use this Python interpreter and few partitions, since guides have few rows."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     arguments = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")

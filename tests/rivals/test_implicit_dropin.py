@@ -21,7 +21,7 @@ def matrices(number: int, generator: np.random.Generator) -> tuple[Any, Any]:
     train = share < generator.choice([0, 0.1, 0.4, 0.8], (shape[0], 1))
     share = share if number % 5 else generator.random(shape)
     test = share > generator.choice([0.5, 0.8, 1.0], (shape[0], 1))
-    # No user may have only relevant items, since implicit cannot evaluate such users.
+    # Every user needs an irrelevant item, since implicit cannot evaluate users without one.
     test[test.all(axis=1), 0] = False
     test[0, 1] |= not test.any()
     grades = generator.integers(1, 4, shape) * test

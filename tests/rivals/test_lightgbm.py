@@ -20,7 +20,7 @@ def test_values_match_lightgbm(case: Queries) -> None:
 
 
 def values(case: Queries, metrics: list[str], **parameters: object) -> dict[str, float]:
-    """Let LightGBM evaluate the scores, passed as the initial scores of a model without trees."""
+    """Let LightGBM evaluate the scores, which are the initial scores of a model without trees."""
     import lightgbm
 
     quiet = {"verbose": -1, "num_threads": 1}

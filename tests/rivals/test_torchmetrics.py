@@ -41,7 +41,7 @@ def test_values_match_torchmetrics(case: Case) -> None:
 
 @pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
 def test_values_match_torchmetrics_with_ties(case: Case) -> None:
-    """The test covers the metrics that average over ties or define their order."""
+    """The test covers the metrics that handle ties in a defined way."""
     import torch
     from torchmetrics import retrieval
 

@@ -52,7 +52,7 @@ def test_values_match_warprec(case: Dense) -> None:
 @pytest.mark.parametrize("case", dense_cases()[:10], ids=str)
 def test_rating_errors_match_warprec(case: Dense) -> None:
     train, truth = with_everything_in_train(case)
-    scores = case.scores / 1024  # scores as large as ratings, and exact in float32
+    scores = case.scores / 1024  # scores of the same magnitude as ratings, and exact in float32
     user, item = np.nonzero(truth)
     frame = pl.DataFrame(
         {"user": user, "item": item, "rating": truth[user, item], "score": scores[user, item]}
@@ -70,7 +70,7 @@ def without_cutoff(name: str) -> str:
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give each user and item a training row, because WarpRec knows none without training rows."""
+    """Give each user and item a training row; WarpRec does not know any without one."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)
@@ -102,7 +102,7 @@ def values(
     dataset: Any = types.SimpleNamespace(
         train_set=types.SimpleNamespace(get_sparse=lambda: history), train_transactions=None
     )
-    # WarpRec expects an additional row for padding in the table of features.
+    # WarpRec expects an additional padding row in the feature table.
     lookup = None if features is None else torch.tensor(np.pad(features, ((0, 1), (0, 0))))
     evaluator = Evaluator(
         metrics, list(CUTOFFS), history,

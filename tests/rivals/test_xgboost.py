@@ -45,7 +45,7 @@ def names(metric: str) -> list[str]:
 def values(
     case: Queries, label: np.ndarray, objective: str, measures: list[str], **parameters: object
 ) -> dict[str, float]:
-    """Let XGBoost evaluate the scores, passed as the initial scores of a model without trees."""
+    """Let XGBoost evaluate the scores, which are the initial scores of a model without trees."""
     import xgboost
 
     data = xgboost.DMatrix(np.zeros((len(label), 1)), label=label, base_margin=case.score)

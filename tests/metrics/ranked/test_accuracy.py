@@ -1,4 +1,4 @@
-"""Expected values in large groups of tied items agree with exact or compensated sums."""
+"""Expected values for large groups of tied items agree with exact or compensated sums."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from recometer.metrics import METRICS, parse
 from recometer.testing import rank
 from recometer.ties import WHOLE, resolve
 
-# Some of these groups end shortly before or after the metrics' tables, which have 4,096 and 65,536
-# places. Together, the groups take every code path of the expected reciprocal rank.
+# Some of these groups end just before or just after the last place in the metrics' tables, which
+# have 4,096 and 65,536 places. Together, the groups cover every code path of the expected
+# reciprocal rank.
 STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 200_000)
 SIZES = (2, 3, 10, 50, 200, 2_000)
 
@@ -65,7 +66,7 @@ def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]
 
 
 def chances(size: int, relevant: int):
-    """Yield each place, and the probability that it has the first hit, times 2**300."""
+    """Yield each place, and 2**300 times the probability that the first hit is there."""
     n_choices = math.comb(size - 1, relevant - 1)
     for i in range(1, size - relevant + 2):
         yield i, (n_choices << 300) // math.comb(size, relevant)
@@ -127,7 +128,7 @@ def test_reciprocal_rank_and_hit_match_exact_sums(size):
     ],
 )
 def test_reciprocal_rank_of_many_tied_items_matches_a_decimal_sum(start, size, relevant):
-    """The test sums the expected value with 40 digits, and leaves out negligible terms."""
+    """The test sums the expected value's terms to 40 digits, and leaves out negligible ones."""
     with decimal.localcontext() as context:
         context.prec = 40
         chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)

@@ -1,4 +1,4 @@
-"""Every ranking metric agrees with its definition on random rankings, in each order of ties."""
+"""Every ranking metric agrees with its definition on random rankings, for every order of ties."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def one_order(case: RankingCase) -> RankingCase:
 
 
 def enough(case: RankingCase, user: int) -> bool:
-    """Return whether the user has at least two candidates, which a ranking needs."""
+    """Return whether the user has at least two candidates, the minimum for a ranking."""
     return len(next(iter(case.orders(user)))) >= 2
 
 
@@ -123,7 +123,7 @@ def every_ranking(n: int, gains: Sequence[float | None]) -> Iterator[Ranking]:
 
 
 def one_item_first(ranking: Ranking) -> list[Ranking]:
-    """For each item in the first tie group, return the ranking with this item before the rest."""
+    """For each item in the first tie group, return the ranking in which it precedes the others."""
     number = next(number for number, group in enumerate(ranking) if len(group) > 1)
     before, group, after = ranking[:number], ranking[number], ranking[number + 1 :]
     return [(*before, (item,), group[:i] + group[i + 1 :], *after) for i, item in enumerate(group)]
@@ -131,7 +131,7 @@ def one_item_first(ranking: Ranking) -> list[Ranking]:
 
 @pytest.mark.parametrize(("n", "gains"), [(6, (None, 1.0)), (4, (None, 1.0, 3.0, -1.0))])
 def test_value_of_a_tie_group_averages_over_its_first_item(n, gains):
-    """For all small rankings, the value is the mean over the choices of the first item."""
+    """In all small rankings, the value is the mean over all choices of a tie group's first item."""
     rankings = list(every_ranking(n, gains))
     number = {ranking: row for row, ranking in enumerate(rankings)}
     scores = [

@@ -10,7 +10,8 @@ import scipy.sparse
 
 import recometer as rm
 
-# Functions that draw the gains of the items in the large group, below two items with gain 1.
+# Functions that draw the gains of the items in the large group, which ranks below two items with
+# gain 1.
 GAINS = {
     "few": lambda draw, n: draw.integers(0, 5, n).astype(float),
     "many": lambda draw, n: 4 * draw.random(n),
@@ -32,7 +33,7 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Return each place's contribution to ERR, computed without subtractions to avoid rounding."""
+    """Return each place's contribution to ERR, computed so that large terms do not cancel."""
     n = len(q)
     come = np.arange(n + 1)
     # There are several ways to choose `come` of the first i items. `none` is the mean, over these

@@ -27,7 +27,7 @@ def log2(x: float) -> float:
 
 # The relevant items are at ranks 2, 3 and 6 of 8.
 SIMPLE = rank([8, 7, 6, 5, 4, 3, 2, 1], [NAN, 1, 1, NAN, NAN, 1, NAN, NAN])
-# The ranking of SIMPLE with an additional relevant item, which is unranked and not a candidate.
+# SIMPLE with an additional relevant item, which is unranked and not a candidate.
 UNRANKED = rank(
     [8, 7, 6, 5, 4, 3, 2, 1, 0],
     [NAN, 1, 1, NAN, NAN, 1, NAN, NAN, 1],
@@ -35,7 +35,8 @@ UNRANKED = rank(
 )
 # The items at ranks 1, 2, 3 and 5 of 6 have the gains 1, 3, -2 and 2.
 GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
-# Below the first item are four tied items, two of which are relevant, then a third relevant item.
+# Below the first item are four tied items, two of which are relevant, followed by a third relevant
+# item.
 TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
 
 
@@ -163,8 +164,8 @@ def test_gains_do_not_change_with_relevant_from():
         # or 1/6, respectively.
         ("rr@3", (3 / 2 + 2 / 3) / 6),
         ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
-        # Each place in the group has a relevant item with probability 1/2. Each earlier place in
-        # the group then has the other relevant item with probability 1/3.
+        # Each place in the group holds a relevant item with probability 1/2. If so, each earlier
+        # place in the group holds the other one with probability 1/3.
         ("ap@2", 1 / 2 * (1 / 2) / 3),
         ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
         ("tap@2", 1 / 2 * (1 / 2) / 2),
@@ -218,7 +219,7 @@ def test_perfect_ranking_scores_exactly_1(name):
 
 def test_huge_catalogues_stay_exact():
     # With ten million candidates and nine million relevant items, some products are too large for
-    # float64 to hold them exactly.
+    # float64 to represent exactly.
     n, r = 10_000_000, 9_000_000
     ranks = dataclasses.replace(
         rank([1, 0], [1, NAN]),

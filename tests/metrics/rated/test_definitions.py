@@ -1,4 +1,4 @@
-"""Every rating metric agrees with its definition on random rows, in each order of ties."""
+"""Every rating metric agrees with its definition on random rows, for every order of ties."""
 
 from __future__ import annotations
 

@@ -20,21 +20,21 @@ def test_rating_metrics_obey_the_law(law):
 
 
 def largest_error(predictions, cutoffs):
-    """Return the largest error of each user's rows."""
+    """Return the largest error in each user's rows."""
     error = np.zeros(predictions.n_users)
     np.maximum.at(error, predictions.user, np.abs(predictions.predicted - predictions.actual))
     return np.repeat(error[:, np.newaxis], len(cutoffs), axis=1)
 
 
 def largest_of_all(predictions, cutoffs):
-    """Return the largest error of all users as the value of every user, which breaks a law."""
+    """Return the largest error of all users as every user's value, which breaks a law."""
     largest = largest_error(predictions, cutoffs)
     return np.full_like(largest, largest.max(initial=0))
 
 
 @pytest.fixture
 def unshrunk():
-    """Disable the shrinking of counterexamples, which would take too long."""
+    """Disable shrinking of counterexamples, which would take too long."""
     settings.register_profile("before", settings.default)
     settings.register_profile("unshrunk", settings.default, phases=[Phase.generate])
     settings.load_profile("unshrunk")

@@ -50,7 +50,7 @@ def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
 
 
 def evaluate_ratings(frame, metrics=EVERY, threshold=3.5, **rules):
-    """Evaluate a data frame; callers can pass `Pairs` instead, to save time on conversion."""
+    """Evaluate a data frame; to convert it only once, callers can pass it as `Pairs`."""
     pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
     return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
 
@@ -144,7 +144,7 @@ def test_perfect_predictions_get_the_best_possible_values(frame):
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
 def test_errors_scale_with_the_ratings(frame, slope, shift):
-    """Scaling and shifting the ratings and the threshold scales errors, but no other metrics."""
+    """Scaling and shifting the ratings and the threshold scales errors and changes nothing else."""
     scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
     before = evaluate_ratings(frame)
     after = evaluate_ratings(scaled, threshold=3.5 * slope + shift)
@@ -173,7 +173,7 @@ def test_concordance_of_many_rows_counts_all_pairs():
 
 
 def rows(*pairs):
-    """Return a user's rows with these (true, predicted) ratings, and a second user's rows."""
+    """Return rows with these (true, predicted) ratings for one user, and fixed rows for another."""
     special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
     return pl.DataFrame(
         {
@@ -369,7 +369,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_metrics_match_their_formulas(frame):
-    """As in scikit-learn, ties count half in ROC-AUC, and log loss clips probabilities 0 and 1."""
+    """Like scikit-learn, ROC-AUC counts ties half, and log loss clips probabilities of 0 and 1."""
     result = evaluate_ratings(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():
