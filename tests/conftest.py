@@ -9,7 +9,7 @@ import pytest
 from frames import FRAMES
 from hypothesis import Phase, settings
 
-# By default, Hypothesis generates the same cases in every run, and tests never fail because a
+# By default, Hypothesis generates the same cases in every run, and tests never fail just because a
 # machine is slow. The nightly run (`nox -s nightly`, or pytest --hypothesis-profile nightly)
 # generates more cases, and different ones every time. Mutation testing also uses more cases, but
 # does not shrink failures.

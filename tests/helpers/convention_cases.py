@@ -620,7 +620,7 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
         source = rm.Lists({user: dict(pairs[::-1] if reverse else pairs) for user in users})
     result = rm.evaluate(source, test, metrics=metric, protocol=protocol)
     places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
-    # gdeval prints values with five digits, so the recorded places are rounded to three.
+    # gdeval prints values with five digits, so the recorded places are rounded to three decimals.
     if "gdeval" in record["impl"]:
         places = {user: round(place, 3) for user, place in places.items()}
     values = {metric: np.array(list(places.values()))}

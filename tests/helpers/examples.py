@@ -1,4 +1,4 @@
-"""Hypothesis settings for tests that need fewer or more cases than the profile prescribes."""
+"""Hypothesis settings for tests that need fewer or more cases than the profile specifies."""
 
 from hypothesis import settings
 

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.live
 
 
 def interactions(seed=0, n_users=60, n_items=40):
-    """Draw a pandas frame in which user-item pairs are distinct, and so are each user's times."""
+    """Draw a pandas frame in which all user-item pairs and each user's times are distinct."""
     rng = np.random.default_rng(seed)
     pairs = rng.permutation(np.flatnonzero(rng.random(n_users * n_items) < 0.3))
     return pd.DataFrame(

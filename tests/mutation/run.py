@@ -43,7 +43,7 @@ class SelectedMutant:
     tests: tuple[str, ...]  # the nearest tests
     wider: tuple[str, ...]  # the tests to run if the nearest tests pass
     mutant: mutants.Mutant
-    number: int  # distinguishes mutants of a module that are printed as the same text
+    number: int  # distinguishes mutants of a module that look the same when printed
 
     def __str__(self) -> str:
         return f"{self.path}:{self.mutant.line}: {self.mutant}"

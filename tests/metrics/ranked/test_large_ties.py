@@ -33,7 +33,7 @@ def value(name: str, scores: np.ndarray, gains: np.ndarray) -> float:
 
 
 def err_place_by_place(start: int, size: int, q: np.ndarray) -> np.ndarray:
-    """Return each place's contribution to ERR, computed so that large terms do not cancel."""
+    """Return each place's contribution to ERR, computed in a way that avoids cancellation."""
     n = len(q)
     come = np.arange(n + 1)
     # There are several ways to choose `come` of the first i items. `none` is the mean, over these

@@ -297,7 +297,7 @@ def test_value_of_one_item_in_a_large_tie_is_the_mean_over_its_places(start, siz
 
 
 def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
-    """The pair at ranks 1 and 2 contains one hit, and two of three orders have a hit at rank 4."""
+    """The pair at ranks 1 and 2 contains one hit, and two in three orders have a hit at rank 4."""
     ranks = rank([3, 3, 2, 1, 1, 1], [1, NAN, NAN, 1, 1, NAN])
     expected = (1 + 1 / 2) / 2
     expected = expected / 3 + 2 / 3 * (expected + 2 / 4) / 2
@@ -305,7 +305,7 @@ def test_precisions_of_hits_average_over_orders_of_an_earlier_pair():
 
 
 def test_value_of_a_large_relevant_group_equals_that_of_any_order():
-    """All items of the group are relevant, so all orders have the same value."""
+    """All items in the group are relevant, so all orders have the same value."""
     gains = [1.0] * 300
     tied = one_group(2, 300, gains)
     k = 100
