@@ -1,1 +1,1 @@
-"""Sources: each kind of model output has modules that turn it into `Ranks`."""
+"""Sources: the modules that turn each kind of model output into `Ranks`."""

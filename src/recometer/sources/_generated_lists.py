@@ -1,4 +1,4 @@
-"""Reads lists that a model wrote as text, and finds their titles in a catalogue."""
+"""Reads lists that a model wrote as text, and looks up their titles in a catalogue."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     import polars as pl
 
 THOUGHT = r"(?s)^\s*<think>.*</think>"
-FENCED = r"(?s)```\w*\s*\n(.*?)```"  # a block of code
+FENCED = r"(?s)```\w*\s*\n(.*?)```"  # a fenced code block
 BEGIN = r"(?:\[\s*[\[{\"\]]|\{\s*[\"}])"  # the first characters of JSON
 JSON = f"^{BEGIN}"
-# JSON below a sentence, or after a colon, and perhaps above other sentences.
+# JSON that follows a colon or other lines of text, perhaps with more text after it.
 WITHIN = rf"(?s)^(?:[^\n]*?:\s*|.*?\n\s*)({BEGIN}.*[\]}}])[^\[\]{{}}]*$"
-# A JSON list of plain strings, which Polars reads fast.
+# A JSON list that contains only strings, which Polars parses quickly.
 STRING = r'"([^"\\\x00-\x1f]|\\["\\/])*"'
 PLAIN = rf"^\[\s*{STRING}(\s*,\s*{STRING})*\s*\]$"
 NUMBER, BULLET = r"^\(?\d{1,3}[.)]\s+", "^[-*+•‣\u2013]\\s+"
 FIRST = r"^\(?1[.)]\s"
 RULE = r"^([-*_=]{3,}|```.*)$"
-SEVERAL = r"[,;]\s.*[,;]\s"  # perhaps several titles in a line
+SEVERAL = r"[,;]\s.*[,;]\s"  # possibly several titles in one line
 APOSTROPHES = "['`\u2018\u2019\u02bc]"
 
 
@@ -44,7 +44,7 @@ KINDS_OF_PLACES = np.array(["", "unknown", "shared", "repeated"], object)
 def read_answers(
     answers: Any, catalogue: object, *, user: object, answer: object
 ) -> tuple[ListTable, pl.DataFrame, Mapping[str, Any]]:
-    """Return lists, their invalid places, and the columns; see `recometer.Lists.from_text`."""
+    """Return the lists, their invalid places, and the column names; see `Lists.from_text`."""
     import polars as pl
 
     user_ids, texts, columns = _columns(answers, user, answer)
@@ -82,10 +82,10 @@ def read_answers(
 
 
 def normalised(texts: Iterable[str]) -> pl.Series:
-    """Return titles without differences in case, blanks, punctuation and forms of Unicode.
+    """Normalise titles, so that case, blanks, punctuation and the Unicode form make no difference.
 
-    Apostrophes are removed, and other punctuation becomes a blank. Titles that consist of
-    punctuation stay as they are.
+    Apostrophes are removed, and other punctuation becomes a blank. Titles that consist only of
+    punctuation keep it.
     """
     import polars as pl
 
@@ -98,7 +98,7 @@ def normalised(texts: Iterable[str]) -> pl.Series:
 
 
 def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
-    """Return the ids of the items, and their titles; an empty string is no title."""
+    """Return the ids and titles of the items; an empty string means that there is no title."""
     if not isinstance(catalogue, Catalogue):
         catalogue = Catalogue(catalogue)
     titles = [] if catalogue.titles is None else catalogue.titles.tolist()
@@ -120,7 +120,7 @@ def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
 def _columns(
     answers: Any, user: object, answer: object
 ) -> tuple[Array, pl.Series, Mapping[str, Any]]:
-    """Return the ids of the users, their answers, and the columns of both."""
+    """Return the user ids, the answers, and the names of the columns that contain them."""
     import polars as pl
 
     users: Any
@@ -174,7 +174,10 @@ def _text(row: Any, user_ids: Array, place: int) -> str:
 
 
 def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
-    """Return the answer of each entry, the entries, and the answers without an entry, by kind."""
+    """Return each entry's answer (as a position), the entries, and the answers without entries.
+
+    The latter are grouped by kind: ``"unreadable"`` or ``"empty"``.
+    """
     import polars as pl
 
     texts = texts.str.replace(THOUGHT, "")
@@ -206,7 +209,7 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
 
 
 def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
-    """Replace the strings marked in `which` by the group of a pattern, if they match it."""
+    """Replace each string marked in `which` by what the pattern captures, if it matches."""
     if not which.any():
         return texts
     part = texts.str.extract(pattern)
@@ -214,10 +217,10 @@ def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
 
 
 def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the marked lines of answers that mark their entries, and the other answers' lines.
+    """Return the marked lines of the answers that mark their entries, and all lines of the others.
 
-    An answer marks its entries if one of its lines matches `first`, or if every line is marked. Its
-    unmarked lines are introductions and remarks.
+    An answer marks its entries if one of its lines matches `first`, or if every line is marked. Any
+    unmarked lines in it are introductions or remarks.
     """
     import polars as pl
 
@@ -233,7 +236,7 @@ def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, p
 
 
 def _titles_in(text: str) -> list[str] | None:
-    """Return the titles in a JSON answer; None if it does not have a list."""
+    """Return the titles in a JSON answer; None if no list of titles can be read from it."""
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
@@ -254,12 +257,12 @@ def _title(entry: object) -> str | None:
 
 
 def _unicode(text: str) -> str:
-    """Replace halves of surrogate pairs, which a model may write and Polars refuses."""
+    """Replace lone surrogates, which a model may write but Polars refuses."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _positions_of(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
-    """Return the position of each title's item or -1, and whether several items share the title."""
+    """Return each title's item position (or -1), and whether several items share the title."""
     import polars as pl
 
     known = pl.DataFrame({"key": normalised(titles), "item": np.arange(len(titles))})
@@ -272,7 +275,7 @@ def _positions_of(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
 
 
 def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> None:
-    """Raise an error if the only line of most answers seems to have several titles."""
+    """Raise an error if most answers seem to be a single line with several titles."""
     import polars as pl
 
     alone = entries.filter(pl.Series((np.bincount(owner, minlength=n)[owner] == 1) & unknown))
@@ -303,7 +306,7 @@ def _warn_of_titles(unknown: Bool, shared: Bool, written: Array, titles: Sequenc
 
 
 def _ids_of_titles(titles: list[str], item_ids: Array) -> Array:
-    """Return ids that the catalogue lacks; equal titles have equal ids in every call."""
+    """Return ids that are not in the catalogue; a title gets the same id in every call."""
     if ids.kind(item_ids) == "str":
         prefix = "?"
         while any(item.startswith(prefix) for item in item_ids.tolist()):

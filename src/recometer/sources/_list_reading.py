@@ -57,8 +57,8 @@ def read_lists(
 ) -> ListTable:
     """Read lists of any kind; see `recometer.Lists`.
 
-    `columns` are the arguments `user`, `item`, `rank` and `score`, and `positions` are the ids and
-    the offset of lists of positions.
+    `columns` holds the arguments `user`, `item`, `rank` and `score`; `positions` holds the ids and
+    the item offset, which only lists of positions have.
     """
     check_separator(separator)
     score = columns["score"]
@@ -109,7 +109,7 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
-    # Fetch in one call, because a lazy frame may return rows in another order next time.
+    # Fetch all columns in one call: a lazy frame may return its rows in another order next time.
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop, separator)
@@ -228,7 +228,7 @@ def _from_list_column(
     fetch: Callable[[str], Any],
     separator: Separator,
 ) -> ListTable:
-    """Read a table with a row per user and the user's list in a cell."""
+    """Read a table that has one row per user, with the whole list in one cell."""
     who = f"user ids (column {found['user']!r})"
     user_ids = ids.as_ids(in_memory(fetch("user")), who)
     if not _distinct(user_ids, who):
@@ -288,7 +288,7 @@ def _from_array(
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
-        items = items.copy()  # later changes to the array must not change results
+        items = items.copy()  # later changes to the array must not affect the results
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     largest = MAX_POSITION if names is None else len(names) - 1
     if low < -1 or high > largest:
@@ -309,7 +309,7 @@ def _from_array(
             items = np.append(places, -1).astype(np.int32)[items]
     users = None
     if user_ids is not None:
-        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # a copy as well
+        users = np.array(ids.as_ids(user_ids, "user ids of the lists"))  # likewise copied
         if len(users) != len(array):
             raise InputError(
                 f"There are {len(array):,} lists, but {len(users):,} user_ids. Hint: user_ids "
@@ -337,13 +337,13 @@ def _without_offset(array: Array, offset: int) -> Array:
 
 
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
-    """Return the number of each row's list, the indptr, and the ids of the users.
+    """Return each row's list (as a number), the indptr, and the user ids.
 
-    If the rows of every user are adjacent, the first result is None; otherwise, indptr is zeros.
+    If the rows of every user are adjacent, the first result is None; otherwise, indptr is all 0.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # Try the first rows only: if rows are unordered, users recur there, or each has a single row.
+    # Try a few rows first: if rows are unordered, users recur there, or each has only one row.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -390,7 +390,7 @@ def _distinct(names: Array, what: str) -> bool:
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by their places in an array of sorted distinct ids, which may have more."""
+    """Replace ids by their positions in a sorted array of distinct ids, which may contain more."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -420,7 +420,7 @@ def _ranks(column: Any, what: str) -> Float64:
 
 
 def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
-    """Drop scores if the order of the entries contains the same information."""
+    """Drop scores if the order of the entries conveys the same information."""
     if scores is None or not len(scores):
         return None
     lists = np.flatnonzero(np.diff(indptr))
@@ -430,9 +430,9 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
 
 
 def chunks_of(column: Any) -> Iterable[Array]:
-    """Return the pieces of a column of numbers; none if the column has no numbers.
+    """Return the pieces of a numeric column; no pieces if the column is not numeric.
 
-    If a column from a file were a single piece, it would be in memory twice.
+    A column is read from a file in several pieces, so that it is not in memory twice.
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
@@ -448,10 +448,10 @@ def chunks_of(column: Any) -> Iterable[Array]:
 
 
 def narrow(column: Any) -> tuple[Int32, int, int] | None:
-    """Return integers as int32, with the lowest and the highest of them (0 and -1 if empty).
+    """Return integers as int32, and the lowest and highest of them (0 and -1 if there are none).
 
     If they do not fit into int32, the returned integers are meaningless. An int32 array is not
-    copied. Returns None if the column does not have integers, or if entries are missing.
+    copied. Returns None if the column does not contain integers, or if entries are missing.
     """
     if isinstance(column, np.ndarray) and 0 < len(column) <= ROWS_PER_TASK:
         if column.dtype.kind not in "iu":
@@ -498,7 +498,7 @@ def runs(array: Any) -> Int64:
 
 
 def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
-    """Return whether the values within each list rise (or fall) strictly."""
+    """Return whether the values within each list are strictly ascending (or descending)."""
     compare = np.less if falling else np.greater
 
     def one(block: slice) -> bool:
@@ -516,8 +516,8 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
     """Group the rows by list, keeping their order.
 
-    `lists` has the number of each row's list, `pieces` are the parts of a column, and `dtype`
-    (int32 or float64) is the dtype of the result. Returns indptr and the grouped column.
+    `lists` holds the number of each row's list, and `pieces` are the parts of the column. `dtype`
+    (int32 or float64) is that of the result. Returns indptr and the grouped column.
     """
     indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
@@ -532,7 +532,7 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
 def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
     """Write the given rows into their lists, starting at `first`; return the next free places."""
     parts, counts = _count(lists, len(first))
-    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in every list
+    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in each list
 
     def one(part: int) -> None:
         rows = parts[part]
@@ -544,7 +544,7 @@ def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64
 
 
 def join(pieces: Iterable[Array], n: int) -> Array:
-    """Join pieces of n rows into one float64 array; return a single piece unchanged."""
+    """Join pieces with n rows in total into one float64 array; return a single piece unchanged."""
     if isinstance(pieces, list):
         whole: Array = pieces[0]
         return whole
@@ -558,7 +558,7 @@ def join(pieces: Iterable[Array], n: int) -> Array:
 def place(
     lists: Int32, n_lists: int, items: Int32, ranks: Int32, first: int
 ) -> tuple[Int64, Int32] | None:
-    """Group the rows by list in the order of ranks; this is cheaper than grouping and sorting.
+    """Group the rows by list, in rank order; this is cheaper than grouping and then sorting.
 
     Returns indptr and items, or None if the ranks of any list are not `first`, first + 1, and so
     on.
@@ -579,13 +579,13 @@ def place(
         )
 
     on_all_threads(one, parts)
-    # If a rank is repeated or out of range, some place stays empty.
+    # If a rank is repeated or out of range, at least one place stays empty.
     fits = placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
 
 
 def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
-    """Cut the rows into a part per thread; count the rows of each part in each list."""
+    """Split the rows into one part per thread, and count each part's rows in each list."""
     parts = a_part_each(len(lists), max(n_lists, ROWS_PER_TASK))
     counts = np.zeros((len(parts), n_lists), np.int64)
 
@@ -605,7 +605,7 @@ def warn_of_runs(
 ) -> None:
     """Warn if the lists of a table seem to mix several runs.
 
-    `found` are the columns that were read, `names` are all columns, and `fetch` returns columns.
+    `found` are the columns that were read, and `names` are all columns. `fetch` reads more of them.
     """
     read = single_names(found.values())
     runs = common_names("run", [name for name in names if name not in read])
@@ -635,7 +635,7 @@ def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, p
     """Split a table by the values of a column, in the order of first occurrence.
 
     `data` is a data frame or the path of a file, `by` is the column that names the run of each row,
-    and `columns` are options of `choose_columns`. The returned frames have the columns
+    and `columns` are the options for `choose_columns`. The returned frames have the columns
     ``"user"``, ``"item"``, and ``"rank"`` or ``"score"``.
     """
     import polars as pl
@@ -697,8 +697,8 @@ def _several(values: Sequence[Any]) -> str:
 def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
     """Count the rows that repeat a rank of their list; also return the first such list and rank.
 
-    The scores are negative ranks. If every rank matches the number of earlier rows (1, 2, 2, 4),
-    ties are intended, and the result is None.
+    The scores are negated ranks. If every rank counts all better rows (as in 1, 2, 2, 4), the ties
+    are intended, and the result is None.
     """
     lists = ragged.users_of(indptr)
     order = np.lexsort((-scores, lists))

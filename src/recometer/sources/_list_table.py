@@ -1,4 +1,4 @@
-"""Tables of all lists of recommendations, and the catalogue that the items were chosen from."""
+"""Tables of recommendation lists, and the catalogue from which the items were chosen."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recometer.sources.candidates import Items, SampledCandidates
 class ListTable:
     """All lists in CSR layout."""
 
-    indptr: Int64  # list l has the entries indptr[l]:indptr[l + 1]; it may be empty
+    indptr: Int64  # list l consists of the entries indptr[l]:indptr[l + 1], if any
     items: Int32  # positions among `item_ids`; -1 is padding
     n_items: int  # larger than every item
     scores: Float64 | None  # scores of entries; None if lists are already best first
@@ -36,8 +36,8 @@ class ListTable:
     padded: bool = False  # whether `items` may contain -1
     # The original scores, even if lists are already in order. None if there are none.
     given: Float64 | None = None
-    by_rows: bool = False  # whether the lists come from a table without ranks and scores
-    generated: bool = False  # whether repeats are misses under any rule `duplicates`
+    by_rows: bool = False  # whether the lists come from a table without ranks or scores
+    generated: bool = False  # whether repeats are misses, whatever the rule `duplicates` says
 
     @property
     def n_lists(self) -> int:
@@ -50,7 +50,7 @@ class ListTable:
         return SourceIndex("Lists", self.n_lists, self.n_items, self.user_ids, self.item_ids)
 
     def with_items(self, others: Mapping[str, Array | None]) -> ListTable:
-        """Return the same lists with more item ids: `others`, keyed by the name of their data."""
+        """Return the same lists with more item ids: those in `others`, keyed by their origin."""
         assert self.item_ids is not None
         known = self.item_ids
         for what, more in others.items():
@@ -71,7 +71,7 @@ class ListTable:
         )
 
     def items_among(self, item_ids: Array) -> Int32:
-        """Return `items` as positions among other ids; -1 if they lack an item, or for padding."""
+        """Return `items` as positions in `item_ids`, with -1 for absent items and for padding."""
         assert self.item_ids is not None
         places = ids.match(self.item_ids, item_ids, "item ids of Lists")
         if (places == np.arange(len(places))).all():
@@ -90,7 +90,7 @@ class ListTable:
         if not self.padded or not len(self.items):
             return found
         chosen = np.arange(self.n_lists) if lists is None else lists
-        # The first place of a list that is not empty is rarely padding.
+        # A list that has any places rarely begins with padding.
         begins_with_padding = self.items[self.indptr[chosen] * found] < 0
         doubtful = (found & begins_with_padding).nonzero()[0]
         if len(doubtful):
@@ -114,10 +114,10 @@ class ListTable:
 
 
 def joined(tables: Sequence[ListTable]) -> ListTable:
-    """Return the lists of several tables of the same kind, whose users all have ids.
+    """Join several tables of the same kind into one; all users must have ids.
 
-    Users are sorted by id, and users without items are left out. Of several lists of a user, the
-    first counts. The result does not depend on which lists are in which table.
+    Users are sorted by id, and users without items are left out. If a user has several lists, the
+    first one counts. The result does not depend on which lists are in which table.
     """
     first, n_items = tables[0], max(table.n_items for table in tables)
     items, item_ids = [table.items for table in tables], first.item_ids
@@ -157,15 +157,15 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
 
 
 def encoded(arrays: Sequence[Any], what: str) -> tuple[Int64, Array]:
-    """Return `ids.encode` of the ids in several arrays of the same kind."""
+    """Apply `ids.encode` to several arrays of the same kind, as if they were one."""
     filled = [array for array in arrays if len(array)] or arrays[:1]
     if len({array.dtype for array in filled}) == 1:
         return ids.encode(np.concatenate(filled), what)
-    return ids.encode([one for array in filled for one in array.tolist()], what)  # above int64
+    return ids.encode([one for array in filled for one in array.tolist()], what)  # ids above int64
 
 
 def _falling(table: ListTable) -> Float64:
-    """Return the scores of a table, or falling numbers if its lists are already best first."""
+    """Return the scores of a table, or descending numbers if its lists are already best first."""
     if table.scores is not None:
         return table.scores
     if table.given is not None:
@@ -177,7 +177,7 @@ def _falling(table: ListTable) -> Float64:
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, or NaN if the list lacks it.
 
-    The table must have scores. For a repeated item, the highest score counts. `lists` has the
+    The table must have scores. For a repeated item, the highest score counts. `lists` holds the
     position of each user's list, or -1 for a user without a list.
     """
     assert table.given is not None
@@ -203,7 +203,7 @@ class ListCatalogue(NamedTuple):
 
 
 def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
-    """Return the catalogue of a request; every item of it must be among the items of the table."""
+    """Return the catalogue of a request, whose items must all be among those of the table."""
     catalogue = request.catalogue
     if catalogue is None or isinstance(catalogue, int):
         return ListCatalogue(catalogue)
@@ -216,9 +216,9 @@ def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
 
 
 def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
-    """Extend the items of lists, test and train to the union of their items.
+    """Extend the lists, test and train to the union of their items.
 
-    If the rule `seen` keeps training items in lists, the returned request keeps them.
+    If the rule `seen` is ``"kept_in_lists"``, it is ``"kept"`` in the returned request.
     """
     if request.protocol.seen == "kept_in_lists":
         request = dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
@@ -271,7 +271,7 @@ def _item_ids(data: Any) -> Array | None:
 
 
 def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:
-    """Return the largest number of items on any side, for items that are positions."""
+    """Return the number of items, if items are positions: the largest number on any side."""
     sides = {"test": request.test, "train": request.train, "candidates": sets}
     numbers = {side: data.n_items for side, data in sides.items() if data is not None}
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
@@ -293,7 +293,7 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
 
 
 def _check_positions(table: ListTable, n_items: int) -> None:
-    """Refuse positions that are too large for an item, and may be nodes of a graph."""
+    """Refuse positions that are too large to be items, perhaps because they are graph nodes."""
     if table.n_items <= n_items:
         return
     entry = int(np.argmax(table.items >= n_items))
@@ -321,7 +321,7 @@ def _warn_of_strangers(
     if _shared(few, test.item_ids):
         return
     named = table.item_ids[table.listed()]
-    # With few entries, finding no test item may be chance.
+    # With so few entries, the absence of test items may be due to chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
     if any(_shared(named, other) for other in (test.item_ids, *others) if other is not None):

@@ -1,4 +1,4 @@
-"""Ranks users in batches, by scores of all items: for `Scores`, and for factors on a device."""
+"""Ranks all items for batches of users: for `Scores`, and for factors on a device."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Prefetch(Generic[A, R]):
     """
 
     def __init__(self, function: Callable[[A], R], arguments: Iterable[A]) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # loads logging; few sources need it
+        from concurrent.futures import ThreadPoolExecutor  # imports logging; few sources need it
 
         self._function = function
         self._arguments = iter(arguments)
@@ -67,10 +67,10 @@ class Prefetch(Generic[A, R]):
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def take(self, ticker: Ticker) -> tuple[A, R]:
-        """Return the next argument and its result, and request the result after it.
+        """Return the next argument and its result, and request the next result.
 
         Raises the function's own exception if the function failed, and Cancelled if the work was
-        interrupted or another task failed meanwhile. An argument must be left.
+        interrupted or another task failed meanwhile. At least one argument must be left.
         """
         from concurrent.futures import wait
 
@@ -105,21 +105,21 @@ USERS_PER_BATCH = 1024
 
 
 class Batches(NamedTuple):
-    """Scores of all items, requested for some users at a time."""
+    """Scores of all items, requested for one batch of users at a time."""
 
-    # A function of test users that the source knows. It returns their scores, float32 or float64
-    # [len(users), n_columns], as a contiguous array or a tensor on a device.
+    # A function that takes test users whom the source knows. It returns their scores, float32 or
+    # float64 [len(users), n_columns], as a contiguous array or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
-    n_columns: int  # number of items of the source
+    n_columns: int  # number of items in the source
     bytes_per_batch: int = 64 * 2**20  # memory for the scores of a batch
     ahead: bool = False  # whether a separate thread calls `ask`, one batch ahead
 
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
-        """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
+        """Call ``use(users, scores)`` for each batch of the users `known`, on several threads."""
         most_users = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
         batches = [known[some] for some in slices(len(known), most_users)]
-        # A call to the user's function may take any time, so it never counts as brief.
+        # The caller's function may take any amount of time, so a call to it never counts as brief.
         brief = not self.ahead and len(batches) == 1
         if brief and not self.request.progress:
             use(known, self.ask(known))  # `run_tasks` would do the same
@@ -137,21 +137,21 @@ class Batches(NamedTuple):
 
 
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
-    """Rank the judged items by scores of all items, for some users at a time."""
+    """Rank the judged items among all items, for one batch of users at a time."""
     work = RankWork(aligned, batches.request)
     batches.each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
-    """Find each user's best candidates by scores of all items, for some users at a time."""
+    """Find each user's best candidates among all items, for one batch of users at a time."""
     work = TopWork(aligned, batches.request, k, rule)
     batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Listing")
     return work.best
 
 
 class ScoredInBatches(Source):
-    """A source that returns the scores of all items for some users at a time.
+    """A source that scores all items, for one batch of users at a time.
 
     A subclass defines `index`, `describe`, `facts` and `batches`.
     """
@@ -179,7 +179,7 @@ class ScoredInBatches(Source):
 
 
 class Work:
-    """State that the tasks of a call share; each task writes only the part of its own users."""
+    """The state shared by the tasks of a call; each task writes only its own users' entries."""
 
     def __init__(self, aligned: Aligned, request: Request) -> None:
         self.aligned = aligned
@@ -210,10 +210,10 @@ class TopWork(Work):
         )
 
     def count(self, users: Int64, scores: Any) -> None:
-        """Find the best items of some test users, from their scores."""
+        """Find the best items for some test users, from their scores."""
         best, rule, table = self.best, self.rule, self._table(users, scores)
         scores = table["scores"]
-        if is_tensor(scores) and rule.order == TieOrder.RANDOM:  # only the CPU can draw
+        if is_tensor(scores) and rule.order == TieOrder.RANDOM:  # only the kernel can draw
             scores = table["scores"] = to_numpy(scores)
         shelf = Shelf.of(rule.keys[users], best.items.shape[1], dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
@@ -308,9 +308,9 @@ class RankWork(Work):
 def rank_scores(
     table: dict[str, Any], who: Int64, judged: Int32, limit: int | None, indptr: Int64 | None
 ) -> Counts:
-    """Count with the kernel, as `_torch.rank_scores` does on a device.
+    """Count with the kernel; the counterpart for tensors on a device is `_torch.rank_scores`.
 
-    `indptr` has the CSR row pointers of judged items, if they are known.
+    `indptr` holds the CSR row pointers of the judged items, if they are known.
     """
     scores, columns, nan_rule = table["scores"], table["columns"], table["nan_rule"]
     own = scores[who, judged if columns is None else columns[judged]]
@@ -346,7 +346,7 @@ def rank_scores(
 
 
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
-    """Return scores of some users with -inf for items that are not candidates of a user.
+    """Return the scores of some users, with -inf for all items that are not the user's candidates.
 
     `scores` is an array or a tensor, with a column for each item row of the source.
     """

@@ -45,7 +45,7 @@ class Best(NamedTuple):
 
 
 class Shelf(NamedTuple):
-    """The best candidates of a block of users so far; the kernel fills them in."""
+    """The best candidates found so far for a block of users; the kernel fills them in."""
 
     keys: UInt64  # see `Rule`
     scores: Array  # float32 or float64 [n_users, k]
@@ -55,13 +55,13 @@ class Shelf(NamedTuple):
 
     @classmethod
     def of(cls, keys: UInt64, k: int, dtype: npt.DTypeLike) -> Shelf:
-        """Make empty shelves for the users of `keys`."""
+        """Make an empty shelf for the users with these keys."""
         n = len(keys)
         n_found, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
         return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
-        """Return the shelves of the users in `block`, which share memory with this shelf."""
+        """Return the shelf of the users in `block`, which shares memory with this one."""
         return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def lists(
 ) -> TopLists:
     """Return the first places of each user's ranking under any rule for ties; see `Source.top`.
 
-    `best` finds the first places if equal scores have a single order.
+    `best` finds the first places under a single order of equal scores.
     """
     first, *drawn = rules(request)
     lists = best(request, k, first)
@@ -93,10 +93,10 @@ def lists(
 
 
 def rules(request: Request) -> list[Rule]:
-    """Return the orders of equal scores for which `lists` needs the first places.
+    """Return the orders of equal scores under which `lists` needs the first places.
 
-    There are two orders if the rule for ties is ``"random"``. The second order is for items
-    that are not in test; `lists` puts the judged items at the places drawn for them.
+    There are two orders if the rule for ties is ``"random"``. The second one is for items that are
+    not in test; `lists` puts the judged items at the places drawn for them.
     """
     test, ties = request.test, request.protocol.ties
     keys = np.zeros(test.n_users, np.uint64)
@@ -117,7 +117,7 @@ def cut_at_random(
 ) -> TopLists:
     """Return the first places under the rule ``"random"``, with lists cut at `depth`.
 
-    If the cut splits a group of equal scores, the items with lower ids stay. Their judged items get
+    If the cut splits a group of equal scores, the items with lower ids stay. Judged items then get
     randomly drawn places; the other items fill the free places, ordered by id.
     """
     kept = best(request, max(k, depth), rules(request)[0])
@@ -127,7 +127,7 @@ def cut_at_random(
 
 
 def put_judged(others: Int64, ranks: Ranks, request: Request) -> Int64:
-    """Put judged items at the places drawn for them, and other items between them.
+    """Put judged items at the places drawn for them, and fill the other places with `others`.
 
     `others` are items that are not judged, int64 [n_users, k], best first, padded with -1.
     """
@@ -183,11 +183,11 @@ def finished(
     counts: dict[str, int] | None = None,
     n_catalogue: int | None,
 ) -> TopLists:
-    """Make TopLists from the best candidates, after all rules for scores were applied.
+    """Make TopLists from the best candidates, after all rules for scores have been applied.
 
     `best` may have fewer than `k` columns. `known` marks the users with a list, by default the
     users that the source knows. `counts` default to the counts of `aligned`. For `n_catalogue`, see
-    `TopLists`; if users have sets of candidates, the number of items in these replaces it.
+    `TopLists`; if users have sets of candidates, the number of items in all sets replaces it.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))

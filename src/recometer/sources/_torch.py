@@ -1,7 +1,7 @@
-"""Counts with torch on the device of the tensors; this module never imports torch.
+"""Counts with torch, on the device where the tensors are; this module never imports torch.
 
-A block of users is ranked by their scores of all items. The score of a judged item is read from the
-same block, so it is exactly the number that other scores are compared with.
+All items are ranked for one block of users at a time. The score of a judged item is read from the
+scores of the block, so it is exactly the number that the other scores are compared with.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Tensor = Any
 BLOCK_BYTES = 64 * 2**20
 PIECE = 2**25  # number of bytes that a fingerprint copies from the device at a time
 
-# The precision of products is a setting of the process, so only one thread at a time may change it.
+# The precision of products is a process-wide setting, so only one thread at a time may change it.
 _setting = threading.Lock()
 
 
@@ -71,7 +71,7 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
 
 
 def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
-    """Return factors as tensors of one dtype on a device; None if both are in CPU memory."""
+    """Return both matrices as tensors of one dtype on one device; None if both are on the CPU."""
     devices = [given.device for given in (users, items) if elsewhere(given)]  # type: ignore[attr-defined]
     if not devices:
         return None
@@ -112,7 +112,7 @@ def multiplying(device: Any) -> Iterator[None]:
 
 
 def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[Int64], Tensor]:
-    """Return a function from user rows to their scores, [len(rows), n_items]."""
+    """Return a function that takes user rows and returns their scores, [len(rows), n_items]."""
     torch = sys.modules["torch"]
     bias = None if item_bias is None else torch.tensor(item_bias, device=items.device)
 
@@ -120,7 +120,7 @@ def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[I
         chosen = users[torch.as_tensor(rows, device=users.device)]
         with multiplying(items.device):
             scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
-        # Either infinity makes the user undefined, but -inf would mark an item as not a candidate.
+        # Any infinity makes the user's metrics undefined, but -inf would mean "not a candidate".
         return scores.masked_fill_(scores == -torch.inf, torch.inf)
 
     return score
@@ -137,9 +137,9 @@ def rank_scores(
 ) -> Counts:
     """Count the candidates above each judged item, tied with it, and tied before it.
 
-    `who` and `judged` are the judged items: their rows of the scores, and their positions. For the
-    other parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is -1
-    if the item is not a candidate, or its score is NaN.
+    `who` and `judged` identify the judged items: the row of each in `scores`, and its position. For
+    the other parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is
+    -1 if the item is not a candidate, or its score is NaN.
     """
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -147,7 +147,7 @@ def rank_scores(
     lowest = scores.masked_fill(~candidate, torch.inf).amin(1)
     highest = scores.masked_fill(~candidate, -torch.inf).amax(1)
     constant = (lowest == highest) & (candidate.sum(1) > 1)
-    # NaN compares as neither above nor tied.
+    # NaN is neither above nor equal to any score.
     scores.masked_fill_(~candidate, torch.nan)
 
     users, items = _on_device(scores, who), _on_device(scores, judged)
@@ -189,8 +189,8 @@ def top_scores(
 ) -> None:
     """Fill in each user's best candidates, breaking ties by ascending or descending position.
 
-    The parameters are those of the kernel's `top_scores`. Among equal scores, `torch.topk`
-    chooses arbitrarily, so only the score of the last place is read from it.
+    The parameters are those of the kernel's `top_scores`. Among equal scores, `torch.topk` chooses
+    arbitrarily, so it is only used to find the score at the last place.
     """
     torch = sys.modules["torch"]
     scores, candidate, found, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -217,7 +217,7 @@ def top_scores(
     best = torch.full((n_users, k), -torch.inf, dtype=scores.dtype, device=scores.device)
     items[user, place] = n_items - 1 - item if falling else item
     best[user, place] = scores[user, item]
-    # A stable sort keeps the order of equal scores, and empty places last.
+    # A stable sort keeps equal scores in their order, and empty places at the end.
     best, by_score = best.sort(dim=1, descending=True, stable=True)
     shelf.items[:], shelf.scores[:] = to_numpy(items.gather(1, by_score)), to_numpy(best)
     shelf.n[:] = to_numpy(n)
@@ -238,8 +238,8 @@ def _settle(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Apply the rules for scores that are not finite.
 
-    Returns the scores and a mask of candidates, both with a column per item position, the flags of
-    the users, and a mask of the items that are not excluded, but have a score of -inf.
+    Returns the scores and a mask of the candidates (both with one column per item position), the
+    users' flags, and a mask of the items that are not excluded but have a score of -inf.
     """
     torch = sys.modules["torch"]
     if columns is not None:

@@ -2,10 +2,10 @@
 
 Items are numbered by their place among the sorted item ids ("item positions"). `Aligned.item_rows`
 is the row of each item in the source. Items that are left out for all users have no position, so a
-source simply ranks a smaller catalogue. If users have sets of candidates, these are a separate
-ragged table.
+source simply ranks a smaller catalogue. If users have sets of candidates, these are kept in a
+separate ragged table.
 
-`assemble` makes `Ranks` from the counts of judged items, in the same order.
+`assemble` makes `Ranks` from the counts of judged items, with the same numbering.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class Aligned:
     # Item positions, ascending within a user; -1 if the source lacks the item or it is not a
     # candidate. Training items are left out.
     judged: Int32
-    # The judged rows that can be ranked, because user and item are known (None if all can), and
-    # the indptr of a table of only these rows.
+    # The judged rows that can be ranked, because their user and item are both known (None if all
+    # can), and the indptr of a table that contains only these rows.
     ranked: Int64 | None
     ranked_indptr: Int64
     ranked_items: Int32
@@ -74,14 +74,14 @@ class Aligned:
     flags: UInt32
     counts: dict[str, int]
     item: Int32  # `judged` as positions in the whole catalogue, before candidates were chosen
-    # The item position of each position in the whole catalogue, or -1 for items that are no user's
-    # candidate; None if all are. Fields such as `n_items`, `item_rows` and `judged` use item
-    # positions.
+    # The item position of each item of the whole catalogue, or -1 if it is not a candidate of any
+    # user; None if there are no such items. Fields such as `n_items`, `item_rows` and `judged` use
+    # item positions.
     numbers: Int32 | None
     # The candidates of each user in CSR layout (indptr, items), ascending, without training items.
     # None means all items.
     offered: tuple[Int64, Int32] | None
-    item_ids: Array | None  # ids in the whole catalogue, sorted; None for positions
+    item_ids: Array | None  # ids of the whole catalogue, sorted; None for positions
     n_offered: int | None  # number of items in the sets of candidates, if any
 
     def __init__(self, index: SourceIndex, request: Request, catalogue: Bool | None) -> None:
@@ -132,7 +132,7 @@ class Aligned:
         catalogue: Bool | None,
         counts: dict[str, int],
     ) -> None:
-        """Leave only the candidates of the request; `counts` get the numbers of other items."""
+        """Keep only the candidates of the request, and add the numbers of others to `counts`."""
         kept, sets = _candidates(index, request, catalogue, counts)
         if not kept.all():
             left = np.flatnonzero(kept)
@@ -172,7 +172,7 @@ class Aligned:
         counts["relevant_not_candidates"] = int(np.count_nonzero(lost))
 
     def anew(self, **changes: Any) -> Aligned:
-        """Return a shallow copy with changed fields; sources modify its own `flags` in place."""
+        """Return a shallow copy with changed fields; `flags` is copied, as sources modify it."""
         found = object.__new__(type(self))
         vars(found).update({**vars(self), "flags": self.flags.copy(), **changes})
         return found
@@ -188,11 +188,11 @@ class Aligned:
         return self.n_items - self.n_excluded if self.offered is None else steps(self.offered[0])
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
-        """Find candidates of test users among items of the whole catalogue.
+        """Return the item positions (as in `judged`) of items of the whole catalogue.
 
-        `items` are positions among the sorted item ids, or -1. Returns item positions as in
-        `judged`, or -1 for items that are not candidates of their user. A user's training items
-        count as candidates.
+        `items` are positions among the sorted item ids, or -1, and `users` has a test user for
+        each. Items that are not candidates of their user get -1; a user's training items count as
+        candidates.
         """
         found = items.astype(np.int64)
         if self.numbers is not None:
@@ -216,7 +216,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     Raises
     ------
     InputError
-        If shapes do not fit, or only one side has ids.
+        If the shapes do not match, or only one side has ids.
     InputTypeError
         If ids have different types.
     """
@@ -229,9 +229,9 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 
 
 def _judged(request: Request) -> tuple[Int64, Int32, Float64, Bool]:
-    """Return the judged test rows (by default, those that are not in train) as in test.
+    """Return the judged test rows: by default, those that are not in train.
 
-    These are the indptr, and the item, gain and relevance of each row.
+    Returns their indptr, and the item, gain and relevance of each row, numbered as in test.
     """
     test, train = request.test, request.train
     relevant, gain = matching.relevant_rows(test, request.protocol.relevant_from), gains(test)
@@ -246,9 +246,9 @@ def _judged(request: Request) -> tuple[Int64, Int32, Float64, Bool]:
 def _candidates(
     index: SourceIndex, request: Request, catalogue: Bool | None, counts: dict[str, int]
 ) -> tuple[Bool, tuple[Int64, Int32] | None]:
-    """Return a mask of the items that may be recommended, and the set of each test user, if any.
+    """Return a mask of the items that may be recommended, and each test user's set, if any.
 
-    `counts` get the numbers of unknown items.
+    The numbers of unknown items are added to `counts`.
     """
     wanted, sets = request.candidates, None
     kept = np.ones(index.n_items, bool)
@@ -273,7 +273,7 @@ def _candidates(
 
 
 def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
-    """Return the positions of the items that the source knows; count the other items."""
+    """Return the positions of the items that the source knows, and count the others."""
     what, sorted_ids = f"items of {items.what}", index.sorted_items[1]
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
@@ -402,7 +402,7 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _cells_of(numbers: Int64, users: Int64, n_items: int) -> tuple[Int64, Int64]:
-    """Return the pairs of users in `users` (sorted): each user's place there, and the item."""
+    """Return the pairs whose user is in `users` (sorted): the user's place there, and the item."""
     user, item = np.divmod(numbers, n_items)
     row = np.minimum(np.searchsorted(users, user), len(users) - 1)
     here = users[row] == user
@@ -460,7 +460,7 @@ def spread(
 
 
 def check_own_scores(lost: int, positions: Array) -> None:
-    """Raise an error if the score of a judged item (`lost` >= 0) was not found among its user's."""
+    """Raise an error if a judged item (`lost` >= 0) was not found among its user's candidates."""
     if lost >= 0:
         raise InternalError(
             f"The item at position {positions[lost]} did not find its own score among the "
@@ -480,7 +480,7 @@ def assemble(
 ) -> Ranks:
     """Make Ranks from the counts of all judged rows, and the order of the rows, best first.
 
-    By default, `limit` places are known, or all without a limit.
+    By default, the first `limit` places are known, or all places if there is no limit.
     """
     above, flags = above[order], aligned.flags
     if any_of(tied):
@@ -491,7 +491,7 @@ def assemble(
         users = np.searchsorted(aligned.judged_indptr, rows, side="right") - 1
         constant = tied[rows] == others[users]
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-    # If all are equal, they need not be copied in another order.
+    # If all rows are equal, their order does not matter, and no copy is needed.
     gain = aligned.gain if aligned.one_gain else aligned.gain[order]
     relevant = aligned.relevant if aligned.one_relevance else aligned.relevant[order]
     per_row = aligned.item[order].astype(np.int64), above, tied, before, gain, relevant
@@ -504,7 +504,7 @@ def assemble(
 
 
 def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:
-    """Return the number of each user's relevant items that are candidates."""
+    """Return how many of each user's relevant items are candidates."""
     return steps(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))
 
 
@@ -513,7 +513,7 @@ TIMES_MORE = 4
 MOST_AT_ONCE = 2**18  # maximum number of candidates in memory
 USERS_AT_ONCE = 4096
 
-# A function of the numbers of some users, and a ragged table of items of each user. It returns the
+# A function that takes the numbers of some users, and a ragged table of their items. It returns the
 # scores, and a mask of the items that are candidates (None if all are).
 Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
@@ -554,7 +554,7 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return some candidates of users as a ragged table, and a mask of users with none left.
+    """Return some candidates of users as a ragged table, and mark users who have none left.
 
     These are the candidates ``begin:end`` of each user. Without sets of candidates, they are those
     of the items ``begin:end`` that are not excluded.

@@ -29,7 +29,7 @@ from recometer.sources.candidates import Candidates, Items
 Result = TypeVar("Result")
 
 _ARRAYS = operator.attrgetter("indptr", "items", "values", "user_ids", "item_ids")
-MOST_RESULTS = 2  # results of each kind to keep, such as of a model and of a baseline
+MOST_RESULTS = 2  # number of results kept per kind, such as one for a model and one for a baseline
 
 
 class Memory:
@@ -39,7 +39,7 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        # For each kind, the key, `same`, `equal` and the result of the last few calls of `find`.
+        # For each kind, the key, `same`, `equal` and the result of the last few calls to `find`.
         self._entries: dict[str, tuple[tuple[Any, ...], ...]] = {}
 
     def find(
@@ -55,7 +55,7 @@ class Memory:
 
         The result depends on `key`, on the objects in `same` (`Interactions` are compared by the
         identity of their arrays), and on the values of the arrays in `equal`, which may change in
-        place. Exceptions of `make` are not stored.
+        place. Exceptions raised by `make` are not stored.
         """
         entries = self._entries.get(kind, ())
         objects: tuple[object, ...] = ()
@@ -100,22 +100,22 @@ class Request:
         The interactions that should have been recommended, and those that must not be recommended
         again.
     protocol
-        The rules. Sources read `relevant_from`, `nan_scores`, `single_precision`,
-        `infinite_scores` and `ties`. They read `ties` for lists, and if it is
-        ``"input"`` and the data have an order.
+        The rules. Sources read `relevant_from`, `nan_scores`, `single_precision` and
+        `infinite_scores`. They read `ties` to make lists, and to rank if it is ``"input"`` and the
+        data have an order.
     catalogue
         The number of items that could be recommended, or their ids from `ids.as_ids`. Sources that
         score every item do not read it.
     depth
-        The number of first places that matter. None means the whole ranking. A source may leave
-        items beyond these places unranked.
+        The number of places at the top that matter. None means the whole ranking. A source may
+        leave items beyond these places unranked.
     threads
         The number of threads to use, at least 1.
     progress
         Whether to show progress. None shows it only if standard error is a terminal.
     candidates, exclude
-        The items that may be recommended, from `candidates.read_candidates`, and the items that
-        must not be; `alignment.align` applies both.
+        The items that may be recommended, as returned by `candidates.read_candidates`, and those
+        that must not be; `alignment.align` applies both.
     seed
         The seed of the random order of equal scores in a list under ``ties="random"``.
     memory
@@ -179,7 +179,7 @@ class Facts:
     threshold
         Whether the source has its own threshold, which replaces the rule `relevant_from`.
     sized
-        Whether the source takes no memory other than for its arrays.
+        Whether the source takes no memory apart from that of its arrays.
     of_unknown
         How messages describe test users that the model does not know.
     """
@@ -217,7 +217,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Return one line that describes the source: ``"Factors, 10 x 20, 4 factors"``."""
+        """Return one line that describes the source, such as ``"Factors, 10 x 20, 4 factors"``."""
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
@@ -247,7 +247,7 @@ class Source(abc.ABC):
 
 
 def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
-    """Return scores (an array or a tensor) as they are compared: rounded, or without infinity.
+    """Return scores (an array or a tensor), rounded and made finite as the rules require.
 
     `lowest` says whether -inf is also a score, instead of marking an item that is not a candidate.
     """

@@ -1,4 +1,4 @@
-"""The items that may be recommended, according to `candidates` and `exclude` of `evaluate`."""
+"""The items that may be recommended: the arguments `candidates` and `exclude` of `evaluate`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from recometer.errors import InputError, InputTypeError, argument_text
 
 @dataclasses.dataclass(frozen=True)
 class SampledCandidates:
-    """Candidates that consist of each user's test items, and other items drawn at random.
+    """Candidates that consist of each user's test items and other items drawn at random.
 
     ``rm.evaluate(..., candidates=rm.SampledCandidates(100))`` ranks each user's test items among
     100 items that are in neither the user's training data nor the user's test data. They are drawn
@@ -73,7 +73,7 @@ class SampledCandidates:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Negatives:
-    """Candidates that consist of each user's test items, and of the negatives passed here.
+    """Candidates that consist of each user's test items and the negatives passed here.
 
     Files of sampled negatives, such as NCF's (99 per user), often do not contain the test items.
     With ``candidates=negatives``, every test item would therefore be a miss. Instead,
@@ -108,7 +108,7 @@ class Negatives:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Items:
-    """A set of items, named by the ids that the source uses.
+    """A set of items, identified by the ids that the source uses.
 
     Attributes
     ----------
@@ -146,7 +146,8 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     given
         The argument of `recometer.evaluate`.
     test
-        The test data. Their items are added to `Negatives`, and arrays have positions in them.
+        The test data. Their items are added to `Negatives`, and an array of candidates contains
+        positions of their items.
 
     Raises
     ------
@@ -197,7 +198,7 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
 
 
 def read_items(given: object, what: str) -> Items:
-    """Return the items named in a list, a set, an array, a series, or the only column of a frame.
+    """Return the items in a list, a set, an array, a series, or the only column of a frame.
 
     Raises
     ------

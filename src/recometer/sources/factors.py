@@ -1,4 +1,4 @@
-"""Ranks by products of user and item factors, exactly, without a matrix of scores."""
+"""Ranks items by products of user and item factors: exactly, and without a matrix of scores."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ UNREAD = {
 
 
 class Factors(Source):
-    """A model whose score of a user and an item is a dot product of factors.
+    """A model whose score for a user and an item is the dot product of their factors.
 
     ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
     user_factors[u, f] * item_factors[i, f]``, computed in the precision of the factors with
     fused multiply-adds, factor by factor, starting with the item's bias. A user's bias shifts all
-    scores of the user, so it does not change any rank. It is checked, but left out of the sum.
+    of the user's scores, so it does not change any rank. It is checked, but not added.
 
     Parameters
     ----------
     user_factors : float32 or float64 [n_users, n_factors]
-        Factors of the users: an array of any strides, or the path of a .npy file. If both this and
-        `item_factors` are None, all users get the same ranking, by `item_bias`.
+        Factors of the users: an array with any strides, or the path of a .npy file. If both this
+        and `item_factors` are None, all users get the same ranking, by `item_bias`.
     item_factors : float32 or float64 [n_items, n_factors]
         Factors of the items, of the same dtype (otherwise both are converted to float64, with a
         warning).
@@ -89,12 +89,12 @@ class Factors(Source):
     Raises
     ------
     InputError
-        If shapes do not fit, or ids are not distinct.
+        If the shapes do not match, or ids are not distinct.
     InputTypeError
         If the factors are not numbers.
     FileError
-        If a path is not a .npy file with an array. While ranking, also if a file that is mapped
-        into memory was changed.
+        If a path does not lead to a .npy file with an array. Also while ranking, if a file that is
+        mapped into memory has changed.
 
     Warns
     -----
@@ -138,18 +138,18 @@ class Factors(Source):
         Parameters
         ----------
         *paths
-            The files with users, items, users' ids and items' ids; the last two are optional.
-            Factors are NumPy arrays (.npy), which are mapped into memory, or Parquet files with a
-            column of ids and the factors in a column of lists or in columns of numbers. Ids are a
-            text file with one id per line (.txt), a NumPy array, or a column of a table. The word
-            ``"positions"`` instead of a file means that the ids are the row numbers, from 0. A
-            single archive of arrays (.npz), named like the parameters of `Factors`, can replace the
-            first two files.
+            The files that contain the user factors, the item factors, the user ids and the item
+            ids, in this order; the last two are optional. Factors are NumPy arrays (.npy), which
+            are mapped into memory, or Parquet files with a column of ids and the factors in a
+            column of lists or in columns of numbers. Ids are read from a text file with one id per
+            line (.txt), a NumPy array, or a column of a table. The word ``"positions"`` instead of
+            a file means that the ids are the row numbers, from 0. A single archive (.npz), whose
+            arrays are named like the parameters of `Factors`, can replace the first two files.
         test
             The test data that the factors will be evaluated on; see `recometer.evaluate`. Ids in
-            text files are read as strings or numbers, like the test ids.
+            text files are read as strings or as numbers, whichever the test ids are.
         user, item
-            Columns of the ids in tables. By default, they are found by their common names.
+            The columns of ids in tables. By default, columns with common names are used.
         note
             A function that is called with notes about the files.
 
@@ -158,7 +158,7 @@ class Factors(Source):
         FileError
             If a file cannot be read.
         InputError
-            If files do not fit together, or test has ids but the rows do not.
+            If the files do not match each other, or test has ids but the rows do not.
         """
         from recometer.data.factor_files import read_factors  # most factors do not come from files
 
@@ -221,7 +221,7 @@ class Factors(Source):
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
-        """Return the scores of all items, computed on the device for some users at a time."""
+        """Return the scores of all items, computed on the device for a batch of users at a time."""
         factors, known = self._factors, aligned.rows >= 0
         flags = aligned.flags[known]
         factors.flag_user_bias(aligned.rows[known], flags)
@@ -250,7 +250,7 @@ class FactorArrays:
     item_bias: Array | None
     n_users: int | None  # None if everybody gets the same ranking
     files: MappedFiles
-    converted: str = ""  # the converted arrays, as `describe` names them
+    converted: str = ""  # what `describe` says about converted arrays
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
@@ -289,7 +289,7 @@ class FactorArrays:
         return cls(without_factors[:0], without_factors, None, bias, None, MappedFiles((bias,)))
 
     def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
-        """Flag users whose bias is not finite, because the computed scores leave it out."""
+        """Flag users whose bias is not finite, because the computed scores do not include it."""
         if self.user_bias is None:
             return
         bias = self.user_bias[rows]
@@ -298,9 +298,9 @@ class FactorArrays:
         flags[np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def finite_up_to(self, item: float | None = None) -> bool:
-        """Return whether all scores must be finite if no item has a factor above `item`.
+        """Return whether all scores are certain to be finite if no item factor exceeds `item`.
 
-        By default, `item` is the largest factor of an item.
+        By default, `item` is the largest factor of any item.
         """
         item = largest(self.items) if item is None else item
         n_factors = self.items.shape[1]
@@ -416,8 +416,8 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-# Limits of a task. It needs many users to make packing the items comparatively cheap, but few
-# enough to keep their counts in the cache, bound memory, and avoid a long wait for the last task.
+# Limits of a task. It needs enough users to make packing the items comparatively cheap, but few
+# enough that their counts fit into the cache, and nobody waits long for the last task.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
 # With a depth, tasks get this many times as many users, because most users then finish early.
@@ -432,7 +432,7 @@ BRIEF_SECONDS = 0.001
 
 
 class FactorsWork:
-    """State that the tasks of a call share; each task writes only the part of its own users."""
+    """The state shared by the tasks of a call; each task writes only its own users' entries."""
 
     best: Int64 | None = None  # each user's judged items, best first, if tasks sort them
     longest_first: dict[str, Array] | None = None
@@ -449,7 +449,7 @@ class FactorsWork:
         self.items = {"items": factors.items, "bias": factors.item_bias, "rows": aligned.item_rows}
         ordered = request.depth is not None and aligned.offered is None
         self.scale, lengths = item_lengths(factors, aligned) if ordered else (0.0, None)
-        # No factor is larger than the longest row, if the lengths are known.
+        # If the lengths are known, the largest of them is a bound on the item factors.
         known = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (known or factors.finite_up_to())
         # Checking whether all scores are finite requires computing all of them.
@@ -460,7 +460,7 @@ class FactorsWork:
             self.longest_first = longest_first(lengths if rows is None else lengths[rows])
 
     def blocks(self, threads: int) -> list[slice]:
-        """Cut the users into tasks of similar size and bounded memory."""
+        """Divide the users into tasks of similar size and bounded memory."""
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
         if self.brief and n_users:
             return [slice(0, n_users)]
@@ -554,7 +554,7 @@ class FactorsWork:
         if self.check:
             # Users without factors were ranked with the factors of row 0, so drop their flags.
             flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-            # Scores are still NaN only under the rule "undefined".
+            # Scores can still be NaN only under the rule "undefined".
             self.counts["above"][mine][np.isnan(scores)] = -1
         if self.limit is not None:
             beyond = self.counts["above"][mine] >= self.limit
@@ -570,7 +570,7 @@ class FactorsWork:
     def calls(
         self, users: Array, ticker: Ticker, judged_per_user: float = 0.0
     ) -> Iterator[dict[str, Any]]:
-        """Yield the arguments for the kernel, some items at a time, until all users are finished.
+        """Yield the kernel's arguments, for one range of items at a time, until all users are done.
 
         `users` are the factors of a block of users.
         """
@@ -620,17 +620,16 @@ class FactorsWork:
 LEAST_ITEMS = 1024
 LEAST_USERS = 16
 
-# If the median length of items is more than this share of the longest, hardly any user finishes
-# early.
+# If the median item length is more than this share of the largest, hardly any user finishes early.
 MOST_ALIKE = 0.6
 SAMPLE = 256
 
 
 def longest_first(lengths: Float64) -> dict[str, Array]:
-    """Return items in the order of descending length, with bounds on scores, for the kernel.
+    """Return the items in descending order of length, and bounds on scores, for the kernel.
 
-    `lengths` are from `item_lengths`. The bound of a place times the bound of a user is at least
-    the user's computed score of the item at this place or at any later place.
+    `lengths` come from `item_lengths`. A place's bound times a user's bound is at least the score
+    computed for this user and the item at this place or any later one.
     """
     by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
     _kernel.longest_first(lengths, by_place, bounds)
@@ -643,10 +642,10 @@ OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
 
 
 def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float64 | None]:
-    """Return bounds of the lengths of items, with the bias as an extra factor of each item.
+    """Return bounds on the lengths of items, with the bias as an extra factor of each item.
 
-    Returns the extra factor of every user, which multiplies that of the items (0 without biases),
-    and the bounds, or None if sorting the items by length is not worthwhile.
+    Returns the extra factor of every user, by which that of an item is multiplied (0 without
+    biases), and the bounds; these are None if sorting the items by length is not worthwhile.
     """
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
         return 0.0, None
@@ -665,18 +664,18 @@ def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float6
 
 
 def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
-    """Return bounds of the Euclidean lengths of rows, with room for the rounding of scores.
+    """Return upper bounds on the Euclidean lengths of rows, with room for the rounding of scores.
 
     `more` is an extra factor of each row, for the biases. The product of the users' and the items'
     extra factors is at least 0.
 
-    Let u and v be rows of n factors, b the bias, e the distance from 1 to the next number of
-    their dtype, and t its smallest number with full precision.
+    Let u and v be rows of n factors, b the bias, e the distance from 1 to the next larger number
+    of their dtype, and t its smallest normal number.
 
     - A score is the sum of b and n products. With or without fused operations, each term is rounded
       at most n + 1 times, each time by a factor of at most 1 + e/2. The score is therefore at most
-      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. If results are too small for
-      full precision, or are flushed to 0, add n t to this bound.
+      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. If results are
+      subnormal, or flushed to 0, add n t to this bound.
     - A computed sum of n squares, in any order, is at least (1 - (n + 1) e/2) |u|^2 - n t. Its
       computed root is at least (1 - (n + 2) e/2) |u| - sqrt(n t).
 
@@ -698,7 +697,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
 
 
 def _some(rows: Array) -> Array:
-    """Return a sample of the rows, evenly spaced."""
+    """Return an evenly spaced sample of the rows."""
     return rows[:: max(1, len(rows) // SAMPLE)]
 
 
@@ -706,8 +705,8 @@ def _balance(users: Array, items: Array, bias: Float64) -> float:
     """Return the users' extra factor that makes bounds tight for typical rows.
 
     With biases as an extra factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2). It
-    equals |u| |v| + b if one^2 = b |u| / |v|. Any positive number is valid; a power of 2 divides
-    without rounding.
+    equals |u| |v| + b if one^2 = b |u| / |v|. Any positive number is valid; dividing by
+    a power of 2 needs no rounding.
     """
     user = np.mean(length_bounds(_some(users))) if len(users) else np.float64(0)
     with np.errstate(all="ignore"):
@@ -761,7 +760,7 @@ def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     assert aligned.offered is not None
     indptr, candidates = aligned.offered
     nothing_excluded = np.zeros(len(indptr), np.int64)
-    left, spare = np.zeros((2, aligned.n_users), np.int64)  # nobody reads the spare counts
+    left, spare = np.zeros((2, aligned.n_users), np.int64)  # the spare counts are never read
     top = np.full((aligned.n_users, min(k, aligned.n_items)), -1, np.int32)
 
     def run(users: slice, ticker: Ticker) -> None:

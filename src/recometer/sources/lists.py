@@ -1,4 +1,4 @@
-"""Lists: recommended items, best first, as top-k lists."""
+"""Lists: top-k lists of recommended items, best first."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Lists(Source):
     user without a list. A user's training items are removed, and later items move up. A repeated
     item counts once, at its first place.
 
-    The lists do not tell how many items could have been recommended. If you do not pass this number
+    The lists do not say how many items could have been recommended. If you do not pass this number
     to `evaluate` (``catalogue=``), rules that need the number of candidates do not apply, and
     metrics of the whole ranking are refused.
 
@@ -69,17 +69,17 @@ class Lists(Source):
     Parameters
     ----------
     recommendations
-        * a data frame of any library, in any order, with a column of users, a column of items,
+        * a data frame of any library, with rows in any order, a column of users, a column of items,
           and a column of ranks (1 is best) or scores (the highest is best). Without ranks and
           scores, the order of a user's rows is the ranking (and a `DataWarning` says so if another
-          column has numbers, unless ``score=False``). The column of items may have lists, best
-          first, with a row per user, and so may the column of ranks or scores;
+          column has numbers, unless ``score=False``). Instead, there may be one row per user,
+          with a list in the column of items, best first, and in any column of ranks or scores;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array of any library [n_users, k] of item indices, best first, padded with
-          -1. Row u belongs to user u of test, unless you pass `user_ids`. A row of only padding is
-          an empty list, like ``{user: []}``: its user has no list;
+          -1. Row u belongs to user u of test, unless you pass `user_ids`. A row that is all
+          padding means that the user has no list, and so does ``{user: []}``;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
-          .gz). Topics and documents of runs are strings, and documents are ranked by score. Use
+          .gz). A run's topics and documents are strings, and its documents are ranked by score. Use
           ``ties="item_desc"`` to order equal scores like trec_eval, by descending document id.
     user, item, rank, score
         Columns of a frame or file. By default, columns with common names are used, and ranks are
@@ -90,9 +90,9 @@ class Lists(Source):
     user_ids, item_ids
         For an array, the id of each row's user, and the id of the item at each index.
     item_offset
-        For an array, the index of the first item, if items are numbered after something else. For
-        instance, models of PyTorch Geometric recommend nodes of a graph, whose items follow its
-        users.
+        For an array, the index of the first item, if other things are numbered before the items.
+        For instance, PyTorch Geometric models recommend graph nodes, which number the users first
+        and then the items.
     depth
         Number of places of each list that count; all others are ignored. None uses all places. If
         items tie for the last of these places, and the rule for ties does not order them, items
@@ -105,7 +105,7 @@ class Lists(Source):
     Raises
     ------
     InputError
-        If ids or ranks are missing, indices do not exist, or options do not apply.
+        If ids or ranks are missing, indices are out of range, or options do not apply.
     InputTypeError
         If the type of the data is not supported.
     ColumnError
@@ -145,7 +145,7 @@ class Lists(Source):
         depth = read_depth(depth)
         columns = {"user": user, "item": item, "rank": rank, "score": score}
         positions = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
-        # All lists, before `depth` applies: the number of places of each list that count, or None.
+        # The lists in full, although only the first `depth` places of each count.
         self.table = read_lists(recommendations, columns, positions, separator)
         self.depth = depth
         if not self.table.n_lists:
@@ -162,7 +162,7 @@ class Lists(Source):
         recommendations
             A data frame, or the path of a Parquet, CSV or TSV file.
         by
-            The column that says to which run a row belongs, such as ``"algorithm"``.
+            The column that says which run a row belongs to, such as ``"algorithm"``.
         **options
             Further parameters of `Lists`.
 
@@ -178,7 +178,7 @@ class Lists(Source):
         InputError
             If an entry of the column is missing.
         InputTypeError
-            If the data do not have columns.
+            If the data have no columns.
 
         Examples
         --------
@@ -211,13 +211,14 @@ class Lists(Source):
         numbered or bulleted list, or a title per line. Text before and after JSON is ignored, and
         so are all other lines of numbered and bulleted lists, a first line that ends with a colon,
         and what a model writes in ``<think>`` tags. Titles in one line, separated by commas, are
-        not taken apart, because titles contain commas.
+        not split, because titles may contain commas.
 
-        A title is an item of the catalogue if the two are equal except for case, blanks,
-        punctuation and the form of Unicode (NFKC). Years belong to titles. All other places are
-        misses that keep their place: titles that the catalogue lacks, titles that several of its
-        items share, and items that the list already has. Measure them with ``unknown_items@k``,
-        ``repeated_items@k`` and ``valid@k``; `recometer.check` shows examples of each kind.
+        A title stands for the item of the catalogue whose title is equal except for case, blanks,
+        punctuation and the Unicode form (NFKC). A year is part of the title. All other entries are
+        misses that keep their place: titles that are not in the catalogue, titles that several of
+        its items share, and items that are already in the list. Measure them with
+        ``unknown_items@k``, ``repeated_items@k`` and ``valid@k``; `recometer.check` shows examples
+        of each kind.
 
         Parameters
         ----------
@@ -238,9 +239,9 @@ class Lists(Source):
         Lists
             Its attribute `invalid` is a Polars frame with a row for each place that is not valid:
             user, place (from 1), kind (``"unknown"``, ``"shared"`` or ``"repeated"``) and text. A
-            row without a place is about the whole answer: ``"empty"``, or ``"unreadable"`` (broken
-            JSON). `columns` has the columns of users and answers by ``"user"`` and ``"answer"``,
-            unless the answers are a dict.
+            row without a place concerns the whole answer: ``"empty"``, or ``"unreadable"`` (broken
+            JSON). Unless the answers are a dict, the attribute `columns` maps ``"user"`` and
+            ``"answer"`` to the names of their columns.
 
         Raises
         ------
@@ -281,9 +282,9 @@ class Lists(Source):
     ) -> Self:
         """Read the lists of some users (or none), while others are read elsewhere.
 
-        `options` are columns and ids, by the parameters of `recometer.Lists`. `every_item` are the
-        ids of all users' items, among which items are numbered. With None, items are numbered among
-        the items of these lists.
+        `options` are columns and ids, named like the parameters of `recometer.Lists`. Items are
+        numbered by their position in `every_item`, the ids of all users' items, or, if this is
+        None, among the items of these lists.
         """
         separator = options.pop("separator", None)
         columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
@@ -325,7 +326,7 @@ class Lists(Source):
         return Facts(arrays, None, known, listed, input_order=True, repeats_items=repeats)
 
     def check(self, request: Request) -> None:
-        """Raise the errors of matching the lists with a request."""
+        """Raise any error that occurs when the lists are matched with a request."""
         table, request = with_all_items(self.table, request)
         align(table.index, request, catalogue_of(table, request).inside)
 
@@ -376,7 +377,7 @@ class Lists(Source):
         work.run_all(request)
         lists = work.lists(k, catalogue)
         if table.generated and self.depth is not None:
-            # Repeats keep some of the places.
+            # Some of the places are occupied by repeats.
             repeats = lists.repeats[:, : self.depth]
             n_left = self.depth - np.count_nonzero(repeats, axis=1)
             items = np.where(np.arange(lists.depth) < n_left[:, np.newaxis], lists.items, -1)
@@ -407,7 +408,7 @@ class Lists(Source):
 
 
 def _with_scores(ranks: Ranks, table: ListTable, lists: Int64, protocol: Protocol) -> Ranks:
-    """Add the score of each judged item, if lists have scores or under a convention."""
+    """Add the score of each judged item, if the lists have scores or a convention is used."""
     if table.given is not None:
         return dataclasses.replace(ranks, score=judged_scores(table, lists, ranks))
     if protocol.version:  # items of lists without scores never count as scored too low
@@ -416,7 +417,7 @@ def _with_scores(ranks: Ranks, table: ListTable, lists: Int64, protocol: Protoco
 
 
 USERS_PER_TASK = 4096
-COUNTED = ("given", "listed", "removed", "repeated")  # counts of each user that the kernel fills in
+COUNTED = ("given", "listed", "removed", "repeated")  # counts per user, from the kernel
 
 
 class ListFacts(NamedTuple):
@@ -428,7 +429,7 @@ class ListFacts(NamedTuple):
 
 
 class ListWork:
-    """State that the tasks of a call share; each task writes only the part of its users."""
+    """The state shared by the tasks of a call; each task writes only its own users' entries."""
 
     dropped = 0  # number of entries that are not candidates
     n_cut_in_ties = 0  # number of users with a test item in a tie that was cut
@@ -447,8 +448,8 @@ class ListWork:
         none = np.broadcast_to(np.int64(0), (2, n))
         tied, before = none if table.scores is None else np.empty((2, n), np.int64)
         self.judged = {"above": np.empty(n, np.int64), "tied": tied, "before": before}
-        # The columns per user that the kernel reads and writes. The first places of a list are in
-        # "top", and the number of candidates that tie with the last of them is in "left".
+        # Columns with an entry per user, for the kernel. The first places of a list are in "top",
+        # and the number of further candidates that tie with the last of them is in "left".
         counts = np.empty((len(COUNTED), n_users), np.int64)
         self.users: dict[str, Any] = dict(zip(COUNTED, counts, strict=True))
         self._read(table)
@@ -473,7 +474,7 @@ class ListWork:
         depth = k if depth is None else depth
         self.users["keys"] = rule.keys
         self.users["top"] = np.full((len(self.users["keys"]), min(k, depth)), -1, np.int32)
-        # Places of generated lists beyond k tell which items are within the depth.
+        # In generated lists, the places beyond k tell which items are within the depth.
         width = max(k, min(depth, longest)) if self.table.generated else k
         self.order, self.widths = rule.order, (width, depth)
 
@@ -511,7 +512,7 @@ class ListWork:
         )
 
     def cut(self, depth: int, ties: str) -> None:
-        """Drop items beyond the first `depth` places; count users with ties across the cut."""
+        """Drop items beyond the first `depth` places; count the users for whom this cuts a tie."""
         above, tied, before = self.judged.values()
         np.minimum(self.users["listed"], depth, out=self.users["listed"])
         if self.table.scores is None:
@@ -550,11 +551,11 @@ class ListWork:
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking, repeats=repeats)
 
     def _repeats(self, listed: Bool) -> UInt8:
-        """Return which of the first places of `places` repeat an item; see `TopLists.repeats`."""
+        """Return which of the places requested by `places` are repeats; see `TopLists.repeats`."""
         aligned, (width, depth) = self.aligned, self.widths
         if not self.users["repeated"].any():
             return np.zeros((aligned.n_users, 0), np.uint8)
-        # The lists of these users without excluded items and padding.
+        # The lists of the listed users, without excluded items and padding.
         indptr, entries = ragged.take(self.table.indptr, np.where(listed, aligned.rows, -1))
         items, n_items = self.table.items[entries], self.table.n_items
         excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
@@ -590,7 +591,7 @@ class ListWork:
         elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
-            # Listed items outside the catalogue were ranked for their user only.
+            # Listed items outside the catalogue were ranked only for their own user.
             n_outside = np.bincount(uncatalogued // self.table.n_items, minlength=aligned.n_users)
             n_candidates = catalogue.n_items - n_excluded + n_outside
             self._check(n_candidates)
@@ -623,7 +624,7 @@ class ListWork:
     def _flag_constant(self, above: Int64, n_candidates: Int64) -> None:
         """Flag users without ranked judged items if all their candidates have the same score.
 
-        This requires a list of all candidates, because unlisted candidates are below listed ones.
+        This requires a list of all candidates, as unlisted candidates rank below the listed ones.
         """
         aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
         shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
@@ -632,7 +633,7 @@ class ListWork:
         aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
     def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
-        """Return the pairs of a user and a listed item outside the catalogue, ascending.
+        """Return the ascending pairs of a user and a listed item that is not in the catalogue.
 
         Items that were removed from lists do not count.
         """
@@ -682,8 +683,7 @@ class ListWork:
             rows = np.flatnonzero(strange & aligned.relevant)
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
-            # Do not count relevant items outside the catalogue that the user's list contains
-            # anyway.
+            # Do not count relevant items that are not in the catalogue but in the user's list.
             counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
         return {name: count for name, count in counts.items() if count}
 
@@ -712,7 +712,7 @@ class Repeats:
     """The repeated items in some lists."""
 
     table: ListTable  # the lists, with items as positions, and a new item for every repeat
-    item_ids: Array | None  # of the items before the new ones
+    item_ids: Array | None  # of the original items
     user: Int64  # the list of each repeat
     item: Int64  # the repeated item
     own: Int64  # the item that replaces it
@@ -722,7 +722,7 @@ class Repeats:
     def of(cls, table: ListTable, numbers: Int32 | None) -> Repeats | None:
         """Find repeats of items that may be recommended; None if there are none.
 
-        `numbers` are from `Aligned`: -1 for an item that is no user's candidate.
+        `numbers` come from `Aligned`: -1 means that the item is not a candidate of any user.
         """
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
@@ -745,9 +745,10 @@ class Repeats:
         return cls(changed, table.item_ids, user[rows], repeated, own, table.n_items)
 
     def added_to(self, request: Request) -> Request:
-        """Add the repeats of their items to test, train and candidates, which are not drawn.
+        """Add the repeats to test, train and candidates, wherever these contain the item.
 
-        Warnings are issued only once, for the request without repeats.
+        Sampled candidates are refused. Warnings are issued only once, for the request without
+        repeats.
         """
         train, candidates = request.train, request.candidates
         if isinstance(candidates, SampledCandidates):
@@ -778,7 +779,7 @@ class Repeats:
         )
 
     def _positions(self, items: Array) -> Array:
-        """Return the positions of items, which are ids if the lists have ids."""
+        """Convert item ids to positions; if the lists have no ids, `items` already are positions."""
         return items if self.item_ids is None else ids.match(items, self.item_ids, "item ids")
 
     def _added(self, data: Interactions, what: str) -> Interactions:
@@ -818,10 +819,11 @@ class Repeats:
         )
 
     def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
-        """Turn repeats back into their items, and count each relevant item only once.
+        """Turn repeats back into the original items, and count each relevant item only once.
 
-        The first row of an item counts, and all others repeat it: first in the ranking, or in the
-        list if the rule for ties does not order them. `lists` has the list of each user, or -1.
+        Of an item's rows, the first one counts, and all others are repeats. "First" refers to the
+        ranking, or to the list if the rule for ties does not order the rows. `lists` holds the
+        position of each user's list, or -1.
         """
         user, item = ranks.user, ranks.item.copy()
         own = np.flatnonzero(item >= self.first_own)
@@ -838,7 +840,7 @@ class Repeats:
         repeated &= item >= 0  # rows of unknown items cannot repeat an item
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         counts = {**ranks.counts, "list_repeats": len(self.own)}
-        counts.pop("list_duplicates", None)  # counts repeats that lose their places
+        counts.pop("list_duplicates", None)  # here, repeats keep their places
         return dataclasses.replace(
             ranks,
             item=item,
@@ -878,7 +880,7 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
 
 
 def compared_in_lists(table: ListTable, protocol: Protocol) -> ListTable:
-    """Return lists with scores as they are compared; ranks are not rounded."""
+    """Return the lists with the scores that are actually compared; ranks are not rounded."""
     scores = table.scores
     if protocol.single_precision and table.given is not None:
         # Rounding may make strictly descending scores equal.

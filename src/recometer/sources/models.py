@@ -30,12 +30,12 @@ LENGTHS = {
 }
 IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # the parameter of implicit that removes past items
-LEFT_OUT = -1e38  # implicit gives lower scores (the lowest float32) to removed items
+LEFT_OUT = -1e38  # removed items get an even lower score from implicit (the lowest float32)
 WHAT = "What the model recommends"
 
 
 class Call(NamedTuple):
-    """The parameters of a model's recommend(...), unless it is called as in implicit."""
+    """The parameters of a model's recommend(...), unless they are the same as in implicit."""
 
     users: str
     length: str
@@ -48,7 +48,7 @@ def recommends(model: object) -> bool:
 
 
 def _signature(model: Any) -> str:
-    """Return the class of a model and the signature of its recommend(...), without types."""
+    """Return a model's class and the signature of its recommend(...), without annotations."""
     plain = (
         parameter.replace(annotation=inspect.Parameter.empty)
         for parameter in _parameters(model) or ()
@@ -65,7 +65,7 @@ def _parameters(model: Any) -> list[inspect.Parameter] | None:
 
 
 def _call_of(model: Any) -> Call | None:
-    """Return how to call a model's recommend(...), by its parameters; None means as in implicit."""
+    """Tell from its parameters how to call a model's recommend(...); None means as in implicit."""
     parameters = _parameters(model) or []
     if {parameter.name for parameter in parameters} >= IMPLICIT:
         return None
@@ -107,9 +107,9 @@ def _lists_of(
 ) -> Lists:
     """Call a model's recommend(...), and return its lists of n items.
 
-    `by_ids` says whether `users` are ids or positions, and `item_ids` are the ids of the items if
-    the model returns positions. For implicit, `user_items` are the users' past interactions, and
-    `seen` says whether they may be recommended again.
+    `by_ids` says whether `users` are ids rather than positions, and `item_ids` are the ids of the
+    items if the model returns positions. For implicit, `user_items` are the users' past
+    interactions, and `seen` says whether they may be recommended again.
     """
     returned: Any
     call = _call_of(model)
@@ -264,7 +264,7 @@ def from_model(
           `Factors`, with its factors (representations) and biases. Pass the ids of its rows if
           test has ids.
         * an algorithm of Surprise becomes `Scores`, with its estimates for all items of its
-          trainset before they are clipped to the rating scale (clipping makes ties). The ids are
+          trainset before they are clipped to the rating scale (clipping causes ties). The ids are
           the raw ids of the trainset. If a prediction is impossible, the score is the
           algorithm's default prediction, as in `predict`.
         * a torch module with a method ``score_users(users)`` becomes `Scores`. The method takes an
@@ -272,7 +272,7 @@ def from_model(
           [len(users), n_items]. It is called in evaluation mode and without gradients. `n_users`
           and `n_items` are required, unless the ids imply them.
         * any other object with a method ``recommend(...)`` becomes `Lists`, with the first `n`
-          places. The method is called immediately. The call depends on its parameters:
+          places. The method is called immediately. How it is called depends on its parameters:
           ``(userid, user_items, N)`` is called as for implicit, and needs `user_items`.
           ``(users, k)``, under any names (``user_id`` takes one user at a time), needs `user_ids`
           if it returns ids of items, or `n_users` if it returns positions. The method may return
@@ -286,8 +286,8 @@ def from_model(
     user_features, item_features
         The features with which LightFM was fitted, if any.
     n
-        The length of the lists of ``recommend(...)``. Use the largest cut-off; if the model
-        recommends training items again, add the number of a user's training items.
+        The length of the lists that ``recommend(...)`` returns. Use the largest cut-off; if the
+        model recommends training items again, add the largest number of training items of any user.
     user_items : sparse [n_users, n_items]
         The interactions that the model of implicit was fitted to.
 
@@ -304,7 +304,7 @@ def from_model(
 
     Examples
     --------
-    Any class of a known package works; the class below stands for a class of implicit:
+    Any class of a known package works; the class below stands in for one from implicit:
 
     >>> import recometer as rm
     >>> class AlternatingLeastSquares:
@@ -418,7 +418,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
-        # GPU models of implicit store their factors in its own matrix type.
+        # implicit's GPU models store their factors in a matrix type of its own.
         factors.to_numpy() if hasattr(factors, "to_numpy") else factors
         for factors in (model.user_factors, model.item_factors)
     )
@@ -436,7 +436,7 @@ def _lightfm(model: Any, options: Options) -> Factors | Scores:
 
 @dataclasses.dataclass(frozen=True)
 class _Surprise:
-    """The scores of an algorithm of Surprise: its estimates before clipping."""
+    """The scores of a Surprise algorithm: its estimates before clipping."""
 
     model: Any
 

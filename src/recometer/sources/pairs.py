@@ -43,19 +43,19 @@ from recometer.tasks import Ticker, run_tasks
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
 REPEATED = "rows of Pairs that repeat a pair are one item, or several by the rule duplicates"
 UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "joined")}
-ROWS_PER_TASK = 2**15  # sorting as many rows stays within the cache
+ROWS_PER_TASK = 2**15  # sorting this many rows stays within the cache
 
 
 class Pairs(Source):
     """Scored user-item pairs, each with its true label (a relevance or a rating).
 
     The candidates of a user are the user's rows, ranked by score. Rows that repeat a user-item pair
-    are a single candidate, with their best score and the sum of their labels; a `DataWarning`
-    counts them. The rules ``duplicates`` and ``repeated_test`` can change this.
-    Rating metrics read every row. As in `Scores`, a row with a score of -inf is not a
+    count as a single candidate, with the best of their scores and the sum of their labels; a
+    `DataWarning` says how many there are. The rules ``duplicates`` and ``repeated_test`` can change
+    this. Rating metrics read every row. As in `Scores`, a row with a score of -inf is not a
     candidate, unless the rule ``infinite_scores`` ranks it. `evaluate` needs no test data:
     ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. Because you choose the candidates, any
-    metric accepts any cut-off, even above the number of candidates.
+    metric accepts any cut-off, even one above the number of candidates.
 
     Parameters
     ----------
@@ -88,11 +88,11 @@ class Pairs(Source):
     Raises
     ------
     InputError
-        If there are no rows, if no row has a label, or if the threshold does not fit.
+        If there are no rows, if no row has a label, or if the threshold cannot be used.
     InputTypeError
         If the argument is not a frame, or the type of a column is not supported.
     ColumnError
-        If a column does not exist, or no column or several columns have a common name.
+        If a column does not exist, or if none or several of the columns have a common name.
 
     Examples
     --------
@@ -138,7 +138,7 @@ class Pairs(Source):
     ) -> Pairs:
         """Read the pairs of some users (or none), while others are read elsewhere.
 
-        `columns` maps parameters of the class to names of columns. `every_item` has the sorted,
+        `columns` maps parameters of the class to column names. `every_item` contains the sorted,
         distinct ids of all users' items; None means the items in this frame.
         """
         options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
@@ -153,7 +153,7 @@ class Pairs(Source):
 
     @classmethod
     def of_rows(cls, rows: PairRows, threshold: float | None) -> Pairs:
-        """Return the pairs in some rows."""
+        """Make pairs from rows that have been read already."""
         pairs = cls.__new__(cls)
         pairs.rows, pairs.threshold = rows, checked_threshold(rows, threshold)
         return pairs
@@ -229,7 +229,7 @@ class Pairs(Source):
         )
 
     def of_users(self, which: Bool) -> Pairs:
-        """Return only the rows of the given users, chosen by a mask, bool [n_users]."""
+        """Return only the pairs of the users marked in `which`, bool [n_users]."""
         rows, chosen = self.rows, which[self.rows.user]
         return self._with(
             dataclasses.replace(
@@ -308,7 +308,7 @@ class Pairs(Source):
 
     def _found_once(self, request: Request) -> Pairs:
         rows, first, rules, test = self.rows, self.rows.first, request.protocol, request.test
-        if len(test) != len(first):  # test has other users than these pairs
+        if len(test) != len(first):  # test has different users from these pairs
             own = cast(Interactions, self.facts.truth)
             test = matching.settled_repeats(own, rules.repeated_test)
         if self.threshold is not None and rules.repeated_test == "once":
@@ -355,7 +355,7 @@ class Pairs(Source):
     def _threshold_under(self, protocol: Protocol) -> float | None:
         rule = protocol.relevant_from
         if self.threshold is not None:
-            # Without a threshold, the rule of a convention does not concern ratings.
+            # A convention's rule says nothing about ratings if it contains no threshold.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
                     f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
@@ -401,7 +401,7 @@ class Pairs(Source):
     def _place(
         self, request: Request, every_row: bool = False
     ) -> tuple[Aligned, Int64, Entries, Places]:
-        """Return the rows of the test users, their kinds, and the places of candidates.
+        """Return the aligned data, the rows of the test users, their entries, and their places.
 
         With `every_row`, -inf is a score like any other, as rating metrics require.
         """
@@ -543,7 +543,7 @@ class Places(NamedTuple):
 
 
 def places_of(user: Int64, score: Float64, n_users: int, request: Request) -> Places:
-    """Count the rows of the same user that are above each row, and tied with it."""
+    """For each row, count the same user's rows that are above it, and those that tie with it."""
     protocol, nan = request.protocol, np.isnan(score)
     n_candidates = np.bincount(user, minlength=n_users)
     indptr = ragged.indptr_of(n_candidates)
@@ -618,7 +618,7 @@ class PairRows:
     item_ids: Array | None
     n_users: int
     n_items: int
-    n_without_truth: int  # number of rows that were left out, because they have no label
+    n_without_truth: int  # number of rows that were left out because they have no label
 
     @cached_property
     def index(self) -> SourceIndex:
@@ -637,7 +637,7 @@ class PairRows:
 
 
 def from_frame(data: Any, **given: object) -> PairRows:
-    """Read a data frame; `given` maps names of options of `recometer.Pairs` to values."""
+    """Read a data frame; `given` maps option names of `recometer.Pairs` to values."""
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
@@ -680,7 +680,7 @@ def sorted_rows(
     truth: Float64 | None,
     kind: Truth | None,
 ) -> PairRows:
-    """Leave out rows without labels, and sort the rest, so that the order of rows has no effect."""
+    """Leave out rows without labels, and sort the rest, so that their order has no effect."""
     n = len(score)
     user, user_ids = users if users is not None else (np.zeros(n, np.int64), None)
     # Without items, each row is a separate item, in the order of the data.

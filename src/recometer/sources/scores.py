@@ -1,4 +1,4 @@
-"""Ranks by scores, from a dense matrix or from a function that returns them batch by batch."""
+"""Ranks items by scores, from a dense matrix or a function that returns them in batches."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from recometer.sources.base import Facts, Request
 
 # The memory for the scores of a batch. Batches of a matrix are small, so that Ctrl-C takes effect
 # promptly and the progress bar moves smoothly. Batches of a function are larger, because models are
-# faster on many users at once. So are batches of a matrix in which a user's scores are not
-# contiguous.
+# faster if they score many users at once. Batches of a matrix are just as large if the scores of a
+# user are not contiguous.
 MATRIX_BYTES = 8 * 2**20
 FUNCTION_BYTES = 64 * 2**20
 NAMED = 3  # maximum number of users that a message names
 
 
 class Scores(ScoredInBatches):
-    """Scores of every item for a user, from a matrix or a function.
+    """Scores of every item for every user, from a matrix or a function.
 
     Parameters
     ----------
     matrix_or_function
         Scores [n_users, n_items], as an array, a torch tensor or the path of a .npy file, which is
-        mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and read some rows at a time;
+        mapped into memory (as by ``numpy.load(..., mmap_mode="r")``) and read in blocks of rows;
         or a function that takes an int64 array of user rows and returns their scores,
         [len(rows), n_items]. float32 and float64 are used unchanged, float16 becomes float32,
         and integers become float64. An item with a score of -inf (or a masked score, in a masked
@@ -53,20 +53,20 @@ class Scores(ScoredInBatches):
         scores (at most 1,024). The next batch is requested while the previous batch is counted. The
         function may use the same buffer for all results, because they are copied.
     n_users, n_items
-        The numbers of users and items, which a function needs unless the ids imply them.
+        The numbers of users and items, which are required for a function unless the ids imply them.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         The id of each row and column. Without them, row u is user u of test.
 
     Raises
     ------
     InputError
-        If shapes do not fit, or ids are not distinct. While ranking, also if the function returns
-        another shape, or something other than numbers. The message names the users.
+        If the shapes do not match, or ids are not distinct. Also while ranking, if the function
+        returns the wrong shape, or something other than numbers. The message names the users.
     InputTypeError
         If the argument is neither a matrix of numbers nor a function.
     FileError
-        If a path is not a .npy file with an array. While ranking, also if a file that is mapped
-        into memory was changed.
+        If a path does not lead to a .npy file with an array. Also while ranking, if a file that is
+        mapped into memory has changed.
     ModelError
         While ranking, if the function raises an exception, which is kept as the cause. The message
         names the users.
@@ -137,7 +137,7 @@ class Scores(ScoredInBatches):
 
     @cached_property
     def facts(self) -> Facts:
-        """The matrix and the ids. A function has no arrays."""
+        """The matrix, if there is one, and the ids."""
         arrays = {
             "matrix": Pieces(self._matrix) if is_tensor(self._matrix) else self._matrix,
             **self.index.ids,
@@ -148,7 +148,7 @@ class Scores(ScoredInBatches):
         """Return the scores of some user rows, checked and ready for counting.
 
         They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they are
-        on a device. If the source has no ids, the rows ascend.
+        on a device. If the source has no ids, the rows are in ascending order.
         """
         if self._matrix is not None:
             self._files.check()
@@ -215,7 +215,7 @@ class Scores(ScoredInBatches):
         )
 
     def _whom(self, rows: Int64) -> str:
-        """Return the users' ids (or else their positions) for a message."""
+        """Return the users' rows, and their ids if they have any, for a message."""
         if follow(rows):
             numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
         else:
@@ -270,7 +270,7 @@ def _precision(scores: Array) -> type[np.float32 | np.float64]:
 
 
 def _exact(scores: Any) -> Any:
-    """Convert 64-bit arrays to float64; refuse different integers that float64 makes equal."""
+    """Convert 64-bit arrays to float64; refuse distinct integers that would become equal."""
     if is_tensor(scores):
         if scores.dtype.itemsize == 8 and not scores.is_floating_point():
             in_float64(to_numpy(scores), "scores of a user")

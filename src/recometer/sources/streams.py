@@ -1,7 +1,7 @@
 """Model output that arrives in batches: scores, lists, or candidates with labels.
 
-Scores are counted when they arrive, and not kept. Lists and candidates are kept, and ranked when
-the result is requested. The result does not depend on the order or the sizes of the batches.
+Scores are counted as they arrive, and not kept. Lists and candidates are kept, and ranked when the
+result is requested. The result does not depend on the order or size of the batches.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OF_POSITIONS = (None, False, False, None)  # `StreamedLists._kind` for plain arr
 
 
 class _OfTestUsers:
-    """Batches of users of a test set."""
+    """Batches of model output for the users of a test set."""
 
     def __init__(self, test: Interactions) -> None:
         self._test = test
@@ -57,7 +57,7 @@ class _OfTestUsers:
         return np.arange(test.n_users) if test.user_ids is None else test.user_ids
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids (or positions) of users that another stream also has."""
+        """Return the ids (or positions) of users who are in the state of another stream, too."""
         users = state["users"]
         both: Array = self._user_ids[users[self.came[users]]]
         return both
@@ -66,8 +66,8 @@ class _OfTestUsers:
 class StreamedScores(_OfTestUsers, Source):
     """Scores of all items, counted directly into the arrays of all test users.
 
-    Test and train are matched with the items of the stream only once. `rank` and `top` will only be
-    called for `request`: `rank` if `ranked` is true, and `top` with `k` places unless that is None.
+    Test and train are matched with the items of the stream only once. `rank` and `top` may only be
+    called for this `request`: `rank` only if `ranked` is true, and `top` only with this `k`.
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
@@ -214,7 +214,7 @@ class StreamedScores(_OfTestUsers, Source):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the counts, in bytes."""
+        """The size of the counts in bytes."""
         arrays = [array.nbytes for work in self._works for array in _counted(work).values()]
         return int(sum(arrays)) + self.came.nbytes
 
@@ -226,7 +226,7 @@ class StreamedScores(_OfTestUsers, Source):
 
     @property
     def facts(self) -> Facts:
-        """The facts about the source, as far as it has been counted."""
+        """The facts about the source, for the batches so far."""
         counted = {
             f"counted_{number}_{name}": column
             for number, work in enumerate(self._works)
@@ -275,7 +275,7 @@ class ListsOfPositions:
             fits: bool = _kernel.take_lists(
                 items, self._n_items, places, self._came, self.n_lists, self._items, self._places
             )
-        except TypeError:  # types or dimensions that the kernel does not take
+        except TypeError:  # types or dimensions that the kernel does not accept
             return False
         if fits:
             self.n_lists += len(items)
@@ -303,14 +303,14 @@ class StreamedLists(_OfTestUsers):
         self._kind: tuple[object, ...] | None = None  # of the first batch
         self._depth: int | None = None
         self._n_items = 0  # larger than every item position in the batches
-        # The lists that `take_indices` added since the last call of `source`.
+        # The lists that `take_indices` has added since the last call to `source`.
         self.positions: ListsOfPositions | None = None
 
     def add(self, batch: Lists, places: Int64, check: Callable[[Any], None]) -> None:
         """Add lists of users whose positions in test are `places` (-1 for users not in test).
 
-        Lists of users who already have a list are ignored. `check` raises the errors of matching
-        lists with test; it is called if earlier batches do not show that these can be matched.
+        Lists of users who already have a list are ignored. `check` matches lists with test, and
+        raises any errors; it is called unless earlier batches show that there are none.
         """
         table = batch.table
         ids_of_items = None if table.item_ids is None else ids.kind(table.item_ids)
@@ -361,7 +361,7 @@ class StreamedLists(_OfTestUsers):
         return self._tables.whole()
 
     def _placed(self, table: ListTable, depth: int | None) -> Lists:
-        """Return lists with the user ids of test, or with a list per test user without ids."""
+        """Return lists with user ids, or, if test has no ids, with one list per test user."""
         if self._test.user_ids is None:
             lengths = np.zeros(self._test.n_users, np.int64)
             lengths[table.user_ids] = np.diff(table.indptr)
@@ -383,7 +383,7 @@ class StreamedLists(_OfTestUsers):
 
     @property
     def nbytes(self) -> int:
-        """The memory of the lists, in bytes."""
+        """The size of the lists in bytes."""
         columns = vars(self._joined()).values()
         arrays = [column for column in columns if isinstance(column, np.ndarray)]
         return sum(array.nbytes for array in arrays) + self.came.nbytes
@@ -402,7 +402,7 @@ class PackedPairs(NamedTuple):
 
     @classmethod
     def of(cls, rows: PairRows, named: bool) -> PackedPairs:
-        """Pack rows with labels; `named` says whether to keep the ids of users."""
+        """Pack rows with labels; `named` says whether to keep the user ids."""
         assert rows.truth is not None
         return cls(
             _narrow(np.bincount(rows.user, minlength=rows.n_users)),
@@ -469,7 +469,7 @@ class StreamedPairs:
         return is_here
 
     def check(self, batch: Pairs, named: bool, check: Callable[[Any], None]) -> None:
-        """Raise the errors of a batch; the first one is passed to `check`, which ranks it."""
+        """Raise an error if a batch is not usable; the first one is passed to `check`."""
         rows = batch.rows
         if self._kind is None:
             check(batch)
@@ -516,7 +516,7 @@ class StreamedPairs:
         return {"kind": self._kind, "part": self._parts.whole()._asdict()}
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids of users that another stream also has."""
+        """Return the ids of users who are in the state of another stream, too."""
         users = state["part"]["user_ids"]
         if self._kind is not None and (users is None) is self._kind[2]:
             raise InputError("The users of one stream have ids, those of the other have none.")
@@ -533,7 +533,7 @@ class StreamedPairs:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the candidates, in bytes."""
+        """The size of the candidates in bytes."""
         arrays = [*self._parts.whole(), *self._sorted_ids]
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
@@ -561,7 +561,7 @@ PARTS_AT_ONCE = 64
 class Parts(Generic[T]):
     """Parts that arrive one by one, and are joined by `join` in groups of `PARTS_AT_ONCE`.
 
-    Many small parts therefore take no more memory than a large one.
+    Many small parts therefore take no more memory than one large part.
     """
 
     def __init__(self, join: Callable[[Sequence[T]], T]) -> None:
@@ -569,7 +569,7 @@ class Parts(Generic[T]):
         self._parts: list[tuple[int, T]] = []  # how often each part was joined, and the part
 
     def add(self, part: T) -> None:
-        """Add a part after the earlier ones."""
+        """Append a part."""
         self._parts.append((0, part))
         while len({n for n, _ in self._parts[-PARTS_AT_ONCE:]}) == 1 and (
             len(self._parts) >= PARTS_AT_ONCE
