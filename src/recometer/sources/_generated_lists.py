@@ -174,7 +174,7 @@ def _text(row: Any, user_ids: Array, place: int) -> str:
 
 
 def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
-    """Return each entry's answer (as a position), the entries, and the answers without entries.
+    """Return the position of each entry's answer, the entries, and the answers without entries.
 
     The latter are grouped by kind: ``"unreadable"`` or ``"empty"``.
     """

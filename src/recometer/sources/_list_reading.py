@@ -343,7 +343,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # Try a few rows first: if rows are unordered, users recur there, or each has only one row.
+    # Try the first rows: if the rows are unordered, users recur among them, or each has only one.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -390,7 +390,7 @@ def _distinct(names: Array, what: str) -> bool:
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by their positions in a sorted array of distinct ids, which may contain more."""
+    """Replace ids by their positions in a sorted array of distinct ids, possibly with others."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -430,9 +430,9 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
 
 
 def chunks_of(column: Any) -> Iterable[Array]:
-    """Return the pieces of a numeric column; no pieces if the column is not numeric.
+    """Return the pieces of a column, or no pieces if it is not numeric.
 
-    A column is read from a file in several pieces, so that it is not in memory twice.
+    A column from a file is read piece by piece, so that it is never in memory twice.
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
@@ -605,7 +605,7 @@ def warn_of_runs(
 ) -> None:
     """Warn if the lists of a table seem to mix several runs.
 
-    `found` are the columns that were read, and `names` are all columns. `fetch` reads more of them.
+    `found` are the columns that were read, `names` are all columns, and `fetch` reads others.
     """
     read = single_names(found.values())
     runs = common_names("run", [name for name in names if name not in read])
@@ -697,8 +697,8 @@ def _several(values: Sequence[Any]) -> str:
 def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
     """Count the rows that repeat a rank of their list; also return the first such list and rank.
 
-    The scores are negated ranks. If every rank counts all better rows (as in 1, 2, 2, 4), the ties
-    are intended, and the result is None.
+    The scores are negated ranks. If every rank reflects the number of better rows (as in
+    1, 2, 2, 4), the ties are intended, and the result is None.
     """
     lists = ragged.users_of(indptr)
     order = np.lexsort((-scores, lists))

@@ -271,7 +271,7 @@ def _item_ids(data: Any) -> Array | None:
 
 
 def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:
-    """Return the number of items, if items are positions: the largest number on any side."""
+    """Return the largest number of items in any of the data, whose items are positions."""
     sides = {"test": request.test, "train": request.train, "candidates": sets}
     numbers = {side: data.n_items for side, data in sides.items() if data is not None}
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
@@ -309,7 +309,7 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(
     table: ListTable, test: Interactions, others: Sequence[Array | None]
 ) -> None:
-    """Warn if no test item is listed, and nothing shows that both sides spell ids the same way.
+    """Warn if no test item is listed and nothing shows that both sides spell ids the same way.
 
     The table's ids do not yet include the test items. `others` are the item ids of the training
     data and of the catalogue.

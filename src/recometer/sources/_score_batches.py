@@ -213,7 +213,8 @@ class TopWork(Work):
         """Find the best items for some test users, from their scores."""
         best, rule, table = self.best, self.rule, self._table(users, scores)
         scores = table["scores"]
-        if is_tensor(scores) and rule.order == TieOrder.RANDOM:  # only the kernel can draw
+        # Only the kernel can order equal scores at random.
+        if is_tensor(scores) and rule.order == TieOrder.RANDOM:
             scores = table["scores"] = to_numpy(scores)
         shelf = Shelf.of(rule.keys[users], best.items.shape[1], dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)

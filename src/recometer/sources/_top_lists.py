@@ -187,7 +187,7 @@ def finished(
 
     `best` may have fewer than `k` columns. `known` marks the users with a list, by default the
     users that the source knows. `counts` default to the counts of `aligned`. For `n_catalogue`, see
-    `TopLists`; if users have sets of candidates, the number of items in all sets replaces it.
+    `TopLists`; if users have sets of candidates, it is replaced by the number of items in these.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))

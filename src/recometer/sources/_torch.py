@@ -34,7 +34,7 @@ Tensor = Any
 BLOCK_BYTES = 64 * 2**20
 PIECE = 2**25  # number of bytes that a fingerprint copies from the device at a time
 
-# The precision of products is a process-wide setting, so only one thread at a time may change it.
+# The precision of matrix products is set per process, so only one thread at a time may change it.
 _setting = threading.Lock()
 
 

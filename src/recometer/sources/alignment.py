@@ -1,4 +1,4 @@
-"""Alignment: test, train and candidates in the order of a source.
+"""Alignment: puts test, train and candidates into the order of a source.
 
 Items are numbered by their place among the sorted item ids ("item positions"). `Aligned.item_rows`
 is the row of each item in the source. Items that are left out for all users have no position, so a
@@ -53,7 +53,7 @@ class Aligned:
 
     rows: Int64  # the source's row of each test user, or -1 for unknown users
     n_items: int
-    item_rows: Int64 | None  # the source's row of each item position; None if both are equal
+    item_rows: Int64 | None  # the source's row of each item position; None if they are the same
     judged_indptr: Int64
     # Item positions, ascending within a user; -1 if the source lacks the item or it is not a
     # candidate. Training items are left out.
@@ -132,7 +132,7 @@ class Aligned:
         catalogue: Bool | None,
         counts: dict[str, int],
     ) -> None:
-        """Keep only the candidates of the request, and add the numbers of others to `counts`."""
+        """Keep only the candidates of the request, and record in `counts` what this affects."""
         kept, sets = _candidates(index, request, catalogue, counts)
         if not kept.all():
             left = np.flatnonzero(kept)
@@ -190,9 +190,9 @@ class Aligned:
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
         """Return the item positions (as in `judged`) of items of the whole catalogue.
 
-        `items` are positions among the sorted item ids, or -1, and `users` has a test user for
-        each. Items that are not candidates of their user get -1; a user's training items count as
-        candidates.
+        `items` are positions among the sorted item ids, or -1, and `users` are the test users to
+        whom they belong. Items that are not candidates of their user get -1; a user's training
+        items count as candidates.
         """
         found = items.astype(np.int64)
         if self.numbers is not None:
@@ -207,7 +207,7 @@ class Aligned:
 
 
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
-    """Match the users and items of test and train with a source.
+    """Match the users and items of test and train with those of a source.
 
     Sampled candidates are drawn from the items in `catalogue` (bool [n_items]; None for all). If
     an earlier request matched the same data, the result is reused, but arrays that sources change
@@ -554,7 +554,7 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return some candidates of users as a ragged table, and mark users who have none left.
+    """Return some candidates of users as a ragged table, and a mask of users who have no others.
 
     These are the candidates ``begin:end`` of each user. Without sets of candidates, they are those
     of the items ``begin:end`` that are not excluded.

@@ -179,7 +179,7 @@ class Facts:
     threshold
         Whether the source has its own threshold, which replaces the rule `relevant_from`.
     sized
-        Whether the source takes no memory apart from that of its arrays.
+        Whether the arrays account for all the memory that the source takes.
     of_unknown
         How messages describe test users that the model does not know.
     """

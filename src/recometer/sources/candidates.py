@@ -146,8 +146,8 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     given
         The argument of `recometer.evaluate`.
     test
-        The test data. Their items are added to `Negatives`, and an array of candidates contains
-        positions of their items.
+        The test data. Their items are added to `Negatives`, and arrays of candidates refer to
+        their items by position.
 
     Raises
     ------

@@ -93,7 +93,7 @@ class Factors(Source):
     InputTypeError
         If the factors are not numbers.
     FileError
-        If a path does not lead to a .npy file with an array. Also while ranking, if a file that is
+        If a path does not point to a .npy file with an array. Also while ranking, if a file that is
         mapped into memory has changed.
 
     Warns
@@ -149,7 +149,8 @@ class Factors(Source):
             The test data that the factors will be evaluated on; see `recometer.evaluate`. Ids in
             text files are read as strings or as numbers, whichever the test ids are.
         user, item
-            The columns of ids in tables. By default, columns with common names are used.
+            The columns that contain the ids, for tables. By default, columns with common names are
+            used.
         note
             A function that is called with notes about the files.
 
@@ -417,7 +418,7 @@ def counted(n: int, what: str) -> str:
 
 
 # Limits of a task. It needs enough users to make packing the items comparatively cheap, but few
-# enough that their counts fit into the cache, and nobody waits long for the last task.
+# enough that their counts fit into the cache and the last task ends soon after the others.
 USERS_PER_TASK = 504
 JUDGED_PER_TASK = 25_000
 # With a depth, tasks get this many times as many users, because most users then finish early.
@@ -564,7 +565,7 @@ class FactorsWork:
             _kernel.best_first(indptr, self.counts["above"], self.counts["before"], self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
-        """Write the scores of listed items for the given users; `users` are their factors."""
+        """Compute the scores of listed items for the given users; `users` are their factors."""
         _kernel.score_items(**self.native(users), indptr=indptr, listed=listed, scores=scores)
 
     def calls(
@@ -601,7 +602,7 @@ class FactorsWork:
 
     @cached_property
     def brief(self) -> bool:
-        """Whether all work takes at most about BRIEF_SECONDS."""
+        """Whether all of the work takes about BRIEF_SECONDS or less."""
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
         one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
@@ -674,8 +675,8 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
 
     - A score is the sum of b and n products. With or without fused operations, each term is rounded
       at most n + 1 times, each time by a factor of at most 1 + e/2. The score is therefore at most
-      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. If results are
-      subnormal, or flushed to 0, add n t to this bound.
+      (1 + (n + 1) e) (b + |u| |v|), for b >= 0 and (n + 1) e <= 1. If results are subnormal, or
+      flushed to 0, add n t to this bound.
     - A computed sum of n squares, in any order, is at least (1 - (n + 1) e/2) |u|^2 - n t. Its
       computed root is at least (1 - (n + 2) e/2) |u| - sqrt(n t).
 
@@ -705,8 +706,8 @@ def _balance(users: Array, items: Array, bias: Float64) -> float:
     """Return the users' extra factor that makes bounds tight for typical rows.
 
     With biases as an extra factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2). It
-    equals |u| |v| + b if one^2 = b |u| / |v|. Any positive number is valid; dividing by
-    a power of 2 needs no rounding.
+    equals |u| |v| + b if one^2 = b |u| / |v|. Any positive number is valid; dividing by a power of
+    2 needs no rounding.
     """
     user = np.mean(length_bounds(_some(users))) if len(users) else np.float64(0)
     with np.errstate(all="ignore"):

@@ -91,14 +91,14 @@ class Lists(Source):
         For an array, the id of each row's user, and the id of the item at each index.
     item_offset
         For an array, the index of the first item, if other things are numbered before the items.
-        For instance, PyTorch Geometric models recommend graph nodes, which number the users first
-        and then the items.
+        For instance, PyTorch Geometric models recommend graph nodes, whose numbering starts with
+        the users and continues with the items.
     depth
         Number of places of each list that count; all others are ignored. None uses all places. If
         items tie for the last of these places, and the rule for ties does not order them, items
         with lower ids stay.
     separator
-        The separator of the items in a cell, for a table with a row per user whose cells are
+        The separator of the items in a cell, for a table with one row per user and lists that are
         strings: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
         Without a separator, such cells are refused. False says that each cell is a single id.
 
@@ -169,7 +169,7 @@ class Lists(Source):
         Returns
         -------
         dict
-            The `Lists` for each value of the column, in the order of their first rows.
+            The `Lists` for each value of the column, in the order of first occurrence.
 
         Raises
         ------
@@ -209,7 +209,7 @@ class Lists(Source):
 
         An answer is a JSON list of titles (also in an object, or of objects with a ``title``), a
         numbered or bulleted list, or a title per line. Text before and after JSON is ignored, and
-        so are all other lines of numbered and bulleted lists, a first line that ends with a colon,
+        so are other lines around numbered and bulleted items, a first line that ends with a colon,
         and what a model writes in ``<think>`` tags. Titles in one line, separated by commas, are
         not split, because titles may contain commas.
 
@@ -555,7 +555,7 @@ class ListWork:
         aligned, (width, depth) = self.aligned, self.widths
         if not self.users["repeated"].any():
             return np.zeros((aligned.n_users, 0), np.uint8)
-        # The lists of the listed users, without excluded items and padding.
+        # The lists of the users marked in `listed`, without excluded items and padding.
         indptr, entries = ragged.take(self.table.indptr, np.where(listed, aligned.rows, -1))
         items, n_items = self.table.items[entries], self.table.n_items
         excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
@@ -745,7 +745,7 @@ class Repeats:
         return cls(changed, table.item_ids, user[rows], repeated, own, table.n_items)
 
     def added_to(self, request: Request) -> Request:
-        """Add the repeats to test, train and candidates, wherever these contain the item.
+        """Add the repeats to test, train and candidates, wherever these contain the repeated item.
 
         Sampled candidates are refused. Warnings are issued only once, for the request without
         repeats.
@@ -779,7 +779,7 @@ class Repeats:
         )
 
     def _positions(self, items: Array) -> Array:
-        """Convert item ids to positions; if the lists have no ids, `items` already are positions."""
+        """Convert item ids to positions; if the lists have no ids, the items are positions."""
         return items if self.item_ids is None else ids.match(items, self.item_ids, "item ids")
 
     def _added(self, data: Interactions, what: str) -> Interactions:

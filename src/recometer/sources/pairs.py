@@ -67,7 +67,7 @@ class Pairs(Source):
         ``user=["user", "session"]``, each session of a user is ranked separately, as in
         `Interactions.of`.
     relevance
-        The column with the relevance of the item for the user.
+        The column with the relevance of the item to the user.
     rating
         The column with the true rating, which `score` predicts. Rating metrics (rmse,
         rated_precision@k, ...) need it. By default, a column with a common name for relevance or
@@ -82,8 +82,8 @@ class Pairs(Source):
     Notes
     -----
     Rows without a label (missing or NaN) are left out, and the result counts them. Leave out rows
-    whose label marks padding, such as -100, before you make pairs. NaN scores
-    follow the rule ``nan_scores``, and infinite scores the rule ``infinite_scores``.
+    whose label marks padding, such as -100, before you make pairs. NaN scores follow the rule
+    ``nan_scores``, and infinite scores the rule ``infinite_scores``.
 
     Raises
     ------

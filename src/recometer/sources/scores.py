@@ -65,7 +65,7 @@ class Scores(ScoredInBatches):
     InputTypeError
         If the argument is neither a matrix of numbers nor a function.
     FileError
-        If a path does not lead to a .npy file with an array. Also while ranking, if a file that is
+        If a path does not point to a .npy file with an array. Also while ranking, if a file that is
         mapped into memory has changed.
     ModelError
         While ranking, if the function raises an exception, which is kept as the cause. The message
@@ -125,7 +125,7 @@ class Scores(ScoredInBatches):
 
     @property
     def kind(self) -> str:
-        """The part of the description about the matrix."""
+        """The part of the description that concerns the matrix."""
         return "" if self._matrix is None else f", {dtype_and_device(self._matrix)}"
 
     def describe(self) -> str:

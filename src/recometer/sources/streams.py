@@ -57,7 +57,7 @@ class _OfTestUsers:
         return np.arange(test.n_users) if test.user_ids is None else test.user_ids
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids (or positions) of users who are in the state of another stream, too."""
+        """Return the ids (or positions) of users who are also in the state of another stream."""
         users = state["users"]
         both: Array = self._user_ids[users[self.came[users]]]
         return both
@@ -516,7 +516,7 @@ class StreamedPairs:
         return {"kind": self._kind, "part": self._parts.whole()._asdict()}
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
-        """Return the ids of users who are in the state of another stream, too."""
+        """Return the ids of users who are also in the state of another stream."""
         users = state["part"]["user_ids"]
         if self._kind is not None and (users is None) is self._kind[2]:
             raise InputError("The users of one stream have ids, those of the other have none.")
@@ -559,7 +559,7 @@ PARTS_AT_ONCE = 64
 
 
 class Parts(Generic[T]):
-    """Parts that arrive one by one, and are joined by `join` in groups of `PARTS_AT_ONCE`.
+    """Parts that arrive one by one and are joined by `join` in groups of `PARTS_AT_ONCE`.
 
     Many small parts therefore take no more memory than one large part.
     """
