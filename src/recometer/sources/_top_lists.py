@@ -186,7 +186,7 @@ def finished(
     """Make TopLists from the best candidates, after all rules for scores have been applied.
 
     `best` may have fewer than `k` columns. `known` marks the users with a list, by default the
-    users that the source knows. `counts` default to the counts of `aligned`. For `n_catalogue`, see
+    users that the source knows. `counts` default to those of `aligned`. For `n_catalogue`, see
     `TopLists`; if users have sets of candidates, it is replaced by the number of items in these.
     """
     known = aligned.rows >= 0 if known is None else known

@@ -519,7 +519,7 @@ Score = Callable[[Int64, Int64, Int64], tuple[Array, Bool | None]]
 
 
 def users_to_check(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int64:
-    """Return the users whose judged items do not show whether all scores are equal.
+    """Return the users whose judged items do not reveal whether all scores are equal.
 
     Users without judged items need no check unless the rules give them a value, because their
     values are undefined anyway.

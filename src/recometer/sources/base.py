@@ -97,8 +97,8 @@ class Request:
     Attributes
     ----------
     test, train
-        The interactions that should have been recommended, and those that must not be recommended
-        again.
+        The interactions whose items should have been recommended, and those whose items must not be
+        recommended again.
     protocol
         The rules. Sources read `relevant_from`, `nan_scores`, `single_precision` and
         `infinite_scores`. They read `ties` to make lists, and to rank if it is ``"input"`` and the
@@ -122,7 +122,7 @@ class Request:
         Results of earlier requests.
     some_users
         Whether test contains only some of the users, and others are requested elsewhere. If so, a
-        source must not conclude or warn that no user has some property.
+        source must not conclude or warn that no user has a certain property.
     """
 
     test: Interactions

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def read_depth(depth: int | None) -> int | None:
-    """Return the argument `depth`, or raise an error."""
+    """Return the argument `depth`, or raise an error if it is invalid."""
     whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
     if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
         raise InputError(
@@ -280,7 +280,7 @@ class Lists(Source):
         every_item: Array | None = None,
         **options: Any,
     ) -> Self:
-        """Read the lists of some users (or none), while others are read elsewhere.
+        """Read the lists of some users (or none); those of other users are read elsewhere.
 
         `options` are columns and ids, named like the parameters of `recometer.Lists`. Items are
         numbered by their position in `every_item`, the ids of all users' items, or, if this is
@@ -301,7 +301,7 @@ class Lists(Source):
         return lists
 
     def cut_at(self, depth: int) -> Lists:
-        """Return the same lists, of which only the first `depth` places count."""
+        """Return the same lists, but count only the first `depth` places of each."""
         read_depth(depth)
         cut = copy.copy(self)
         cut.depth = depth if self.depth is None else min(depth, self.depth)

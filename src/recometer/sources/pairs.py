@@ -136,7 +136,7 @@ class Pairs(Source):
         every_item: Array | None = None,
         **columns: Any,
     ) -> Pairs:
-        """Read the pairs of some users (or none), while others are read elsewhere.
+        """Read the pairs of some users (or none); those of other users are read elsewhere.
 
         `columns` maps parameters of the class to column names. `every_item` contains the sorted,
         distinct ids of all users' items; None means the items in this frame.
@@ -414,7 +414,7 @@ class Pairs(Source):
         user, item = ragged.users_of(indptr), table.item[rows]
         in_test = ragged.numbered(aligned.judged_indptr, aligned.item, table.n_items)
         judged = ragged.among(ragged.pairs(user, item, table.n_items), in_test[aligned.item >= 0])
-        # Training items are numbered among the items that may be recommended to any user.
+        # Training items have numbers only if they may be recommended to some user.
         number = item if aligned.numbers is None else aligned.numbers[item]
         in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
         excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)

@@ -148,7 +148,7 @@ class StreamedScores(_OfTestUsers, Source):
         self._kind = batch.kind
 
     def rank(self, request: Request) -> Ranks:
-        """Return the rank of each judged item of users in the batches; see `Ranks`."""
+        """Return the rank of each judged item of the users in the batches; see `Ranks`."""
         work = copy.copy(self._ranked[request.depth])
         # Copy, because `ranks` overwrites counts beyond the depth, and more batches may arrive.
         for name in ("above", "tied", "before"):
@@ -258,7 +258,7 @@ def _entries(work: Work, name: str, users: Bool) -> Bool:
 
 
 class ListsOfPositions:
-    """At most `most` lists of item positions, all of one length, each for a different test user.
+    """At most `most` lists of item positions, all equally long, each for a different test user.
 
     `add` marks the users of its batch in `came`.
     """
