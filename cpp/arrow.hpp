@@ -66,7 +66,7 @@ class StringStream {
     explicit StringStream(ArrowArrayStream& stream) {
         Owned<ArrowSchema> schema;
         require(stream.get_schema(&stream, &schema) == 0, "the stream has no schema");
-        require(std::strcmp(schema.format, "vu") == 0, "a column of string views is expected");
+        require(std::strcmp(schema.format, "vu") == 0, "expected a column of string views");
         for (;;) {
             Owned<ArrowArray> array;
             require(stream.get_next(&stream, &array) == 0, "the stream cannot be read");

@@ -63,7 +63,7 @@ void add(const PlacedRows& rows, const Term term, const std::int64_t* cutoffs,
         for (const Column& column : columns) {
             for (; row < end && place[row] < column.cutoff; ++row) {
                 if (row > begin && place[row] < place[row - 1]) {
-                    throw std::invalid_argument("the places of a user must ascend");
+                    throw std::invalid_argument("each user's places must be in ascending order");
                 }
                 sum += term(row, row - begin);
             }

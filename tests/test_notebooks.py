@@ -33,5 +33,5 @@ def run(notebook):
     names = {"__name__": "__main__"}
     for number, cell in enumerate(cells):
         exec(compile(cell, f"{notebook.name}, cell {number}", "exec"), names)
-    assert any("assert " in cell for cell in cells), "Nothing that the notebook says is checked."
+    assert any("assert " in cell for cell in cells), "The notebook contains no assertion."
     return names

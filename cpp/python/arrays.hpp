@@ -58,7 +58,7 @@ inline void require_offsets(const std::int64_t* indptr, std::size_t n_users, std
 
 inline Ragged ragged(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items,
                      std::size_t n_users) {
-    require(indptr.shape(0) == n_users + 1, "indptr must have one entry more than users");
+    require(indptr.shape(0) == n_users + 1, "indptr must have one more entry than there are users");
     require_offsets(indptr.data(), n_users, items.shape(0));
     return {indptr.data(), items.data()};
 }
@@ -78,7 +78,7 @@ inline void require_items(const Ragged& table, std::size_t n_users, std::int64_t
 /// Check that each user's items are in ascending order and between 0 and n_items - 1.
 inline void require_ascending(const Ragged& table, std::size_t n_users, std::int64_t n_items) {
     require(rows_ascend(table.indptr, table.items, n_items, 0, n_users),
-            "the items of a user must ascend, from 0 to the last");
+            "each user's items must be in ascending order, between 0 and n_items - 1");
 }
 
 /// Check a table's offsets, and return the whole table.

@@ -46,8 +46,8 @@ class HeldBackground {
     }
 
     void start(std::size_t threads) {
-        require(!started_, "the steps have begun");
-        require(threads > 0, "no threads");
+        require(!started_, "the steps have already been started");
+        require(threads > 0, "n_threads must be at least 1");
         started_ = true;
         nb::gil_scoped_release release;
         background_.start(threads);
@@ -66,7 +66,7 @@ class HeldBackground {
  private:
     template <class Step>
     void add(Step step) {
-        require(!started_, "the steps have begun");
+        require(!started_, "the steps have already been started");
         background_.add(step);
     }
 

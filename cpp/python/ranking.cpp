@@ -20,7 +20,7 @@ template <class Real>
 ItemFactors<Real> item_factors(const In2<Real>& users, const Strided2<Real>& items,
                                const std::optional<In1<Real>>& bias,
                                const std::optional<In1<std::int64_t>>& rows) {
-    require(users.shape(1) == items.shape(1), "users and items differ in factors");
+    require(users.shape(1) == items.shape(1), "users and items must have the same number of factors");
     require(!bias || bias->shape(0) == items.shape(0), "one bias per row of item factors");
     return {items.data(),
             static_cast<std::ptrdiff_t>(items.stride(0)),
@@ -37,7 +37,7 @@ Falling falling(std::size_t n_users, std::int64_t n_items,
                 const std::optional<In1<double>>& user_bound) {
     if (!by_place && !places && !item_bound && !user_bound) return {};
     if (!by_place || !places || !item_bound || !user_bound) {
-        throw std::invalid_argument("an order of items requires bounds");
+        throw std::invalid_argument("an item order requires bounds on the scores");
     }
     const std::size_t n = static_cast<std::size_t>(n_items);
     require(by_place->shape(0) == n && places->shape(0) == n && item_bound->shape(0) == n,
@@ -62,7 +62,7 @@ Top<Real> top(std::size_t n_users, TieOrder order, const In1<std::uint64_t>& key
               const Out2<Real>& scores, const Out2<std::int32_t>& items,
               const Out1<std::int64_t>& n, const Out1<std::int64_t>& left) {
     const std::size_t k = scores.shape(1);
-    require(k >= 1, "a list has at least one place");
+    require(k >= 1, "lists must have at least one place");
     require(scores.shape(0) == n_users && items.shape(0) == n_users && items.shape(1) == k &&
                 keys.shape(0) == n_users && n.shape(0) == n_users && left.shape(0) == n_users,
             "one list per user");

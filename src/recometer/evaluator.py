@@ -338,7 +338,7 @@ class Stream:
         twice = known & ~first
         if self._repeated == "error" and (again | twice).any():
             user = int(np.argmax(again | twice))
-            where = "a batch before" if again[user] else "two rows of a batch"
+            where = "an earlier batch" if again[user] else "two rows of a batch"
             raise came_twice(ids.show(users, user), where)
         self._n_again += int(np.count_nonzero(again | twice))
         return np.flatnonzero(~(again | twice))
@@ -352,7 +352,7 @@ class Stream:
         if named and user_ids is not None:
             again = counted.came(user_ids)
             if again.any() and self._repeated == "error":
-                raise came_twice(ids.show(user_ids, int(np.argmax(again))), "a batch before")
+                raise came_twice(ids.show(user_ids, int(np.argmax(again))), "an earlier batch")
             self._n_again += int(np.count_nonzero(again))
             if again.all():
                 return
@@ -692,9 +692,9 @@ def _rows(users: object, score: Array) -> Array | None:
 def came_twice(user: str, where: str) -> InputError:
     """Return the error for a user who occurs twice; `where` names the two places."""
     return InputError(
-        f"The user {user} came in {where}. Hint: every user may come once; if a sampler repeats "
-        "some, as DistributedSampler does, evaluator.stream(repeated='first') keeps what came "
-        "first; stream.reset() starts again."
+        f"The user {user} was in {where}. Hint: each user may appear only once; if a sampler "
+        "repeats users, as DistributedSampler does, evaluator.stream(repeated='first') keeps each "
+        "user's first row; stream.reset() starts again."
     )
 
 

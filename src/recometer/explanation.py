@@ -281,7 +281,7 @@ def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple
     except InputError:
         if protocol.defects:
             raise
-        number = f"{convention.library} prints another number for users {refused.where}"
+        number = f"{convention.library} prints a different number for users {refused.where}"
         return (f"{number}, which is not computed. {refused.says}",)
     return ()
 

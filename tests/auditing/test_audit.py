@@ -305,7 +305,7 @@ def test_missing_times_are_reported_as_not_checked():
             assert report[name].share is None
             assert report[name].sentence == f"Not checked: {missing}."
         assert str(report).count("not checked") == 3
-        assert str(report).endswith("\nNo leakage was found, as far as it was checked.")
+        assert str(report).endswith("\nNo leakage was found by the checks that ran.")
         assert not report.leaks
 
 

@@ -338,7 +338,10 @@ def test_standard_input_requires_a_format(folder) -> None:
     refused = evaluate(*arguments, stdin=text.encode())
     assert refused.exit_code == 2
     message = " ".join(re.sub("[│╭╮╰╯─]", " ", refused.stderr).split())
-    assert "--format-in: it is required, because - does not tell its format: csv, tsv" in message
+    assert (
+        "--format-in: it is required, because the format of - cannot be inferred: csv, tsv"
+        in message
+    )
     result = evaluate(*arguments, "--format-in", "tsv", stdin=text.encode())
     assert means(result)["mf"] == expected().mean()
 
@@ -353,7 +356,7 @@ def test_error_about_factors_without_ids_suggests_positions(folder) -> None:
     shifted.write_parquet("test.parquet")
     result = evaluate(*BASIC, *BY_POSITION)
     assert result.exit_code == 1
-    assert "users.npy has the users 0 to 19, but test has the user 20" in result.stderr
+    assert "users.npy has users 0 to 19, but test has user 20" in result.stderr
 
 
 def test_factors_by_position_are_reported(folder) -> None:

@@ -129,7 +129,7 @@ def test_empty_and_reused_pipes_are_refused() -> None:
     with pipe("nothing") as empty_pipe:
         empty = evaluate("--test", empty_pipe, "--run", "run.csv", *METRICS, *CSV)
     assert empty.exit_code == 1
-    assert "is empty. Hint: does the command that writes it fail?" in empty.stderr
+    assert "is empty. Hint: did the command that writes it fail?" in empty.stderr
     result = evaluate("--test", "-", "--run", "/dev/stdin", *METRICS, *CSV, stdin="test.csv")
     assert result.exit_code == 2
     assert "can be read only once" in result.stderr
@@ -139,7 +139,7 @@ def test_pipes_without_an_extension_require_a_format(expected: str) -> None:
     with pipe("test.csv") as test:
         refused = evaluate("--test", test, "--run", "run.csv", *METRICS)
     assert refused.exit_code == 2
-    assert f"--format-in: it is required, because {test} does not tell" in refused.stderr
+    assert f"--format-in: it is required, because the format of {test} cannot" in refused.stderr
     with named_pipe("test.csv") as test:
         result = evaluate("--test", test, "--run", "x=run.csv", *METRICS)
     assert (result.exit_code, result.stderr, result.stdout) == (0, "", expected)
@@ -162,7 +162,7 @@ def test_saved_evaluations_in_pipes_are_refused() -> None:
     with pipe("a.parquet") as path:
         result = run_command(["show", path])
     assert result.exit_code == 1
-    assert "it is a pipe or a device; copy what it holds into a file." in result.stderr
+    assert "it is a pipe or a device; copy its contents to a file." in result.stderr
 
 
 def test_factor_archive_is_read_from_a_pipe() -> None:

@@ -45,7 +45,7 @@ def test_sessions_are_supported_in_comparisons_and_splits() -> None:
     assert call("evaluate", "--test", "test.csv", *runs, "--out", "saved").exit_code == 0
     compared = call("compare", "saved")
     assert compared.exit_code == 0, compared.stderr
-    assert "over the 2 clusters of these" in compared.stdout
+    assert "based on their 2 clusters" in compared.stdout
     split = call(
         *("split", "train.csv", "--what", "number=1", "--user", "user,session", "--out", "made")
     )

@@ -414,11 +414,11 @@ def test_new_split_removes_files_of_the_old_one() -> None:
     assert rm.Split.load("one").protocol.what == "Last(number=2)"
     refused = split("ratings.parquet", "--what", "folds=3", "--out", "one")
     assert refused.exit_code == 1
-    assert "one holds another split already (split.json)" in refused.stderr
+    assert "one already contains another split (split.json)" in refused.stderr
     for what in ("folds=3", "folds=4"):
         assert split("ratings.parquet", "--what", what, "--out", "folds").exit_code == 0
     refused = split("ratings.parquet", "--what", "folds=2", "--out", "folds")
-    assert "folds holds another split already (fold_2)" in refused.stderr
+    assert "folds already contains another split (fold_2)" in refused.stderr
     assert split("ratings.parquet", "--what", "last=1", "--out", "folds").exit_code == 1
 
 

@@ -150,7 +150,7 @@ def test_p_is_adjusted_over_primary_metrics(results: dict[str, rm.Evaluation]) -
     assert [row.adjusted_p for row in primary_rows] == expected.tolist()
     assert all(np.isnan(row.adjusted_p) for row in comparison.rows if row.metric == "ndcg@5")
     assert "over 2 comparisons" in str(comparison)
-    assert "Primary: hit@5; p of other metrics is exploratory" in str(comparison).replace(
+    assert "Primary: hit@5; p-values of other metrics are exploratory" in str(comparison).replace(
         "\n  ", " "
     )
     all_primary = rm.compare(results, metrics="ndcg@5 hit@5", correction="bonferroni")
@@ -212,7 +212,7 @@ def test_leaderboard_marks_models_not_shown_to_differ_from_the_best() -> None:
     ]
     best_mean, near_mean = (f"{row.mean:.4f}" for row in comparison.standings)
     best, near_cell = f"{best_mean}* 1-2", f"{near_mean}≈ 1-2"
-    explained = "* is the best mean of a metric. ≈ marks one that is not shown to differ from it."
+    explained = "* marks the best mean of a metric; ≈ marks means not shown to differ from it."
     assert all(part in str(comparison) for part in (best, near_cell, explained))
     markdown = comparison.to_markdown()
     assert rf"| best | **{best_mean}\* 1-2** |" in markdown
@@ -225,9 +225,10 @@ def test_leaderboard_marks_models_not_shown_to_differ_from_the_best() -> None:
     assert rf"near & {near_mean}$\approx$ 1-2" in board
     within = after.split(r"\end{tabular}")[0].strip().split("\n")
     assert within == [
-        r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks one "
-        r"that is not shown to differ from it.} \\",
-        r"\multicolumn{2}{l}{\footnotesize The possible ranks follow each mean.} \\",
+        r"\multicolumn{2}{l}{\footnotesize * marks the best mean of a metric; $\approx$ marks "
+        r"means not shown to differ from it.} \\",
+        r"\multicolumn{2}{l}{\footnotesize Each mean is followed by the model's possible "
+        r"ranks.} \\",
     ]
 
 
@@ -245,7 +246,9 @@ def test_saved_evaluations_give_the_same_comparison(
     assert unpaired.difference == paired.difference
     # Without lists, the interval is derived from the models' separate intervals, and is wider.
     assert unpaired.interval.width >= paired.interval.width
-    assert "The lists or rows were not saved" in str(saved_comparison).replace("\n  ", " ")
+    assert "The lists or rows are not in the saved file" in str(saved_comparison).replace(
+        "\n  ", " "
+    )
 
 
 def test_metrics_with_one_value_are_resampled_over_the_same_users(
@@ -311,7 +314,7 @@ def test_seeds_are_compared_on_metrics_with_one_value_for_all_users(tmp_path: pa
     saved = rm.compare({"als": list(paths), "pop": pop})
     assert saved.rows[0].difference == compared.rows[0].difference
     assert saved.rows[0].interval.width >= compared.rows[0].interval.width
-    assert "The lists or rows were not saved" in str(saved).replace("\n  ", " ")
+    assert "The lists or rows are not in the saved file" in str(saved).replace("\n  ", " ")
 
 
 def test_folds_have_students_t_test_on_metrics_with_one_value() -> None:
@@ -342,7 +345,7 @@ def test_folds_have_students_t_test_on_metrics_with_one_value() -> None:
         allow="test train candidates",
     ).rows
     assert np.isnan(untested.p_value)
-    assert "not as many folds" in untested.notes[0]
+    assert "different numbers of folds" in untested.notes[0]
 
 
 def test_folds_are_pooled_by_user_and_also_compared_over_folds() -> None:
@@ -419,7 +422,7 @@ def test_relative_intervals_include_the_variance_between_seeds() -> None:
         row.relative_interval.width
         > 5 * rm.compare({"a": models["a"][1], "b": models["b"][0]}).rows[0].relative_interval.width
     )
-    assert "but for the variance between seeds" in str(comparison).replace("\n  ", " ")
+    assert "apart from the variance between seeds" in str(comparison).replace("\n  ", " ")
     near_zero = rm.compare({"a": runs(0.01, 1.0), "b": runs(1.0, 1.0)}).rows[0]
     assert near_zero.relative_low == -1.0
 
@@ -451,13 +454,13 @@ def test_comparisons_that_cannot_be_significant_have_a_note() -> None:
     text = str(rm.compare({"a": first, "b": second})).replace("\n  ", " ")
     assert "All comparisons: 3 users differ: p cannot fall below 0.2500" in text
     assert "after correction over 2 comparisons not below 0.5000" in text
-    assert "nothing here can be resolved" in text
+    assert "no difference can be shown here" in text
 
 
 def test_power_mentions_only_possible_differences() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
-    assert "2 users differ: p cannot fall below 0.5000, so that nothing here can be" in text
+    assert "2 users differ: p cannot fall below 0.5000, so no difference can be" in text
     assert "Power" not in text
     first, second = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
     pair = {"a": evaluation({"rr": first}), "b": evaluation({"rr": second})}
@@ -468,7 +471,7 @@ def test_power_mentions_only_possible_differences() -> None:
     )
     nearly_equal = evaluation({"rr": [0.9, 0.95, 0.8, 0.1, 0.2, 0.7]})
     text = str(rm.compare({**pair, "c": nearly_equal}, correction="none")).replace("\n  ", " ")
-    assert "or more (by pair; for some none that is possible) in rr" in text
+    assert "or more (depending on the pair; for some, no possible one) in rr" in text
 
 
 def test_invalid_confidence_and_margin_are_refused() -> None:
@@ -505,7 +508,7 @@ def test_power_is_computed_from_the_differences(results: dict[str, rm.Evaluation
     assert pair.power("ndcg@5", 0.01) == expected
     assert expected.fewest_users < expected.users_needed < expected.most_users
     users = f"{expected.fewest_users:,} to {expected.most_users:,} users"
-    assert f"{users} ({expected.users_needed:,} if users vary as these do)" in str(expected)
+    assert f"{users} ({expected.users_needed:,} if users vary as they do here)" in str(expected)
     line = f"Power: with {pair.rows[0].n} users, a true difference of "
     assert f"{line}{pair.rows[0].smallest_difference:.4f} in ndcg@5" in str(pair)
     with pytest.raises(rm.InputError, match="Hint: model= names one: bpr, als"):
@@ -867,7 +870,7 @@ def test_print_shows_primary_metrics_in_full_and_others_on_one_line() -> None:
     printed_in_full = str(comparison.full())
     assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", printed_in_full)) == 2 * pairs
     assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", printed_in_full)) == pairs
-    assert "comparison.full() has all pairs on all metrics" in text
+    assert "comparison.full() has all pairs for all metrics" in text
     assert "full()" not in printed_in_full
     assert comparison.full().to_csv() == comparison.to_csv()
     assert comparison.full().to_json() == comparison.to_json()

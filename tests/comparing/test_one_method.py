@@ -97,13 +97,13 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
     assert row.test.test == row.test.method == row.interval.method == "gaffke"
     assert row.p_value == pytest.approx(2 * 1.3**-24, rel=1e-6)
     assert row.verdict == "better"
-    assert "24 users differ: too few to exclude a rare large loss." in row.notes
+    assert "24 users differ: too few to rule out a rare large loss." in row.notes
     few_changes, of_few = compare_with_differences(*[0.1] * 24, ties=476)
     assert of_few.p_value == pytest.approx(2 * 1.1**-24, rel=1e-6)
     assert of_few.low < 0 < of_few.high
     assert of_few.verdict == "no difference shown"
     assert few_changes.gate("rr >= 0").verdict == few_changes.gate("rr >= 0%").verdict == UNDECIDED
-    assert "24 users differ: too few to exclude a rare large loss." in str(few_changes)
+    assert "24 users differ: too few to rule out a rare large loss." in str(few_changes)
     assert comparison.gate(["rr >= 0", "rr >= 0%"]).passed
 
 
@@ -166,7 +166,7 @@ def test_method_depends_on_how_many_users_differ(
 def test_few_differing_users_without_a_range_leave_gates_undecided() -> None:
     comparison, row = compare_with_differences(*[-0.3] * 12, ties=100, metric="rmse")
     assert row.interval.method == row.test.test == "randomisation"
-    assert "12 users differ: too few to exclude a rare large loss." in " ".join(row.notes)
+    assert "12 users differ: too few to rule out a rare large loss." in " ".join(row.notes)
     for gate in ("rmse <= 0", "rmse <= 0%", "rmse <= 50%"):
         (gate_row,) = comparison.gate(gate).rows
         assert gate_row.verdict == UNDECIDED
@@ -242,7 +242,7 @@ def test_seeds_of_a_single_user_give_no_intervals() -> None:
     assert (row.difference, row.relative) == (0.5, 2)
     assert np.isnan([*row.interval, *row.relative_interval]).all()
     assert [comparison.gate(f"rr >= {bound}").verdict for bound in ("0", "0%")] == [UNDECIDED] * 2
-    assert "over the 1 user with a value from all models" in " ".join(str(comparison).split())
+    assert "over the 1 user with a value from every model" in " ".join(str(comparison).split())
 
 
 @pytest.mark.parametrize(("value", "other_value"), [(0.5, 0.25), (1.0, 1.0), (0.5, 0.0)])

@@ -218,7 +218,7 @@ def test_gates_are_undecided_if_too_few_users_differ() -> None:
     first[:25] = 1
     comparison = compared(first, second, ratio="1:1")
     assert comparison.gate("rr >= -5%").rows[0].verdict == "undecided"
-    assert "too few to exclude a rare large loss" in printed_text(comparison.full())
+    assert "too few to rule out a rare large loss" in printed_text(comparison.full())
 
 
 def test_variances_of_errors_over_rows_add_up() -> None:

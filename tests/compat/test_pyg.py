@@ -105,7 +105,7 @@ def test_invalid_options_and_tensors_are_refused() -> None:
         pyg.LinkPredMAP(0)
     with pytest.raises(rm.InputError, match="LinkPredNDCG is weighted, and edge_label_weight"):
         pyg.LinkPredNDCG(2, weighted=True).update(LISTS, EDGES)
-    with pytest.raises(rm.InputError, match="There is no metric in the collection"):
+    with pytest.raises(rm.InputError, match="The collection contains no metrics"):
         pyg.LinkPredMetricCollection([])
     metric: Any = pyg.LinkPredMAP(2)
     with pytest.raises(rm.InputError, match=r"pred_index_mat has the shape \(3,\)"):

@@ -102,7 +102,7 @@ def test_lines_of_runs_and_qrels_are_parsed() -> None:
     assert pytrec_eval.parse_qrel(["q1 0 d1 2\n"]) == {"q1": {"d1": 2}}
     with pytest.raises(rm.InputError, match="Line 2: 'd1' occurs twice"):
         pytrec_eval.parse_qrel(["q1 0 d1 2\n", "q1 0 d1 1\n"])
-    with pytest.raises(rm.InputError, match="Line 1 has 3 fields, and must have 4"):
+    with pytest.raises(rm.InputError, match="Line 1 has 3 fields, but must have 4"):
         pytrec_eval.parse_qrel(["q1 0 d1\n"])
 
 

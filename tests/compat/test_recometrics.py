@@ -245,16 +245,16 @@ def test_inputs_are_not_modified(example):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"k": 7}, "k=7 is above the number of items, 6"),
+        ({"k": 7}, "k=7 exceeds the number of items \\(6"),
         ({"B": None}, "A and B must both be given"),
         ({"A": None, "B": None}, "Hint: pass A and B, or item_biases"),
         ({"A": np.ones((3, 3))}, r"shapes \(3, 3\) and \(6, 2\)"),
         ({"A": np.ones(3)}, r"shapes \(3,\) and \(6, 2\)"),
-        ({"A": np.ones((2, 2))}, "A has 2 users, and X_test has 3"),
-        ({"B": np.ones((5, 2))}, "B has 5 items, and X_test has 6"),
-        ({"item_biases": np.ones(5)}, "item_biases has 5 items, and X_test has 6"),
+        ({"A": np.ones((2, 2))}, "A has 2 users, but X_test has 3"),
+        ({"B": np.ones((5, 2))}, "B has 5 items, but X_test has 6"),
+        ({"item_biases": np.ones(5)}, "item_biases has 5 items, but X_test has 6"),
         ({"X_test": sp.csr_array((3, 6))}, "X_test is empty"),
-        ({"X_train": sp.csr_array((2, 6))}, "X_train has 2 users, and X_test has 3"),
+        ({"X_train": sp.csr_array((2, 6))}, "X_train has 2 users, but X_test has 3"),
         (request_only(), "No metric was requested. Hint"),
     ],
 )
@@ -278,7 +278,7 @@ def test_arguments_refused_by_recometrics_raise_input_errors(example, change, me
         ({"seed": -1}, InputError, "seed=-1 must be at least 0"),
         ({"X_test": np.ones((3, 6))}, InputTypeError, r"Hint: scipy.sparse.csr_array\(X_test\)"),
         ({"X_train": [[1]]}, InputTypeError, "X_train is of type list"),
-        ({"X_train": sp.csr_array((3, 5))}, InputError, "X_train has 5 items, and X_test has 6"),
+        ({"X_train": sp.csr_array((3, 5))}, InputError, "X_train has 5 items, but X_test has 6"),
     ],
 )
 def test_errors_are_raised_where_recometrics_has_assertions(example, change, error, message):
@@ -290,9 +290,9 @@ def test_errors_are_raised_where_recometrics_has_assertions(example, change, err
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"A": np.ones((4, 2))}, "A has 4 users, and X_test has 3"),
-        ({"B": np.ones((7, 2))}, "B has 7 items, and X_test has 6"),
-        ({"item_biases": np.ones(7)}, "item_biases has 7 items, and X_test has 6"),
+        ({"A": np.ones((4, 2))}, "A has 4 users, but X_test has 3"),
+        ({"B": np.ones((7, 2))}, "B has 7 items, but X_test has 6"),
+        ({"item_biases": np.ones(7)}, "item_biases has 7 items, but X_test has 6"),
     ],
 )
 def test_more_rows_than_needed_are_ignored_with_a_warning(example, change, message):
@@ -352,7 +352,7 @@ def test_factors_can_be_passed_by_columns_as_in_r() -> None:
     )
     for name, values in rows.items():
         np.testing.assert_array_equal(columns[name], values)
-    with pytest.raises(InputError, match=r"A has 2 users, and X_test has 3"):
+    with pytest.raises(InputError, match=r"A has 2 users, but X_test has 3"):
         calc_reco_metrics(train, test, users.T, np.ones((6, 3)), k=2)
     with pytest.raises(InputError, match=r"shapes \(2, 3\) and \(2, 6\).*Hint: by_rows=False"):
         calc_reco_metrics(train, test, users.T, items.T, k=2)

@@ -149,7 +149,7 @@ def test_x_train_of_a_joined_split_has_more_rows_than_x_test():
     users = users[users_test]
     with pytest.raises(ValueError), pytest.warns(UserWarning, match="more rows"):
         recometrics.calc_reco_metrics(X_train, X_test, users, items)
-    with pytest.warns(DataWarning, match="X_train has 30 users, and X_test has 15"):
+    with pytest.warns(DataWarning, match="X_train has 30 users, but X_test has 15"):
         ours = calc_reco_metrics(X_train, X_test, users, items, all_metrics=True)
     theirs = recometrics.calc_reco_metrics(
         X_train[:15], X_test, users, items, all_metrics=True, nthreads=1

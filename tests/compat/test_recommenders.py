@@ -76,7 +76,7 @@ def test_invalid_options_and_frames_are_refused() -> None:
         recommenders.rmse(TRUE, PREDICTED.drop(columns="prediction"))
     with pytest.raises(rm.InputError, match="No pair of user and item is in both"):
         recommenders.rmse(TRUE, PREDICTED.assign(itemID=0))
-    with pytest.raises(rm.InputError, match="leaves lists of 3 rows, and k=2"):
+    with pytest.raises(rm.InputError, match="leaves lists of 3 rows, but k=2"):
         recommenders.map(TRUE, PREDICTED, relevancy_method=None, k=2)
     with pytest.raises(rm.InputError, match="relevancy_method='best' must be"):
         recommenders.map(TRUE, PREDICTED, relevancy_method="best")  # type: ignore[arg-type]

@@ -50,7 +50,7 @@ def test_repeated_pair_counts_twice() -> None:
 
 
 def test_invalid_predictions_are_refused() -> None:
-    with pytest.raises(rm.InputError, match="There is no prediction"):
+    with pytest.raises(rm.InputError, match="There are no predictions"):
         surprise.rmse([])
     with pytest.raises(rm.InputError, match="a user needs two different ratings"):
         surprise.fcp(PREDICTIONS[:1])

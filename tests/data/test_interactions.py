@@ -842,7 +842,7 @@ def test_select_users_keeps_ids_and_times():
     assert selected.user_ids.tolist() == ["a", "c"]
     assert selected.item_ids.tolist() == ["x", "y"]
     assert selected.times.tolist() == [2, 1]
-    with pytest.raises(InputError, match=r"must ascend. Hint: pass numpy.unique"):
+    with pytest.raises(InputError, match=r"must be in ascending order. Hint: pass numpy.unique"):
         rm.Interactions.of(frame).select_users([2, 0])
 
 
@@ -861,8 +861,8 @@ def consistent_arrays() -> dict[str, object]:
         ({"indptr": np.array([0, 2, 4])}, "begin with 0 and end with 3"),
         ({"indptr": np.array([0, 4, 3])}, "indptr must not decrease"),
         ({"items": np.array([0, 2, 1])}, "items must be int32"),
-        ({"items": np.array([2, 0, 1], dtype=np.int32)}, "items of a user must ascend"),
-        ({"items": np.array([2, 2, 1], dtype=np.int32)}, "items of a user must ascend"),
+        ({"items": np.array([2, 0, 1], dtype=np.int32)}, "items must be in ascending order"),
+        ({"items": np.array([2, 2, 1], dtype=np.int32)}, "items must be in ascending order"),
         ({"items": np.array([0, 3, 1], dtype=np.int32)}, "between 0 and n_items - 1 = 2"),
         ({"items": np.array([-1, 2, 1], dtype=np.int32)}, "between 0 and n_items - 1 = 2"),
         ({"n_items": 2**31}, "2,147,483,648 items, but at most 2,147,483,647"),

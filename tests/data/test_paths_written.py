@@ -250,7 +250,7 @@ def test_errors_about_files_name_links_and_pipes(tmp_path: pathlib.Path) -> None
     link, pipe = tmp_path / "link.csv", tmp_path / "pipe.csv"
     link.symlink_to(link)
     os.mkfifo(pipe)
-    with pytest.raises(rm.FileError, match=r"it is a link to .*link\.csv', where nothing is"):
+    with pytest.raises(rm.FileError, match=r"it is a link to .*link\.csv', which does not exist"):
         rm.Interactions.of(link)
     for read in (rm.Interactions.of, rm.load):
         with pytest.raises(rm.FileError, match="a pipe or a device"):

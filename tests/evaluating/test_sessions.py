@@ -118,7 +118,7 @@ def test_differences_are_clustered_by_user_by_default() -> None:
     assert by_users.rows[0].interval == rm.compare(models, cluster=mapping).rows[0].interval
     unclustered = rm.compare(models, cluster=False)
     assert np.diff(unclustered.rows[0].interval[:2]) < 0.7 * np.diff(by_users.rows[0].interval[:2])
-    assert "over the 40 clusters" in str(by_users)
+    assert "based on their 40 clusters" in str(by_users)
     assert "treated as independent" in str(unclustered)
     assert by_users.per_user("rr").columns == ["user", "session", "one", "two"]
 

@@ -94,6 +94,6 @@ def test_result_of_folds_is_shown_on_one_line() -> None:
     result = rm.evaluate(models, folds, metrics="rr coverage@1")
     assert repr(result["a"]) == "<Evaluation of 2 users: rr, coverage@1>"
     # Coverage has one value per fold, which must not count as a user's value.
-    assert "over the 2 users with a value from all models" in " ".join(
+    assert "over the 2 users with a value from every model" in " ".join(
         str(rm.compare(result)).split()
     )

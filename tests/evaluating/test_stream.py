@@ -383,7 +383,7 @@ def test_small_batches_take_little_more_memory_than_a_large_one() -> None:
             stream.update(scores[rows], relevance[rows], users=rows)
         sizes.append(stream.nbytes)
         values.append(stream.compute()["ndcg@5"].tolist())
-        with pytest.raises(InputError, match="user 70 came in a batch before"):
+        with pytest.raises(InputError, match="user 70 was in an earlier batch"):
             stream.update(scores[:2], relevance[:2], users=[200, 70])
     assert values[0] == values[1]
     assert sizes[0] < 1.7 * sizes[1]
@@ -526,7 +526,7 @@ def test_merging_a_stream_with_repeats_leaves_other_lists_alone():
     stream.update(rm.Lists(repeating))
     second_stream.update(rm.Lists(plain))
     stream.merge(second_stream)
-    with pytest.raises(InputError, match="came in a batch before"):
+    with pytest.raises(InputError, match="was in an earlier batch"):
         stream.update(rm.Lists({"bob": ["a"]}))
     # Ann's 1st and 3rd items are hits (the 2nd repeats the 1st), as are bob's 1st and 2nd and cid's
     # 3rd.
@@ -579,7 +579,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
     [
         (update(SCORES), "users= is missing"),
         (update(SCORES, users=[0, 1]), "4 rows, but 2 users"),
-        (update(SCORES, users=[0, 1, 2, 2]), "user 2 came in two rows of a batch"),
+        (update(SCORES, users=[0, 1, 2, 2]), "user 2 was in two rows of a batch"),
         (update(SCORES, users=[0, 1, 2, 9]), "users= has 9"),
         (update(SCORES, users=list("abcd")), "positions 0 to 3"),
         (update(SCORES, SCORES, users=range(4)), "evaluator has a test"),
@@ -598,7 +598,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         ),
         (
             update(SCORES[:1], users=[1], before=lambda s: s.update(SCORES[:2], users=[0, 1])),
-            "user 1 came in a batch before",
+            "user 1 was in an earlier batch",
         ),
         (update(SCORES, users=range(4), to=stream_with_ids), "of type int"),
         (update(SCORES, users=list("abcd"), to=lambda: stream_of(with_ids=True)), "item_ids=..."),
@@ -611,7 +611,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         (update(SCORES, SCORES, padding=SCORES, to=stream_without_test), "expected bool (4, 5)"),
         (
             update(SCORES, SCORES, users=[1, 1, 2, 3], to=stream_without_test),
-            "user 1 came in two rows",
+            "user 1 was in two rows",
         ),
         (update(SCORES, "abc", to=stream_without_test), "relevance"),
         (update(items=[[1]], users=[1], to=stream_without_test), "needs a test"),
@@ -887,7 +887,7 @@ def test_users_of_waiting_lists_are_counted() -> None:
     for user in "abc":
         stream.update({user: ["x"]})
     assert stream.n_users == 3
-    with pytest.raises(InputError, match="user 'c' came in a batch before"):
+    with pytest.raises(InputError, match="user 'c' was in an earlier batch"):
         stream.update({"c": ["y"]})
 
 

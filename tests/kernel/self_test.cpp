@@ -149,7 +149,7 @@ unsigned long long ranks(const InstructionSet& set) {
             counts.insert(counts.end(), part->begin(), part->end());
         }
         counts.insert(counts.end(), best_items.begin(), best_items.end());
-        require(!given || counts == by_factors, "ranks by factors are those by scores");
+        require(!given || counts == by_factors, "ranks from factors equal ranks from scores");
         by_factors = counts;
         sum.add(best);
     }

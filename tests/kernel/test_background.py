@@ -128,11 +128,11 @@ def test_threads_inherit_the_processor_affinity(few_processors):
     [
         (lambda background: background.hash_pieces(BYTES, 0, np.zeros(2, np.uint64)), "empty"),
         (lambda background: background.hash_pieces(BYTES, 8, np.zeros(1, np.uint64)), "per piece"),
-        (lambda background: background.start(0), "no threads"),
-        (lambda background: (background.start(1), background.start(1)), "have begun"),
+        (lambda background: background.start(0), "n_threads must be at least 1"),
+        (lambda background: (background.start(1), background.start(1)), "already been started"),
         (
             lambda background: (background.start(1), background.count_items(**counting_with())),
-            "have begun",
+            "already been started",
         ),
         (
             lambda background: background.count_items(**counting_with(users=np.array([99] * 12))),

@@ -116,8 +116,8 @@ def compare_terms(indptr, place, gains, cutoffs):
     [
         ("add_hits", {"place": np.zeros(3, int)}, "one entry per row"),
         ("add_hits", {"sums": np.zeros((2, 1))}, "one sum per cut-off and user"),
-        ("add_hits", {"place": np.array([4, 3])}, "must ascend"),
-        ("add_precisions", {"place": np.array([4, 3])}, "must ascend"),
+        ("add_hits", {"place": np.array([4, 3])}, "must be in ascending order"),
+        ("add_precisions", {"place": np.array([4, 3])}, "must be in ascending order"),
         ("add_discounted", {"gains": np.zeros(3)}, "one entry per row"),
         ("add_discounted", {"logarithms": np.ones(6)}, "too few logarithms"),
         ("add_discounted", {"place": np.array([-9, 3])}, "too few logarithms"),
@@ -140,7 +140,7 @@ def test_functions_of_terms_reject_mismatched_arrays(function, changes, message)
         ({"terms": np.zeros(3)}, "one entry per row"),
         ({"sums": np.zeros((1, 2))}, "one sum per cut-off and user"),
         ({"sums": np.zeros((2, 1))}, "one sum per cut-off and user"),
-        ({"place": np.array([4, 3])}, "must ascend"),
+        ({"place": np.array([4, 3])}, "must be in ascending order"),
     ],
 )
 def test_mismatched_arrays_are_rejected(changes, message):

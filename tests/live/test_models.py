@@ -65,7 +65,7 @@ def test_neighbour_models_of_implicit_are_evaluated(implicit, data):
     train, test = data
     model = implicit.nearest_neighbours.CosineRecommender(K=N_ITEMS, num_threads=1)
     model.fit(train, show_progress=False)
-    with pytest.raises(InputTypeError, match="For the neighbours of items: lambda rows"):
+    with pytest.raises(InputTypeError, match="For item neighbours: lambda rows"):
         rm.from_model(model)
     # Follow the hint in the error message.
     source = rm.Scores(

@@ -607,6 +607,15 @@ def test_single_precision_ties_follow_the_rule(kind: str) -> None:
     assert rounded["rr"] == [1 / 2 if kind == "falling" else 1 / 3]
 
 
+def test_scores_below_the_range_of_single_precision_rank_last() -> None:
+    test = np.array([[1, 0, 0], [0, 1, 0]])
+    for scores in ([-1e300, 1.0, 0.5], [-np.inf, 1.0, 0.5]):
+        options: dict[str, Any] = {"metrics": "rr", "single_precision": True}
+        result = rm.evaluate(rm.Scores(np.array([scores] * 2)), test, **options)
+        assert result["rr"].tolist() == [0.0 if np.isinf(scores[0]) else 1 / 3, 1.0]
+        assert result.n_candidates.tolist() == [2 if np.isinf(scores[0]) else 3] * 2
+
+
 @pytest.mark.parametrize("protocol", ["trec_eval", "pytrec_eval", "ir_measures", "mteb"])
 def test_scores_are_tied_if_a_library_reads_them_in_single_precision(protocol: str) -> None:
     lists = rm.Lists({"q": {"d1": 0.99999999, "d3": 0.99999998}})
@@ -671,7 +680,9 @@ def test_explain_mentions_values_caused_by_defects() -> None:
         deep_cutoffs="computed",
     )  # fmt: skip
     notes = rm.explain(result, "ndcg@9", protocol="implicit").table().notes
-    assert notes[-1].startswith("implicit prints another number for users with more places than")
+    assert notes[-1].startswith(
+        "implicit prints a different number for users with more places than"
+    )
     assert not rm.explain(result, "ndcg@2", protocol="implicit").notes
     theirs = convention_of("implicit").protocol.replace(defects=True)
     assert not rm.explain(result, "ndcg@2", protocol=theirs).notes

@@ -30,7 +30,7 @@ NO_METRIC = ("all", "env")
 # torch.topk may return a different order in each call.
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
-UNSTABLE = "unstable: a sort puts equal scores in an order of no rule"
+UNSTABLE = "unstable: the sort follows no rule for equal scores"
 NOISE = "unstable: equal scores are ordered by random noise"
 MEMORY = "defect: memory that was never written is printed"
 ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it by accident"
@@ -76,9 +76,9 @@ EXCEPTIONS = (
     ("cornac", "ranking_eval MRR, u7 only", "", "the lowest score is not quite the lowest"),
     ("rectools", "MeanInvUserFreq", "mini:unseen", NO_CASE),
     ("rexmex", "novelty (lists >= k only)", "", "there is no list of that length"),
-    ("elliot", "LAUC", "", "read from the source; a pair too many in the denominator"),
-    ("elliot", "AUC", "", "read from the source; a pair too many in the denominator"),
-    ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
+    ("elliot", "LAUC", "", "read from the source; one pair too many in the denominator"),
+    ("elliot", "AUC", "", "read from the source; one pair too many in the denominator"),
+    ("elliot", "GAUC", "", "read from the source; one pair too many in the denominator"),
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
 # Records that result from defects, and whose input is therefore rejected under defects=True. A key

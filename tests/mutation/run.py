@@ -90,7 +90,7 @@ def main() -> int:
     if noticed - {""}:
         verdict, test = processes.run("", "", sorted(noticed - {""}), options.cpu)
         if verdict != "survived":
-            raise SystemExit(f"Without a mistake {test} fails, too.")
+            raise SystemExit(f"{test} also fails without a mistake.")
     return report(killed, options.needed)
 
 

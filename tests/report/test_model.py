@@ -200,7 +200,7 @@ def test_lists_of_results_from_files_come_from_sources(
     loaded = rm.compare([tmp_path / "bpr.parquet", tmp_path / "random.parquet"])
     without_lists = loaded.report().model
     assert without_lists.inspector is None
-    assert any("No lists of single users" in sentence for sentence in without_lists.missing)
+    assert any("No lists for individual users" in sentence for sentence in without_lists.missing)
     inputs = results["bpr"].inputs_kept
     assert inputs is not None
     lists = {name: results[name].inputs_kept["source"] for name in ("bpr", "random")}  # type: ignore[index]

@@ -90,7 +90,7 @@ def test_notes_explain_intervals_of_metrics_over_all_users() -> None:
     }
     text = " ".join(str(rm.Leaderboard(results)).split())
     assert (
-        "Mean over the users counted, or one value for all users (coverage@1); ± is the longer "
+        "Mean over the counted users, or one value for all users (coverage@1); ± is the longer "
         "arm of the 95% interval." in text
     )
     assert "from resampled users (coverage@1)" in text

@@ -187,7 +187,7 @@ def test_pairs_of_all_users_and_items_agree_with_scores(ties, problem):
 def test_pairs_with_excluded_items_are_left_out():
     frame = {"user": [1, 1], "item": [3, 4], "score": [1.0, 2.0], "rating": [3.0, 4.0]}
     pairs = rm.Pairs(pl.DataFrame(frame))
-    with pytest.raises(InputError, match="names items, but these Pairs have none"):
+    with pytest.raises(InputError, match="names items, but these Pairs have no items"):
         rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
     # Without item 3, only the pair with a prediction of 2 and a true rating of 4 remains.
     assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}

@@ -589,7 +589,7 @@ def test_train_items_are_not_candidates():
     assert result.n_candidates.tolist() == [2, 3]
     assert result.n_excluded.tolist() == [1, 0]
     assert result.counts["train_test_overlap"] == 1
-    with pytest.raises(rm.InputError, match=r"these Pairs have none\. Hint: pass item="):
+    with pytest.raises(rm.InputError, match=r"these Pairs have no items\. Hint: pass item="):
         rm.evaluate(rm.Pairs(frame, item=False), train={"a": [1]})
 
 
@@ -622,7 +622,7 @@ def test_rating_metrics_read_only_candidates():
         }
         assert result.counts["relevant_not_candidates"] == 1
         assert result.over_rows["mae"] == result.mean()["mae"]
-    with pytest.raises(rm.InputError, match=r"exclude= names items, but these Pairs have none"):
+    with pytest.raises(rm.InputError, match=r"exclude= names items, but these Pairs have no items"):
         rm.evaluate(rm.Pairs(frame, item=False, threshold=3.5), metrics="rr", exclude=["5"])
 
 

@@ -30,7 +30,7 @@ def anonymous():
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
-    raise RuntimeError("the system does not say it")
+    raise RuntimeError("the system does not report anonymous memory")
 
 
 def file_of(path, shape, dtype, order):

@@ -46,7 +46,7 @@ class Audit(Findings):
         leaks = self.named("leakage")
         if not leaks:
             checked = all(finding.count is not None for finding in self.findings)
-            return "No leakage was found" + ("." if checked else ", as far as it was checked.")
+            return "No leakage was found" + ("." if checked else " by the checks that ran.")
         accepted = [name for name in leaks if name in self.allowed]
         if not accepted:
             return "There is leakage."

@@ -407,7 +407,7 @@ def ease(
     train, matrix = user_item_matrix(train)
     if train.n_items > max_items:
         raise InputError(
-            f"EASE needs a matrix of items x items: {_gigabytes(train.n_items)} GB for "
+            f"EASE needs an items x items matrix: {_gigabytes(train.n_items)} GB for "
             f"{train.n_items:,} items; up to {max_items:,} ({_gigabytes(max_items)} GB) are "
             f"fitted. Hint: with enough memory, pass max_items={train.n_items}."
         )

@@ -150,7 +150,7 @@ def _changes_between_calls(answers: Answers) -> Finding:
         "problem",
         "Two calls do not agree, so no evaluation can be repeated. Hint: switch dropout and "
         "sampling off, and fix seeds.",
-        "Two calls agree.",
+        "Both calls returned the same output.",
     )
 
 

@@ -144,7 +144,7 @@ def check(
     >>> found["test_users_unknown"].count, found["test_items_unknown"].examples
     (1, ('game',))
     >>> found["changes_between_calls"].sentence
-    'Two calls agree.'
+    'Both calls returned the same output.'
     """
     k = _count(k, "k")
     if are_folds(test):

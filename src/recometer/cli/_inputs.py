@@ -54,7 +54,7 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
     nameless = next(filter(needs_format, paths), None)
     if form is None and nameless is not None:
         raise typer.BadParameter(
-            f"it is required, because {nameless} does not tell its format: "
+            f"it is required, because the format of {nameless} cannot be inferred: "
             f"{', '.join(InputFormat)}.",
             param_hint="--format-in",
         )

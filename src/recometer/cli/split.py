@@ -426,6 +426,6 @@ def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
         stale.add("split.json")
     if stale:
         raise FileError(
-            f"{out} holds another split already ({min(stale)}), which would be mixed with this "
+            f"{out} already contains another split ({min(stale)}), which would be mixed with this "
             "one. Hint: name a new folder, or remove it."
         )

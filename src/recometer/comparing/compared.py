@@ -109,7 +109,7 @@ class Compared(Printed):
         """Return a Polars frame with the column ``user`` and a column of values for each model.
 
         Models may have values for different users, while the means in `standings_of` are over the
-        users with a value from all models.
+        users with a value from every model.
         """
         import polars as pl
 
@@ -329,7 +329,7 @@ class Compared(Printed):
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
         has = python_or_command("comparison.full() has", "--all shows")
-        notes.append(f"{has} all pairs on all metrics, and how they were compared.")
+        notes.append(f"{has} all pairs for all metrics, and how they were compared.")
         lines = [{"metric": name, "found": self._line(name)} for name in others]
         columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]
         return [*boards, *users, differences, Table(columns, lines, notes)]

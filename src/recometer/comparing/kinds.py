@@ -232,7 +232,9 @@ class UserPair:
         """Return the power of a comparison on these users; see `Comparison.power`."""
         options = self.options
         planned = self.planned(difference, wanted, options.alpha if alpha is None else alpha)
-        clusters = "" if options.clusters is None else "Numbers of users are numbers of clusters."
+        clusters = (
+            "" if options.clusters is None else "The numbers of users are numbers of clusters."
+        )
         notes = planned.note, self.on_power, clusters
         return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
 
@@ -284,7 +286,7 @@ class UserPair:
 class SeedPair(UserPair):
     """Two models, at least one of them with several seeds; users and seeds are both samples."""
 
-    on_power = "The variance between seeds is left out: more users do not change it."
+    on_power = "The variance between seeds is left out, because more users do not reduce it."
     in_steps = False
 
     @property
@@ -327,7 +329,7 @@ class GroupPair(UserPair):
     """Two models with different users, such as the groups of an A/B test."""
 
     averages: ClassVar[set[str]] = {"users", "usual", "relevant", "pooled"}
-    on_power = "Numbers are those of both groups together, in their present ratio."
+    on_power = "The numbers of users are for both groups together, in their present ratio."
 
     @cached_property
     def units(self) -> list[Grouped]:
@@ -425,15 +427,18 @@ def _bounds_of(
 
 Pair = tuple[Model, Model]
 
-OTHER_FOLDS = "One value per fold, but the models have not as many folds: nothing is tested."
+OTHER_FOLDS = (
+    "There is one value per fold, but the models have different numbers of folds: nothing is "
+    "tested."
+)
 FOLDS = (
     "From the differences of {} folds, by Student's t. Models of different folds are trained on "
     "overlapping data; no interval over the folds shows the error that they share."
 )
-NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
+NO_CLUSTERS = "Clusters are not accounted for: these intervals treat every user as independent."
 SAVED = (
-    "The lists or rows were not saved, so the correlation of the two values is not known: the "
-    "interval is the widest that their own intervals allow."
+    "The lists or rows are not in the saved file, so the correlation of the two values is not "
+    "known: the interval is the widest that their own intervals allow."
 )
 
 

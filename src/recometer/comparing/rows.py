@@ -20,8 +20,8 @@ POWER_WANTED = 0.8  # the power at which the smallest detectable difference is r
 SMALLEST_P = 1e-300  # p-values below this number are shown as "<1e-300"
 NO_DIFFERENCE = "no difference shown"  # the models are not shown to be equivalent either
 SIGNS = (
-    "* is the best mean of a metric. ≈ marks one that is not shown to differ from it.",
-    "The possible ranks follow each mean.",
+    "* marks the best mean of a metric; ≈ marks means not shown to differ from it.",
+    "Each mean is followed by the model's possible ranks.",
 )
 """The explanation of the signs in `standing_text`."""
 
@@ -129,7 +129,7 @@ class Standing:
     metric, model
         The names of the metric and of the model.
     mean, interval
-        The mean over the users with a value from all models, with its interval.
+        The mean over the users with a value from every model, with its interval.
     n
         The number of users in the mean.
     leads

@@ -77,16 +77,16 @@ def on_correction(
             "decides."
         )
     elif len(primary) < len(metrics):
-        text += f" Primary: {', '.join(primary)}; p of other metrics is exploratory."
+        text += f" Primary: {', '.join(primary)}; p-values of other metrics are exploratory."
     return [text]
 
 
 def on_tukey(tests: Mapping[str, Tukey], metrics: Sequence[str], options: Options) -> list[str]:
     """Return a note for each metric on the differences that are significant by Tukey's test."""
     return [
-        f"Tukey's test of {metric} ({test.method}): on the {test.n:,} users with a value from all "
-        f"models, a difference of {test.critical_difference:.4f} between means is significant at "
-        f"the level {options.alpha:g}."
+        f"Tukey's test of {metric} ({test.method}): on the {test.n:,} users with a value from "
+        f"every model, a difference of {test.critical_difference:.4f} between means is significant "
+        f"at the level {options.alpha:g}."
         for metric, test in tests.items()
         if metric in metrics
     ]
@@ -100,7 +100,7 @@ def on_smallest_p(row: PairRow, limit: float, n_tests: int) -> str:
         after = f"; after correction over {n_tests} comparisons not below {p_text(limit)}"
     return (
         f"{differ}: p cannot fall below {p_text(row.test.smallest_p)}"
-        f"{after}, so that nothing here can be resolved."
+        f"{after}, so no difference can be shown here."
     )
 
 
@@ -111,7 +111,7 @@ def on_sessions(users: Users, options: Options) -> list[str]:
     over = "every session is treated as independent"
     if options.clusters is not None:
         n_clusters = len(np.unique(options.clusters))
-        over = f"tests and intervals are over the {n_clusters:,} clusters of these"
+        over = f"tests and intervals are based on their {n_clusters:,} clusters"
     return [f"{users.n:,} sessions of users: {over}."]
 
 
@@ -122,7 +122,7 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
     if not several:
         return [
             "There is one evaluation per model, so the intervals do not include the variation "
-            "between seeds of its training."
+            "between training seeds."
         ]
     notes = [f"Seeds: {', '.join(several)}."]
     if single:
@@ -170,11 +170,11 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
             continue
         size = f"{min(sizes):.4f}"
         if not all(possible):
-            size = f"{size} or more (by pair; for some none that is possible)"
+            size = f"{size} or more (depending on the pair; for some, no possible one)"
         elif f"{max(sizes):.4f}" != size:
-            size = f"{size} to {max(sizes):.4f} (by pair)"
+            size = f"{size} to {max(sizes):.4f} (depending on the pair)"
         seeds = any(row.test.test == "random effects" for row in pairs)
-        but = ", but for the variance between seeds" if seeds else ""
+        but = ", apart from the variance between seeds" if seeds else ""
         notes.append(
             f"Power: with {users}, a true difference of {size} in {metric} would be found with "
             f"80 % power{but}."
@@ -207,7 +207,7 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
-    means = f"The means are over the {users} with a value from all models. " if counts else ""
+    means = f"The means are over the {users} with a value from every model. " if counts else ""
     by = "paired tests of all pairs, adjusted by Holm's method"
     if not options.paired:
         means = "Each mean is over the users of its own group. "
@@ -232,7 +232,7 @@ def on_undefined(rows: Sequence[PairRow]) -> str:
         return ""
     more = f"; and {len(some) - MOST} more" if len(some) > MOST else ""
     return (
-        "Users that only one of two models has a value for are left out "
+        "Users with a value from only one of two models are left out "
         f"({'; '.join(parts)}{more}), which can favour a model. Hint: evaluate with "
         f"{rule_text('undefined', 0)} and {rule_text('constant_scores', 'ties')} to count them, if "
         "that is right for your purpose."
@@ -338,7 +338,10 @@ def _on_means(
     """State the means over the users known to all models, and return whether the order changes."""
     n, n_known = len(table), int(np.count_nonzero(by_all))
     if not n_known:
-        return f"No user has a value of {metric} from all models and is known to all.", False
+        return (
+            f"No user is known to all models and has a value of {metric} from each of them.",
+            False,
+        )
     means, known = ragged.column_sums(table) / n, ragged.column_sums(table[by_all]) / n_known
     texts = [
         ", ".join(f"{names[at]} {each[at]:.4f}" for at in np.argsort(sign * each, kind="stable"))

@@ -259,7 +259,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
         if not isinstance(metrics, Mapping):
             metrics = {_label(metric): metric for metric in _shared.several("metrics", metrics)}
         if not metrics:
-            raise InputError("There is no metric in the collection.")
+            raise InputError("The collection contains no metrics.")
         super().__init__(metrics)
 
     @property

@@ -229,7 +229,7 @@ def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[
     for number, line in enumerate(_shared.several("The file", lines, str), 1):
         fields = line.split()
         if len(fields) != n_fields:
-            raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")
+            raise InputError(f"Line {number} has {len(fields)} fields, but must have {n_fields}.")
         query, document = fields[0], fields[2]
         if document in table.setdefault(query, {}):
             raise InputError(f"Line {number}: {document!r} occurs twice for query {query!r}.")

@@ -137,7 +137,7 @@ def calc_reco_metrics(
     n_items = test.shape[1]
     k = whole("k", k, least=1)
     if k > n_items:
-        raise InputError(f"k={k} is above the number of items, {n_items}. Hint: pass k={n_items}.")
+        raise InputError(f"k={k} exceeds the number of items ({n_items}). Hint: pass k={n_items}.")
     protocol = Protocol(
         name="recometrics",
         ties="random" if break_ties_with_noise else "item",
@@ -228,7 +228,7 @@ def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
     n_users, n_items = shape
     if train.shape[1] != n_items:
         hint = " Hint: X_train.T." if train.shape[::-1] == shape else ""
-        raise InputError(f"X_train has {train.shape[1]} items, and X_test has {n_items}.{hint}")
+        raise InputError(f"X_train has {train.shape[1]} items, but X_test has {n_items}.{hint}")
     return Interactions.of(shortened(train, n_users, "X_train", "users"))
 
 
@@ -311,11 +311,11 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
     n_rows = rows.shape[0]
     if n_rows < length:
         raise InputError(
-            f"{name} has {n_rows} {unit}, and X_test has {length}. "
+            f"{name} has {n_rows} {unit}, but X_test has {length}. "
             f"Hint: {name} needs a row for each of them."
         )
     if n_rows > length:
-        warn(f"{name} has {n_rows} {unit}, and X_test has {length}: the others are ignored.")
+        warn(f"{name} has {n_rows} {unit}, but X_test has {length}: the others are ignored.")
     return rows[:length]
 
 

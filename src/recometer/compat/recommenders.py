@@ -156,7 +156,7 @@ def _mean_of_lists(
         longest = min(int(lengths.max(initial=0)), depth or k + 1)
         if longest > k:
             raise InputError(
-                f"relevancy_method={method!r} leaves lists of {longest} rows, and k={k}. "
+                f"relevancy_method={method!r} leaves lists of {longest} rows, but k={k}. "
                 "Hint: the drop-in takes lists up to k."
             )
     test = Interactions.of(truth, user=user, item=item, value=value, time=False)

@@ -54,7 +54,7 @@ def ndcg_score(
     gains, scores = _matrix("y_true", y_true), _matrix("y_score", y_score)
     if gains.shape != scores.shape:
         raise InputError(
-            f"y_true is {gains.shape}, and y_score {scores.shape}. Hint: both need one shape."
+            f"y_true is {gains.shape}, but y_score {scores.shape}. Hint: both need one shape."
         )
     if gains.shape[1] < 2:
         raise InputError(

@@ -29,7 +29,7 @@ def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
     def function(predictions: Sequence[Any], verbose: bool = True) -> float:
         predictions = _shared.several("predictions", predictions)
         if not len(predictions):
-            raise InputError("There is no prediction: the list is empty.")
+            raise InputError("There are no predictions: the list is empty.")
         (metric,) = convention_of("surprise").parse(name)
         over_rows = metric.definition.over_rows
         assert over_rows is not None

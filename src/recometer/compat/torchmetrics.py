@@ -148,7 +148,7 @@ class RetrievalMetric:
         if not np.issubdtype(preds.dtype, np.floating):
             raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
         if name != "RetrievalNormalizedDCG" and not np.isin(target, (0, 1)).all():
-            raise InputError("target has other values than 0 and 1, and must be binary.")
+            raise InputError("target has values other than 0 and 1, but must be binary.")
         if (target < 0).any():
             raise InputError("target has gains below 0.")
         # TorchMetrics also rounds to float32, so distinct scores may become equal.

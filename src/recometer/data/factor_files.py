@@ -99,8 +99,8 @@ def _lacking(path: str, what: str, known: Array) -> NoReturn:
     files, positions = _ways()
     raise InputError(
         f"{path} has no {what} ids, but test has{example}: its rows are positions, and nothing "
-        f"says which is which. Hint: add files of ids, {files}; or, if the ids count the rows from "
-        f"0, {positions}."
+        f"says which position is which id. Hint: add ID files, {files}; or, if the ids count the "
+        f"rows from 0, {positions}."
     )
 
 
@@ -187,7 +187,7 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
     outside = (known < 0) | (known >= n_rows)
     if outside.any():
         raise InputError(
-            f"{POSITIONS}: {path} has the {what}s 0 to {n_rows - 1:,}, but test has the {what} "
+            f"{POSITIONS}: {path} has {what}s 0 to {n_rows - 1:,}, but test has {what} "
             f"{known[outside][0]}. Hint: are the ids of test numbered from 1, or not at all? "
             f"Files of ids say which row is whose: {_ways()[0]}."
         )

@@ -289,7 +289,7 @@ class Interactions:
         Parameters
         ----------
         positions : integers [m], or bool [n_users]
-            Positions of users, or a mask. Positions must ascend if users have ids.
+            Positions of users, or a mask. Positions must be in ascending order if users have ids.
 
         Raises
         ------
@@ -301,7 +301,8 @@ class Interactions:
         chosen = chosen_users(positions, self.n_users)
         if self.user_ids is not None and (chosen[1:] <= chosen[:-1]).any():
             raise InputError(
-                "Positions of users with ids must ascend. Hint: pass numpy.unique(positions)."
+                "Positions of users with ids must be in ascending order. Hint: pass "
+                "numpy.unique(positions)."
             )
         indptr, rows = ragged.take(self.indptr, chosen)
         user_ids = None if self.user_ids is None else self.user_ids[chosen]
@@ -469,7 +470,7 @@ def _check_rows(data: Interactions) -> None:
     if not ascending(indptr, items, data.n_items):
         if items.min() < 0 or items.max() >= data.n_items:
             raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
-        raise InputError("The items of a user must ascend, without duplicates.")
+        raise InputError("A user's items must be in ascending order, without duplicates.")
     lengths = {"user_ids": data.n_users, "item_ids": data.n_items}
     for name in OPTIONAL:
         array = getattr(data, name)

@@ -176,7 +176,7 @@ def both_have_ids(
     way = python_or_command("; or ".join(ways), "") or "give both ids, or neither"
     raise InputError(
         f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
-        f"which is which. Hint: {way}."
+        f"which position is which {name}. Hint: {way}."
     )
 
 

@@ -51,7 +51,7 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     except PermissionError:
         raise FileError(
             f"The path of {what} leads through a folder that you may not enter: {brief(text)}. "
-            "Hint: ask its owner for the permission to execute it (chmod +x)."
+            "Hint: ask its owner for permission to execute it (chmod +x)."
         ) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -89,12 +89,12 @@ def check_file(path: Path) -> None:
         raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
     if path.exists():
         raise FileError(
-            f"{path} is not a file. Hint: it is a pipe or a device; copy what it holds into a file."
+            f"{path} is not a file. Hint: it is a pipe or a device; copy its contents to a file."
         )
     if path.is_symlink():
         raise FileError(
-            f"There is no file {path}: it is a link to {brief(os.readlink(path))}, where nothing "
-            "is. Hint: remove the link, or create it again."
+            f"There is no file {path}: it is a link to {brief(os.readlink(path))}, which does not "
+            "exist. Hint: remove the link, or create it again."
         )
     folder = path.parent
     others: list[str] = []
@@ -115,8 +115,8 @@ def check_readable(path: Path) -> None:
         path.open("rb").close()
     except PermissionError as error:
         raise FileError(
-            f"{path} cannot be read: {error.strerror}. Hint: ask its owner for the permission to "
-            "read it (chmod +r)."
+            f"{path} cannot be read: {error.strerror}. Hint: ask its owner for permission to read "
+            "it (chmod +r)."
         ) from None
 
 
@@ -124,7 +124,7 @@ def check_no_link(folder: Path) -> None:
     """Raise FileError if a folder inside the output folder is a link."""
     if folder.is_symlink():
         raise FileError(
-            f"{folder} is a link to {brief(os.readlink(folder))}: nothing is written outside of "
+            f"{folder} is a link to {brief(os.readlink(folder))}: nothing is written outside "
             f"{folder.parent}. Hint: remove the link, or choose an empty folder."
         )
 

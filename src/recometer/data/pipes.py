@@ -103,7 +103,7 @@ class StandardInput:
             head = file.read(len(GZIP))
         called = "Standard input" if name == STDIN else name
         if not head:
-            empty = "does the command that writes it fail?"
+            empty = "did the command that writes it fail?"
             hint = "pipe a file into it: ... < file.csv." if name == STDIN else empty
             raise FileError(f"{called} is empty. Hint: {hint}")
         if not needs_format(name):

@@ -384,14 +384,14 @@ def _estimators_of(
         return tuple(name for name in TERMS if name not in refused)
     names = estimators.replace(",", " ").split() if isinstance(estimators, str) else estimators
     if not names:
-        raise InputError(f"There are no estimators. Hint: {', '.join(TERMS)}.")
+        raise InputError(f"No estimators were given. Hint: {', '.join(TERMS)}.")
     for name in names:
         known("There is no estimator", name, TERMS)
         if name in refused:
             raise InputError(f"{name} {refused[name]}")
     if clip is not None and "clipped_ips" not in names:
         raise InputError(
-            f"{argument_text('clip', clip)} is for clipped_ips alone. Hint: add clipped_ips to "
+            f"{argument_text('clip', clip)} is only for clipped_ips. Hint: add clipped_ips to "
             f"{argument_text('estimators')}, or leave it out."
         )
     return tuple(dict.fromkeys(names))

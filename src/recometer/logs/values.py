@@ -390,7 +390,7 @@ class PolicyValues(Printed):
         notes = [f"Values are rewards per {self.sums.unit}; {better} is better."]
         if "direct" in self.estimators:
             notes.append(
-                "The interval of direct does not contain the error of the predicted rewards."
+                "The interval of direct does not account for errors in the predicted rewards."
             )
         if self.sums.clip is not None:
             notes.append(f"clipped_ips has weights of at most {self.sums.clip:g}.")

@@ -186,12 +186,12 @@ def _missing(
             "--run, --test and --train",
         )
         yield (
-            "No lists of single users, and no popularity of what is recommended: results that were "
-            f"loaded from files do not keep the lists. Hint: {lists}."
+            "No lists for individual users, and no popularity of the recommended items: results "
+            f"that were loaded from files do not keep the lists. Hint: {lists}."
         )
     elif "popularity" not in there:
         train = python_or_command("train=...", "--train FILE")
-        yield f"No popularity of what is recommended: there is no train. Hint: {train}."
+        yield f"No popularity of the recommended items: there is no train. Hint: {train}."
     if "cutoffs" not in there:
         yield f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}."
     if "tradeoff" not in there and given.comparison is not None:
@@ -283,7 +283,7 @@ def _undefined(given: Inputs) -> Facts:
         "Users without a value",
         ("model", "metric", "users", "why"),
         tuple(rows),
-        "Means of a comparison are over the users with a value from all models.",
+        "Means of a comparison are over the users with a value from every model.",
     )
 
 

@@ -179,8 +179,8 @@ def included(inspector: Inspector | None) -> str:
         return f"Has all {n:,} {who}s."
     named = python_or_command("users=['4711']", "--show 4711")
     return (
-        f"Has {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some at random, "
-        f"and those named when the report is made, as in {named}."
+        f"Has {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some drawn at "
+        f"random, and those named when the report is made, as in {named}."
     )
 
 

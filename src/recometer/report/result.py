@@ -161,7 +161,7 @@ def to_markdown(model: ReportModel) -> str:
         if chart.kind != "leaderboard":
             parts += [f"## {escape(chart.title)}", escape(chart.text), _numbers(chart)]
     if model.inspector is not None:
-        parts += ["## Lists of single users", *_users(model.inspector)]
+        parts += ["## Lists for individual users", *_users(model.inspector)]
     parts += ["## Protocol", *(part for one in model.protocol for part in _facts(one))]
     # Names are in Python string literals, where escapes are safe. A name can therefore neither end
     # the code block nor look like a tag.

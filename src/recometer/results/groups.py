@@ -179,8 +179,8 @@ class Segments(Printed):
         yield from on_intervals(self.rows, self.confidence, remarks=False)
         if len(self._ends) > 1:
             yield (
-                f"{legend(self.confidence)}; gap: the greatest mean less the smallest; ratio: the "
-                "smallest divided by the greatest."
+                f"{legend(self.confidence)}; gap: the highest mean minus the lowest; ratio: the "
+                "lowest divided by the highest."
             )
         for metric, ends in self._ends.items():
             if len(self._ends) == 1 and ends and ends[0].group != ends[1].group:

@@ -170,7 +170,7 @@ def cell(mean: float, low: float, high: float) -> str:
 def legend(confidence: float, others: str = "") -> str:
     """Return the sentence that explains `cell`, without a full stop; `others` goes before ";"."""
     return (
-        f"Mean over the users counted{others}; ± is the longer arm of the {confidence:.0%} interval"
+        f"Mean over the counted users{others}; ± is the longer arm of the {confidence:.0%} interval"
     )
 
 

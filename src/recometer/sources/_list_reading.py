@@ -626,7 +626,7 @@ def warn_of_runs(
         )
     elif by:
         warn(
-            f"The rows of a user belong to several runs, as column {by!r} says "
+            f"The rows of a user belong to several runs, according to column {by!r} "
             f"({_several(values)}), and are one list here. Hint: {hint}"
         )
 

@@ -270,9 +270,14 @@ def rounded(scores: Any, protocol: Protocol) -> Any:
     """
     if not protocol.single_precision:
         return scores
+    lowest = float(np.finfo(np.float32).min)
     if is_tensor(scores):
-        return scores.float().to(scores.dtype)
+        single = scores.float().to(scores.dtype)
+        return single.where(~single.isneginf() | scores.isneginf(), lowest)
     if scores.dtype == np.float32:
         return scores
     with np.errstate(over="ignore"):
-        return scores.astype(np.float32).astype(scores.dtype)
+        single = scores.astype(np.float32).astype(scores.dtype)
+    if np.isneginf(single).any():
+        single[np.isneginf(single) & ~np.isneginf(scores)] = lowest
+    return single

@@ -411,7 +411,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
             f"The model ({_name(model)}) has no user_factors and item_factors. Hint: if it has a "
             "method recommend(...), its lists are evaluated: rm.from_model(model, n=100, "
             "user_items=train), with user_ids= and item_ids= if test has ids. Or "
-            f"{BY_HAND} For the neighbours of items: lambda rows: (user_items[rows] @ "
+            f"{BY_HAND} For item neighbours: lambda rows: (user_items[rows] @ "
             "model.similarity).toarray()"
         )
     options.only(_name(model), "user_ids", "item_ids")

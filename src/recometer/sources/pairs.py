@@ -500,7 +500,7 @@ class Pairs(Source):
         for name in ("train", "candidates", "exclude"):
             if getattr(request, name) is not None and self.rows.item_ids is None:
                 raise InputError(
-                    f"{argument_text(name)} names items, but these Pairs have none. Hint: pass "
+                    f"{argument_text(name)} names items, but these Pairs have no items. Hint: pass "
                     f"{argument_text('item')} with their column."
                 )
         if not own and self.n_repeated:

@@ -372,7 +372,9 @@ class After(What):
         bounds = (self.since, self.until)
         since, until = (None if bound is None else moment(table, bound) for bound in bounds)
         if (since is not None and since >= time) or (until is not None and until <= time):
-            raise InputError(f"{self!r}: the times must ascend: since < time < until.")
+            raise InputError(
+                f"{self!r}: the times must be in ascending order: since < time < until."
+            )
         return _held_between(table, since, time, until)
 
     def _time(self, table: Table) -> float:
@@ -439,7 +441,8 @@ class Windows(Folding):
         begins = [moment(table, time) for time in self.times]
         if not begins or any(a >= b for a, b in itertools.pairwise(begins)):
             raise InputError(
-                f"{self!r}: the times must ascend, and at least one is needed. Hint: sort them."
+                f"{self!r}: the times must be in ascending order, and at least one is "
+                "needed. Hint: sort them."
             )
         ends: list[Any] = [*begins[1:], None if self.until is None else moment(table, self.until)]
         if ends[-1] is not None and ends[-1] <= begins[-1]:

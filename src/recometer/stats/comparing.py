@@ -486,7 +486,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
         return ""
     if _few(test):
         counted = f"{n:,} {what} differs" if n == 1 else f"{n:,} {what}s differ"
-        note = f"{counted}: too few to exclude a rare large loss."
+        note = f"{counted}: too few to rule out a rare large loss."
         if method == "gaffke":
             return note
         why = "The metric has no known range, and the" if not within(differences, spread) else "The"

@@ -70,12 +70,13 @@ class Power:
             for number in (self.fewest_users, self.users_needed, self.most_users)
         )
         users = needed if fewest == most else f"{fewest} to {most}"
-        middle = "" if fewest == most else f" ({needed} if users vary as these do)"
+        middle = "" if fewest == most else f" ({needed} if users vary as they do here)"
         text = (
-            f"A true difference of {self.difference:g} is found significant (p <= {self.alpha:g}) "
-            f"with a chance of {self.power:.0%} by the {self.n:,} users here, and of "
-            f"{self.wanted:.0%} by {users} users{middle}. {self.n:,} users find a difference of "
-            f"{self.smallest_difference:.2g} with a chance of {self.wanted:.0%}."
+            f"With the {self.n:,} users here, the chance that a true difference of "
+            f"{self.difference:g} is significant (p <= {self.alpha:g}) is {self.power:.0%}. For a "
+            f"chance of {self.wanted:.0%}, {users} users{middle} are needed. With {self.n:,} "
+            f"users, a difference of {self.smallest_difference:.2g} has a chance of "
+            f"{self.wanted:.0%}."
         )
         return wrapped(f"{text} {self.note}".strip(), width_of_lines())
 

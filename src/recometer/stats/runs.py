@@ -187,7 +187,7 @@ def over_values(
         if between > 0:
             parts.append((slope**2 * between / r, r - 1))
     if not np.isfinite([estimate, error]).all():
-        note = "How much the values vary between users is not known."
+        note = "The variation between users is not known."
         unknown = Interval.unknown(confidence, n, note)
         return Runs(estimate, unknown, np.nan, n, n_runs, np.nan, tuple(deviations), np.nan, note)
     return _summed(

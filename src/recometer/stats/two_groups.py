@@ -97,7 +97,7 @@ def compare_groups(
         if few < FEW_DIFFER:
             note = (
                 f"In a group, {few:,} {'user differs' if few == 1 else 'users differ'} from "
-                "most: too few to exclude a rare large loss. The interval may be too short: "
+                "most: too few to rule out a rare large loss. The interval may be too short: "
                 "it cannot decide a gate."
             )
         ends = difference - half, difference + half

@@ -314,9 +314,9 @@ def computed(record, rule):
 def exception(record):
     """Return why a record cannot be reproduced, or None if it can."""
     if record.get("error"):
-        return "the library raised"
+        return "the library raised an error"
     if record["source"] == "mini:unseen":
-        return "a probe whose training data are not recorded"
+        return "a probe whose training data were not recorded"
     return None
 
 
@@ -367,7 +367,7 @@ def test_every_record_of_a_library_is_reproduced(library):
 def test_records_that_cannot_be_reproduced_are_counted():
     n_by_reason = Counter(filter(None, map(exception, records())))
     assert n_by_reason == {
-        "the library raised": 17,
-        "a probe whose training data are not recorded": 1,
+        "the library raised an error": 17,
+        "a probe whose training data were not recorded": 1,
     }
     assert len(records()) == sum(COVERED.values()) + n_by_reason.total()

@@ -138,7 +138,7 @@
     });
   });
 
-  // Show the lists of single users.
+  // Show the lists for individual users.
   const inspector = data.inspector;
   if (!inspector) return;
   const MOST_VALUES = 6;
