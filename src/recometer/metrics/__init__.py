@@ -4,7 +4,7 @@ Importing this package fills the registry, so every module that defines metrics 
 here. To register your own metric, use the decorator `metric`; see docs/own_metric.md.
 """
 
-# Pages and commands list metrics in the order of these imports.
+# The documentation and the commands list metrics in the order of these imports.
 from recometer.metrics.ranked import (
     binary,
     confusion,

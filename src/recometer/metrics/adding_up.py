@@ -9,14 +9,14 @@ from recometer.arrays import Float64
 
 
 class Summed(NamedTuple):
-    """Sums over users, for a metric with one value for all users at a cut-off."""
+    """Sums over users, from which a metric's value for all users at a cut-off is computed."""
 
     items: Float64 | None  # a sum for each item, [n_items]; None if the metric needs none
     totals: Float64
 
 
 class AddsUp(NamedTuple):
-    """The two functions that compute a metric's one value for all users from sums over blocks.
+    """The two functions behind a metric that has one value for all users.
 
     ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` for a block of users, and
     ``value(facts, summed, cutoff, **parameters)`` returns the value for all users. `facts`

@@ -1,6 +1,6 @@
-"""Other libraries' metrics, as data: which recometer metric each of their names stands for.
+"""Other libraries' metrics as data: the recometer metric that each of their names stands for.
 
-The table is conventions.toml. A convention needs no code of its own: each of its names becomes a
+The data are in conventions.toml. A convention needs no code of its own: each of its names becomes a
 `Metric` with parameters, and may change rules of the `Protocol`.
 """
 
@@ -38,8 +38,9 @@ CUTOFF, NUMBER = "{k}", "{x}"
 # XGBoost name.
 CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
-# These rules apply to a whole call to `evaluate`, so a single name cannot change them: sources read
-# some of them, but rank only once for all metrics, and the rest do not change values.
+# These rules apply to a whole call to `evaluate`, so a single name cannot change them: some of them
+# affect how sources rank, which happens only once for all metrics, and the others do not affect
+# values.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
@@ -47,7 +48,7 @@ OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """The meaning of one of a library's names."""
+    """A library's name for a metric, and what it stands for."""
 
     # The library's name, in which ``{k}`` is the cut-off, ``{x}`` is a number, and the part in
     # square brackets is optional: ``"NDCG[@{k}]"``.
@@ -59,7 +60,7 @@ class Entry:
     # empty. `metric` is the documented metric.
     defect: str
     defect_rules: Mapping[str, Any]  # the rules of the convention that the defect changes
-    from_source: bool  # whether the entry is based on the source code, without comparing numbers
+    from_source: bool  # whether only the source code was read, and no numbers compared
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -73,7 +74,7 @@ class Entry:
 
     @property
     def head(self) -> str:
-        """The beginning of the name, before brackets and a cut-off."""
+        """The part of the name before any brackets or cut-off."""
         return re.split(r"[@(\[]", self.name)[0]
 
     @property
@@ -83,7 +84,7 @@ class Entry:
 
     @property
     def some_number(self) -> str:
-        """A number that the name accepts, to inspect the metric before the user chooses one."""
+        """A number that the name accepts, for when the metric is inspected without one."""
         return "5" if f"0.{NUMBER}" in self.metric else "0.5"
 
     def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
@@ -102,12 +103,12 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers that a library's defect changes and that ``defects=True`` does not reproduce."""
+    """Numbers that a defect in a library affects, and that ``defects=True`` does not reproduce."""
 
-    metrics: Sequence[str]  # prefixes of the metric names, without brackets and cut-offs
+    metrics: Sequence[str]  # the names of the affected metrics, without brackets and cut-offs
     where: str  # the affected users: a key of `recometer.evaluating.checks.DEFECTS`
     says: str  # what the library does
-    way: str  # a hint on another way to get the library's numbers
+    way: str  # a hint: another way to get the library's numbers
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -117,7 +118,7 @@ class Convention:
     Attributes
     ----------
     name
-        The name for ``evaluate(..., protocol=name)``.
+        The name by which ``evaluate(..., protocol=name)`` selects the convention.
     library, version
         The library and its version.
     protocol
@@ -181,7 +182,7 @@ class Convention:
         return list(parsed) or parse([])
 
     def _under(self, metric: Metric, protocol: Protocol) -> Metric:
-        """Drop a metric's rules that the user replaced; keep the larger `min_candidates`."""
+        """Drop the metric's rules that the user replaced, but keep a larger `min_candidates`."""
         rules = tuple(
             (rule, value)
             for rule, value in metric.rules
@@ -268,13 +269,13 @@ class Convention:
         return metrics
 
     def _with_capitals(self, text: str) -> str:
-        """Return the library's spelling of a name that differs from it only in capitals.
+        """Return the library's spelling of a name that differs from it only in case.
 
         Raises
         ------
         UnknownNameError
-            If the name is ambiguous: several of the library's names differ from it only in
-            capitals, or it has another meaning outside the convention.
+            If the name is ambiguous: several of the library's names differ from it only in case, or
+            it has another meaning outside the convention.
         """
         name = re.split(r"[@(]", text)[0]
         if name in METRICS:
@@ -311,7 +312,7 @@ class Convention:
         return metrics
 
     def describe(self) -> str:
-        """Describe in text how the convention differs from recometer."""
+        """Return a text that describes how the convention differs from recometer."""
         lines = [
             f"{self.name}: {self.library} {self.version}",
             "",
@@ -363,8 +364,8 @@ class Convention:
 def conventions() -> list[Convention]:
     """Return all conventions, sorted by name.
 
-    Printing a convention shows how it differs from recometer, and
-    ``evaluate(..., protocol=name)`` computes metrics by its definitions.
+    Printing a convention shows how it differs from recometer, and ``evaluate(..., protocol=name)``
+    computes metrics as it defines them.
 
     Examples
     --------
@@ -391,7 +392,7 @@ def protocol_names() -> list[str]:
 
 @functools.lru_cache(maxsize=64)
 def named_protocol(name: str) -> Protocol:
-    """Return recometer's rules, or the rules of a convention; case does not matter."""
+    """Return recometer's rules or those of a convention; the case of the name does not matter."""
     own = Protocol()
     if as_listed(name) == own.name:
         return own
@@ -417,7 +418,7 @@ def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
 
 
 def _known_elsewhere(error: str, metrics: Metrics) -> str:
-    """Return a sentence that lists the conventions that have the unknown name, or ""."""
+    """Return a sentence that lists the conventions in which the unknown name exists, or ""."""
     for text in map(str, names_in(metrics)):
         if repr(text) in error or repr(re.split(r"[@(]", text)[0]) in error:
             protocols: dict[str, list[str]] = {}
@@ -432,7 +433,7 @@ def _known_elsewhere(error: str, metrics: Metrics) -> str:
 
 
 def describe(protocol: Protocol) -> str:
-    """Return a protocol's name, and the rules that differ from the protocol of that name."""
+    """Describe a protocol by its name, and by the rules that the user changed."""
     convention = find(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
 

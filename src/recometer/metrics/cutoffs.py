@@ -1,4 +1,4 @@
-"""Error messages for cut-offs that are written incorrectly."""
+"""Error messages for malformed cut-offs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def bad_cutoff(name: str, value: object) -> InputError:
 
 
 def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
-    """Return the hint for a cut-off that is part of a name, as in ndcg10 or ndcg_at_10.
+    """Return the hint for a name with a cut-off but no @, such as ndcg10 or ndcg_at_10.
 
-    `meaning` returns the metric that a name refers to. The hint is empty for names of other forms.
+    `meaning` returns the metric that a name refers to. For any other name, the hint is empty.
     """
     parts = CUTOFF_AT_END.fullmatch(name)
     metric = meaning(parts[1]) if parts else None

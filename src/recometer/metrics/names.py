@@ -31,7 +31,7 @@ MAX_CUTOFFS = 10_000
 """The largest number of cut-offs in a range."""
 MAX_OF_GROUPS = 1000
 """The largest number of metrics that `of_groups` returns."""
-# The cache of parsed names holds at most this many names, each with at most this many cut-offs.
+# The cache of parsed names holds at most MOST_NAMES names, each with at most FEW_CUTOFFS cut-offs.
 MOST_NAMES, FEW_CUTOFFS = 1000, 100
 
 # Maps metric names to cut-offs; None means the whole ranking.
@@ -46,11 +46,11 @@ def parse(metrics: Metrics) -> list[Metric]:
     ----------
     metrics
         Names separated by spaces or commas: ``"recall@5,10 ndcg@1..3 roc_auc"``. Several cut-offs
-        are separated by commas, and ``1..3`` means 1, 2 and 3. Parameters come last, in
-        brackets: ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric` objects, works as
-        well, as does a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. A cut-off in
-        the dict is a number, several numbers, a range, a string such as ``"1..20"``, or None for no
-        cut-off. Synonyms of a metric are understood, in upper or lower case; see
+        are separated by commas, and ``1..3`` means 1, 2 and 3. Parameters come last, in brackets:
+        ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric` objects, works as well, as does
+        a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. In the dict, the cut-offs
+        of a metric are a number, several numbers, a range, a string such as ``"1..20"``, or None
+        for no cut-off. Synonyms of a metric are understood, in upper or lower case; see
         `registry.canonical`.
 
     Returns
@@ -64,10 +64,10 @@ def parse(metrics: Metrics) -> list[Metric]:
     UnknownNameError
         If a metric, or one of its parameters, does not exist.
     InputError
-        If the argument contains no metric, or a metric does not take the cut-off or the value of a
-        parameter.
+        If the argument contains no metric, or a metric does not accept the cut-off or the value of
+        a parameter.
     InputTypeError
-        If the argument is not a name.
+        If the argument, or one of its entries, is neither a name nor a `Metric`.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
     InputError
         If a dict contains invalid cut-offs, or names that already have cut-offs.
     InputTypeError
-        If the argument is not a name.
+        If the argument, or one of its entries, is neither a name nor a `Metric`.
     """
     if isinstance(metrics, Mapping):
         for name, cutoffs in metrics.items():
@@ -183,7 +183,7 @@ def without_group(text: str) -> tuple[str, str]:
 
 
 def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
-    """Return metrics restricted to each group of items, and each group's share of the places.
+    """Return each metric restricted to each group of items, and each group's share of the places.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
         If no metric can be restricted, a group's name contains square brackets, or there are more
         than `MAX_OF_GROUPS` metrics.
     """
-    # `Metric` refuses a metric that cannot be restricted.
+    # If no metric can be restricted, keep one, which `Metric` then refuses with an error message.
     restrictable = [metric for metric in metrics if metric.definition.takes_group] or metrics[:1]
     for group in groups:
         if WITH_GROUP.fullmatch(f"m[{group}]") is None:
@@ -210,7 +210,7 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
 
 
 def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
-    """Call `read` with a name without its group of items, and add the group to each metric."""
+    """Read a name without its group of items, and then add the group to each metric."""
     plain, group = without_group(text)
     metrics = read_once(read, plain, *more)
     return [_in_group(metric, group) for metric in metrics] if group else metrics

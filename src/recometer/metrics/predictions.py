@@ -57,9 +57,9 @@ class Predictions:
         )
 
     def of_users(self, chosen: Bool) -> Predictions:
-        """Return the rows of the chosen users, without a threshold; user numbers stay the same.
+        """Return the rows of the chosen users, whose numbers do not change, and drop the threshold.
 
-        If all users are chosen, return the predictions themselves.
+        If all users are chosen, return `self`.
         """
         if chosen.all():
             return self
@@ -67,7 +67,7 @@ class Predictions:
         return self._rows(rows, self.user[rows], self.n_users)
 
     def taken(self, users: Int64) -> Predictions:
-        """Return the rows of `users`, renumbered from 0 in their order, without a threshold."""
+        """Return the rows of `users`, renumbered from 0 in this order, and drop the threshold."""
         indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
         return self._rows(rows, ragged.users_of(indptr), len(users))
 
@@ -144,7 +144,7 @@ class Predictions:
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """Each user's number of row pairs that differ in `a`, and how many `p` orders correctly."""
+        """The number of row pairs that differ in `a`, and of those that `p` orders correctly."""
         return _ordered_pairs(self)
 
     def across(self, weights: Float64) -> tuple[float, float]:
@@ -229,7 +229,7 @@ class Predictions:
 def ordered(
     owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
-    """Count the pairs of a relevant and a non-relevant row: the correctly ordered ones, and all.
+    """Count the correctly ordered pairs of a relevant and a non-relevant row, and all such pairs.
 
     Ties count half.
 
@@ -262,10 +262,10 @@ def ordered(
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     """Count the pairs of rows that differ in `actual`, and those that `predicted` orders correctly.
 
-    The rows are sorted by prediction, best first, and true ratings are numbered by size. A pair is
-    in order if the higher number comes first. This depends on the highest bit in which the two
-    numbers differ. For every bit, from the highest to the lowest, the rows that agree in all higher
-    bits form a group, in which pairs are counted.
+    The rows are sorted by prediction, best first, and true ratings are numbered in ascending order.
+    A pair is in order if the higher number comes first. Whether it does depends on the highest bit
+    in which the two numbers differ. So, for each bit, from the highest to the lowest, the rows that
+    agree in all higher bits form a group, and the pairs within each group are counted.
     """
     user, n_users = predictions.user, predictions.n_users
     distinct, number = np.unique(predictions.actual, return_inverse=True)
@@ -278,7 +278,8 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     np.add.at(equal, user[by_actual[first]], same * (same - 1) // 2)
     pairs = n_rows * (n_rows - 1) // 2 - equal
 
-    # Sort rows with the same prediction worst first, so that their pairs do not count as in order.
+    # Sort rows with the same prediction by ascending rating, so that no pair of them counts as in
+    # order.
     new = begins(user) | begins(predictions.predicted)
     order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")
     number, owner = number[order], user

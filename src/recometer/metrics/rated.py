@@ -25,7 +25,7 @@ from recometer.metrics.sums import ratio, repeated
 
 
 def _mean_over_rows(predictions: Predictions, weights: Float64, *, sums: str) -> float:
-    """Return the mean over all rows; `sums` is the attribute that holds the sums of the users."""
+    """Return the mean over all rows; `sums` is the attribute that holds the users' sums."""
     return _share(dot(weights, getattr(predictions, sums)), dot(weights, predictions.n_rows))
 
 
@@ -59,7 +59,7 @@ def fcp_over_rows(predictions: Predictions, weights: Float64, *, averaged: bool 
 
 
 def rated_roc_auc_over_rows(predictions: Predictions, weights: Float64) -> float:
-    """Return the share of (relevant, non-relevant) pairs, across users, in the right order."""
+    """Return the share of all users' (relevant, non-relevant) pairs that are in the right order."""
     return _share(*predictions.across(weights))
 
 
@@ -277,7 +277,8 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the recommended rows in the first k that are relevant; in [0, 1].
 
-    The first k rows have the best predicted ratings. Ties are averaged over all orders.
+    The first k rows have the best predicted ratings. The value is averaged over all orders of tied
+    rows.
 
     References
     ----------
@@ -297,7 +298,8 @@ def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the relevant rows that are recommended and in the first k; in [0, 1].
 
-    The first k rows have the best predicted ratings. Ties are averaged over all orders.
+    The first k rows have the best predicted ratings. The value is averaged over all orders of tied
+    rows.
 
     References
     ----------

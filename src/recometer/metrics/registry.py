@@ -23,8 +23,8 @@ from recometer.protocol import Protocol
 from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
-# The signature of a metric's function is (groups, cutoffs, **parameters); `metric.record` decides
-# the type of the first argument.
+# The signature of a metric's function is (groups, cutoffs, **parameters); `metric.record`
+# determines the type of the first argument.
 Function = Callable[..., Float64]
 # The signature of a function for `metric.over_rows` is (predictions, weights, **parameters).
 OverRows = Callable[..., float]
@@ -87,7 +87,7 @@ AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class metric:
-    """The declaration of a metric; as a decorator, it registers the function below it.
+    """The declaration of a metric; used as a decorator, it registers the decorated function.
 
     The metric is named after the function, which is called as
     ``function(groups, cutoffs, **parameters)``. For the record ``"ratings"``, the call is
@@ -102,20 +102,20 @@ class metric:
     Attributes
     ----------
     formula, title, source
-        The formula, the full name of the metric (by default its short name) and the literature, as
-        strings.
+        The formula, the full name of the metric (by default, its short name) and its source in the
+        literature, as strings.
     other_names
         Synonyms that users may write for the name; see `canonical`.
     unclear_names
-        Ambiguous names, which some people use for this metric and some for another, each with the
-        name to use instead. Ambiguous names are refused.
+        Ambiguous names, which some people use for this metric and others for a different one, each
+        with the name to use instead. Ambiguous names are refused.
     parameters
         Parameters by name. They are keyword-only arguments of the function, which also sets their
         defaults.
     when
-        How the value of a parameter changes the attributes below:
-        ``{"gain": {"binary": {"reads": "relevance"}}}``. Default values count as well. `side` and
-        `without` are added to those of the metric; other attributes are replaced.
+        How the value of a parameter changes the attributes below: ``{"gain": {"binary": {"reads":
+        "relevance"}}}``. Entries for default values apply as well. `side` and `without` are added
+        to those of the metric; other attributes are replaced.
     lower, upper
         Bounds of the value.
     lower_of_gains
@@ -140,8 +140,8 @@ class metric:
     needs_candidates
         Whether the value is undefined if the number of candidates is 0 or unknown.
     averages_ties
-        Whether the tie rule ``"expected"`` gives the mean over all orders. If not, a tie group is a
-        single step.
+        Whether the tie rule ``"expected"`` gives the mean over all orders. If not, a tie group is
+        treated as a single step.
     needs_whole_ranking
         Whether the metric cannot be computed for a list that ends before the last candidate.
     record
@@ -149,8 +149,9 @@ class metric:
         (`recometer.metrics.rated.Predictions`) or ``"lists"`` (`recometer.metrics.ListData`).
     needs
         What a rating metric needs to be defined: ``"rows"``, ``"relevant"`` or ``"recommended"``
-        rows, a ``"variance"`` of the true ratings, ``"pairs"`` of rows with different true ratings,
-        rows of both ``"kinds"`` (relevant and not), or predictions that are ``"probabilities"``.
+        rows, a nonzero ``"variance"`` of the true ratings, ``"pairs"`` of rows with different true
+        ratings, rows of both ``"kinds"`` (relevant and not), or predictions that are
+        ``"probabilities"``.
     over_rows
         A function that computes the value over the rows of all users, which is the metric's usual
         mean. Its arguments are the predictions, how often each user counts (float64 [n_users]), and
@@ -170,7 +171,7 @@ class metric:
         Whether a list metric has one value for all users. Its function then takes ``weights``
         (int64 [n_users], how often each user counts, or None) as the third argument.
     adds_up
-        How to compute the value from sums over parts of the users. None if the metric needs all
+        How to compute the value from sums over subsets of the users. None if the metric needs all
         lists.
     takes_group
         Whether the metric can be restricted to a group of items, as in ``recall@10[new]``.
@@ -338,9 +339,10 @@ class Metric:
     Parameters
     ----------
     name
-        A name in `METRICS`, or one that `canonical` reads; stored as in `METRICS`.
+        A name in `METRICS`, or a variant that `canonical` understands. The attribute holds the name
+        in `METRICS`.
     cutoff
-        The number of first places to read. None reads the whole ranking.
+        The number of places to read, from the top of the ranking. None means the whole ranking.
     parameters
         A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. The attribute
         holds pairs in the order of the registry, without parameters that have their default value.
@@ -466,7 +468,7 @@ class Metric:
 
     @property
     def depth(self) -> int | None:
-        """The number of first places that the metric reads; None for the whole ranking."""
+        """The number of places that the metric reads, from the top; None for the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def compute_over_rows(self, record: Any, weights: Float64) -> float:
@@ -511,7 +513,7 @@ def canonical(name: str) -> str:
 
 
 def meaning(name: str) -> str | None:
-    """Return the same as `canonical`, but None if there is no such metric.
+    """Do the same as `canonical`, but return None if there is no such metric.
 
     Raises
     ------
@@ -554,7 +556,7 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def parameters_from_test(metric: Metric) -> list[str]:
-    """Return the unset parameters, whose values are therefore derived from the test data."""
+    """Return the parameters that are not set, and whose values are derived from the test data."""
     already_set, declared = dict(metric.parameters), METRICS[metric.name].parameters
     return [
         name

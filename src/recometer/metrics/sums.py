@@ -1,6 +1,6 @@
-"""Sums over tied places that several metrics share.
+"""Sums over tied places, which several metrics use.
 
-A group of tied items takes the places ``start + 1 .. start + size``; `places` of them are within
+A group of tied items occupies the places ``start + 1 .. start + size``; `places` of them are within
 the cut-off. The expected value of a metric is a sum over these places, which can be written with
 harmonic numbers, or with sums of logarithmic discounts.
 """
@@ -19,7 +19,7 @@ from recometer.ties import Groups, shared, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
 SMALLEST = 2**12  # the smallest table of logarithms goes up to the logarithm of this number
-BLOCK = 2**14  # size of a block whose temporary arrays fit into the caches of a processor
+BLOCK = 2**14  # size of a block whose temporary arrays fit into the processor's caches
 UPPER_HALF = np.int64(-(2**29))  # a mask for the first 24 of the 53 significant bits
 
 
@@ -100,7 +100,7 @@ HARMONIC_TABLE = 2**16
 
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
-    """Call ``function(groups, cutoff)`` for each column: float64 [n_users, n_cutoffs]."""
+    """Compute each column as ``function(groups, cutoff)``: float64 [n_users, n_cutoffs]."""
     values = np.empty((len(cutoffs), groups.n_users)).T  # makes each column contiguous
     for column, cutoff in enumerate(cutoffs.tolist()):
         values[:, column] = function(groups, cutoff)
@@ -116,8 +116,8 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, the terms of the groups within each cut-off: [n_users, n_cutoffs].
 
     ``value(rows, places)`` returns the terms of the groups `rows`, for their first `places` places.
-    It is called only once for whole groups and only once for split groups, regardless of the number
-    of cut-offs.
+    It is called once for whole groups and once for split groups, regardless of the number of
+    cut-offs.
     """
     if groups.single:  # in this case, no cut-off splits a group
         rows, indptr, start = groups.first(largest(cutoffs))
@@ -146,7 +146,7 @@ def _placed(groups: Groups) -> tuple[Int64, Int64]:
 
 
 def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
-    """Compute `totals`, by the kernel's function `add` if every group is a single place."""
+    """Compute `totals`, with the kernel's function `add` if every group is a single place."""
     if not groups.single:
         return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
@@ -231,7 +231,7 @@ def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float
     Parameters
     ----------
     groups, cutoffs
-        The arguments that a metric's function gets.
+        The arguments of the metric's function.
     weight
         A function that takes an array of ranks (float64, counted from 1) and returns their weights.
 
@@ -258,7 +258,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 
 def step_by_step(steps: Int64) -> Iterator[tuple[int, Int64]]:
-    """Yield 0, 1, 2, ..., each with the rows that take more steps, those with most steps first."""
+    """Yield 0, 1, 2, ..., each with the rows that need more steps than that, longest first."""
     order = np.argsort(-steps, kind="stable")
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):
@@ -292,7 +292,7 @@ def _harmonic_table() -> tuple[Float64, Float64]:
 
 
 def running_sums(terms: Float64, low: Float64 | float = 0.0) -> tuple[Float64, Float64]:
-    """Return running sums that start with 0, and their rounding errors plus the sums of `low`."""
+    """Return running sums from 0 on, and their rounding errors plus the running sums of `low`."""
     high = np.concatenate([[0.0], np.cumsum(terms)])
     before, after = high[:-1], high[1:]
     added = after - before

@@ -84,7 +84,7 @@ class Rule:
 
     @cached_property
     def _values(self) -> dict[tuple[type, Any], Any]:
-        """The entries of `says` by type and value, because True is not the number 1."""
+        """The entries of `says`, keyed by type and value to tell True from the number 1."""
         return {(type(entry), entry): entry for entry in self.says}
 
     def _entry(self, value: object) -> Any:
@@ -134,7 +134,7 @@ class Rule:
         return text
 
     def describe(self, name: str, default: object) -> str:
-        """Return the rule's part of a docstring."""
+        """Return the rule's entry in the docstring."""
         lines = [f"{name} : default {default!r}", *([f"    {self.about}"] if self.about else [])]
         for entry, sentence in self.says.items():
             value = f"x, {entry.text}" if isinstance(entry, Number) else repr(entry)

@@ -1,4 +1,4 @@
-"""Metrics of how lists are spread over the categories of the items."""
+"""Metrics that measure how the items of a list are spread over categories."""
 
 from __future__ import annotations
 
@@ -179,12 +179,13 @@ def subtopic_recall(
     },
 )
 def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64:
-    """Normalised discounted gain that rewards relevant items of new categories; in [0, 1].
+    """Normalised discounted gain that rewards relevant items from new categories; in [0, 1].
 
     The gain of a relevant item is the sum over its categories of ``(1 - alpha)^m``, where m is the
-    number of earlier relevant items with the category. As in Clarke et al., the best order is
-    found greedily: each place takes the item with the largest gain, and the lowest id among equal
-    gains. If a better order exists, the quotient may exceed 1; the value is then 1.
+    number of earlier relevant items with the category. As in Clarke et al., the best order is found
+    greedily: each place takes the item with the largest gain or, if several items are tied, the one
+    with the lowest id. If a better order exists, the quotient may exceed 1; in that case, the value
+    is 1.
 
     References
     ----------
@@ -299,8 +300,8 @@ def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
         available[chosen] = False
         was_chosen = np.zeros(len(rows), bool)
         was_chosen[chosen] = True
-        # A topic belongs to one user, whose chosen item has it at most once, so the indices are
-        # distinct.
+        # Each topic belongs to one user, whose chosen item has it at most once, so no index is
+        # repeated.
         worth[topic[was_chosen[row]]] *= factor
     return sums_within(gains * log_discount(gains.shape[1]), cutoffs)
 
@@ -348,7 +349,7 @@ def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float
 
 
 def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
-    """Return an item's index in `items` and a category, for each category of each item."""
+    """Return one pair for each category of each item: an index in `items`, and the category."""
     indptr, at = take(categories.indptr, items)
     return users_of(indptr), categories.indices[at].astype(np.int64)
 

@@ -39,7 +39,7 @@ list_metric = functools.partial(metric, record="lists", monotone=False)
 
 
 def needed(value: Kept | None) -> Kept:
-    """Return side data that a metric reads, or raise an error if they are None."""
+    """Return side data that a metric needs, or raise an error if there are none."""
     if value is None:
         raise InternalError("A metric was requested without its side data.")
     return value
@@ -99,7 +99,7 @@ class ListData(Record):
     kept : dict
         Cached results that do not depend on the users.
     kept_of_users : dict
-        Cached results that depend on the users, and are not passed on to data of other users.
+        Cached results that depend on the users, and are not passed on to data for other users.
     """
 
     lists: TopLists
@@ -138,7 +138,7 @@ class ListData(Record):
         return self.lists.items[:, :cutoff]
 
     def keep(self, name: Hashable, compute: Callable[[], Kept], *, of_users: bool = False) -> Kept:
-        """Return a cached result; `of_users` says whether it depends on the users."""
+        """Return a cached result, or compute it; `of_users`: whether it depends on the users."""
         cache = self.kept_of_users if of_users else self.kept
         if name not in cache:
             cache[name] = compute()
@@ -149,7 +149,7 @@ class ListData(Record):
 def sums_within(values: Array, cutoffs: Int64) -> Float64:
     """Add up the values of the places within each cut-off: float64 [n_users, n_cutoffs].
 
-    `values` are [n_users, width], and 0 beyond the end of a list.
+    `values` has the shape [n_users, width], and is 0 beyond the end of a list.
     """
     n_users, width = values.shape
     if not width:
@@ -167,12 +167,12 @@ def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
 
 
 def of_listed(values: Array, items: Int64) -> Array:
-    """Return the values of listed items, and 0 for -1, the padding after a list."""
+    """Return the values of listed items, with 0 for the -1 that pads short lists."""
     return np.append(values, values.dtype.type(0))[items]
 
 
 def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
-    """Divide the users' total sum by their total count: float64 [n_cutoffs], NaN if that is 0."""
+    """Divide the total sum by the total count: float64 [n_cutoffs], or NaN if the count is 0."""
     if weights is not None:
         sums, counts = sums * weights[:, np.newaxis], counts * weights[:, np.newaxis]
     total = column_sums(counts)
@@ -216,7 +216,7 @@ def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:
-    """Return the weights of places: 1 (none), 1 / log2(j + 1) (log), or else patience^(j - 1)."""
+    """Return each place's weight: 1 (none), 1 / log2(j + 1) (log), or else patience^(j - 1)."""
     if kind == "none":
         return np.ones(width)
     return log_discount(width) if kind == "log" else powers(patience, width)
@@ -235,7 +235,7 @@ def powers(base: float, n: int) -> Float64:
 
 
 def log2(values: Array) -> Float64:
-    """Return the logarithm of positive numbers to the base 2."""
+    """Return the base-2 logarithm of positive numbers."""
     # Use math.log2, because the last bit of np.log2's result depends on the instruction set. The
     # loop is fast enough, because there are usually few distinct numbers.
     distinct, at = np.unique(values, return_inverse=True)
@@ -263,7 +263,7 @@ def _places_with(data: ListData, user: Int64, item: Int64) -> Bool:
 
 
 def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
-    """Return the `worth` of the items within each list's cut-off: sparse [n_users, n_items]."""
+    """Return the `worth` of each list's items within the cut-off: sparse [n_users, n_items]."""
     items = data.first(cutoff)
     return _listed(data, items, worth[items[items >= 0]])
 

@@ -1,4 +1,4 @@
-"""Metrics of how much the items in a list differ from each other."""
+"""Metrics that measure how much the items in a list differ from each other."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Features = Float64 | scipy.sparse.csr_array
 
 
-# The features in a batch of users have at most this many entries, so that they stay in the cache.
+# A batch of users has at most this many feature entries, so that they fit in the cache.
 BATCH = 2**18
 
 
@@ -162,7 +162,8 @@ def mean_over_pairs(
 def history_similarity(data: ListData) -> Float64:
     """Return the mean cosine similarity of each listed item to the user's training items.
 
-    The result is float64 [n_users, width]; 0 beyond a list's end and without training items.
+    The result is float64 [n_users, width]; it is 0 beyond a list's end, and for users without
+    training items.
     """
     features, scale = _directions(data)
     train, items = needed(data.train), data.lists.items
@@ -217,7 +218,7 @@ def _sums_of_products(
     features: Features,
     scale: Float64,
 ) -> Float64:
-    """Add up the inner products of all pairs of listed items' features, multiplied by `scale`.
+    """Add up the inner products of features times `scale` over all pairs of listed items.
 
     The squared norm of the sum of a list's vectors is ``sum of squares + 2 * sum of products``.
     """
@@ -258,7 +259,7 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
 def _batches(items: Int64, features: Features, binary: bool) -> Iterator[tuple[slice, Array]]:
     """Yield the features of the listed items, [n_batch, width, n_features], batch by batch.
 
-    For sparse features, only the columns in which a listed item of the user is nonzero are kept.
+    For sparse features, only columns in which one of the user's listed items is nonzero are kept.
     With `binary`, nonzero values are replaced by 1.
     """
     n_users, width = items.shape
@@ -311,7 +312,7 @@ def _without_nan(features: Features) -> Features:
 def _as_values(
     features: Features,
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Mark nonzero features in a table of features, and in a table of (feature, value) pairs."""
+    """Mark the nonzero features in two tables: by feature, and by (feature, value) pair."""
     import scipy.sparse
 
     table = scipy.sparse.csr_array(features)

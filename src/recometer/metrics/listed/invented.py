@@ -1,4 +1,4 @@
-"""Metrics of invalid places, whose items do not exist or are listed at an earlier place."""
+"""Metrics of invalid places: their items do not exist, or already occur at an earlier place."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     order_free=True,
 )
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the places whose item is also at an earlier place of the list; in [0, 1].
+    """Share of the places whose item already occurs at an earlier place of the list; in [0, 1].
 
     Places are counted in the list as the model returned it, without the user's training items. For
     other metrics, later items move up by default to replace repeated ones (rule ``duplicates``).
@@ -77,8 +77,8 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the first k places that hold a catalogue item for the first time; in [0, 1].
 
     A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
-    item is also at an earlier place. Places are counted in the list as the model returned it,
-    without the user's training items. An empty list has no valid place, so its value is 0.
+    item already occurs at an earlier place. Places are counted in the list as the model returned
+    it, without the user's training items. An empty list has no valid place, so its value is 0.
 
     References
     ----------
@@ -89,7 +89,7 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
 
 
 def _places(lists: TopLists, cutoffs: Int64, repeats: Bool) -> tuple[Int64, Float64, Float64]:
-    """Count the first k places that hold a new item, that hold any item, and that repeat an item.
+    """Of the first k places, count those with a new item, with any item, and with a repeated item.
 
     Only the places in the mask `repeats` count as repeats.
     """

@@ -93,7 +93,7 @@ def _popularity(data: ListData, cutoffs: Int64, *, scale: str, unseen: str) -> F
 
 
 def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
-    """Return the changes that ``divisor="rows"`` makes to the declaration of a metric.
+    """Return what ``divisor="rows"`` changes in the declaration of a metric.
 
     `sums_of` adds up the values of each user's listed items.
     """
@@ -340,8 +340,9 @@ def tail_share(
 ) -> Float64:
     """Share of the listed items that belong to the long tail; in [0, 1].
 
-    The tail is every item outside the head. The head is the smallest set of most popular items that
-    makes up 80% of the training interactions, together with all items as popular as the last one.
+    The tail is every item outside the head. The head consists of the most popular items: as few as
+    make up 80% of the training interactions, and all other items that are as popular as the last of
+    these.
 
     References
     ----------
@@ -369,9 +370,9 @@ def tail_share(
 
 
 def _percentiles(count: Int64) -> Float64:
-    """Return the training items' mean ranks by ascending popularity / the number of these items.
+    """Return each item's rank by ascending popularity, divided by the number of training items.
 
-    Items without training users get 0.
+    Equally popular items share their mean rank, and items without training users get 0.
     """
     seen = np.sort(count[count > 0])
     below = np.searchsorted(seen, count, side="left")

@@ -248,7 +248,7 @@ def serendipity(
 
 
 def _expectedness(data: ListData, expected: str) -> Float64:
-    """Return how expected each listed item is: float64 [n_users, width]."""
+    """Return the degree to which each listed item is expected: float64 [n_users, width]."""
     items = data.lists.items
     if expected == "similarity":
         return history_similarity(data)
@@ -265,10 +265,10 @@ def _expectedness(data: ListData, expected: str) -> Float64:
 
 
 def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
-    """For each d, count the items in the first d places of both lists, but not in the first d - 1.
+    """For each depth d, count the items that both lists contain by place d, but not by place d - 1.
 
-    Returns int64 [n_users, width of the wider lists]. Only places in the mask `counted` count; by
-    default, all places with an item do.
+    The result is int64 [n_users, width of the wider lists]. Only places in the mask `counted`
+    count; by default, all places with an item do.
     """
     items, baseline_items = data.lists.items, needed(data.baseline).items
     width = max(items.shape[1], baseline_items.shape[1])

@@ -31,7 +31,7 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that are among the user's training items; in [0, 1].
 
     Use it with the rule ``seen="kept"``. By default, training items are neither listed nor
-    relevant, and the share is 0.
+    relevant, so the share is 0.
 
     References
     ----------
@@ -51,7 +51,7 @@ def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
 def new_hits(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the hits that are not among the user's training items; in [0, 1].
 
-    The value is 1 - `repeated_hits`. By default, training items are not ranked, and it is 1.
+    The value is 1 - `repeated_hits`. By default, training items are not ranked, so the value is 1.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Metrics with one value for all users, which follows from sums over the users.
+"""Metrics with one value for all users, which is computed from sums over the users.
 
 The sums over blocks of users can be added up in any order, on one machine or on many.
 """
@@ -52,7 +52,7 @@ def add_up(metric: Metric, data: ListData, weights: Int64 | None) -> Summed:
 
 
 def value_of(metric: Metric, facts: ItemFacts, summed: Summed) -> float:
-    """Compute the value of a metric for all users from their sums."""
+    """Compute a metric's value for all users from the sums."""
     parts = needed(metric.definition.adds_up)
     return parts.value(facts, summed, metric.cutoff, **_parameters(metric))
 
@@ -86,10 +86,10 @@ def _counted(
 
 
 def _of_items(data: ListData, counts: Float64, support: str) -> Summed:
-    """Return how often each item is listed, with a joint total for items outside the catalogue.
+    """Return how often each item is listed, with one total for all items outside the catalogue.
 
-    The total exists only if `support` is the catalogue. If there is a padding entry, the total is
-    the count of that entry.
+    There is a total only if `support` is "catalogue" or "padded". With "padded", it is the count of
+    the padding entry.
     """
     if support not in ("catalogue", "padded"):
         return Summed(counts, NO_TOTALS)
@@ -130,7 +130,7 @@ COVERAGE = AddsUp(_counted, _coverage)
 
 
 def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
-    """Count the users with a list of the required length, and all users."""
+    """Count the users whose list is long enough, and all users."""
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     required = cutoff if least == "full" else 1
     served = lengths(data.lists, np.array([cutoff]))[:, 0] >= required
@@ -148,7 +148,7 @@ USER_COVERAGE = AddsUp(_served, first_by_second)
 def _placed(
     data: ListData, cutoff: int, weights: Any, *, patience: float | None, support: str, **_: object
 ) -> Summed:
-    """Add up the weights of the places at which each item is listed."""
+    """For each item, add up the weights of the places at which it is listed."""
     discount = None
     if patience is not None:
         discount = powers(patience, data.first(cutoff).shape[1])
@@ -172,7 +172,7 @@ def _gini(
     n = len(listed)
     if support != "listed":
         n = _size(facts, n, support == "padded")
-    # Items that are in no list come first in the order, and add nothing to the sum.
+    # Items that are in no list would come first in the order, and would add nothing to the sum.
     place = np.arange(n - len(listed) + 1, n + 1)
     below = n - (divisor == "others")
     index = float(_or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum()))
@@ -200,7 +200,7 @@ ENTROPY = AddsUp(_counted, _entropy)
 
 
 def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> Summed:
-    """Add up the users' lists, as vectors over the items, and the squared norms of the vectors."""
+    """Add up the users' lists as vectors over the items, and add up the vectors' squared norms."""
     n = lengths(data.lists, np.array([cutoff]))[:, 0]
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     counts = weight * (n > 0)
@@ -212,7 +212,7 @@ def _overlapping(data: ListData, cutoff: int, weights: Any, *, overlap: str) -> 
 
 
 def _personalization(_: ItemFacts, summed: Summed, __: int, **___: object) -> float:
-    # The sum over all pairs of lists follows from the square of the summed vectors.
+    # The sum over all pairs of lists follows from the squared norm of the sum of their vectors.
     own, users, squares = summed.totals
     overlap = (needed(summed.items) ** 2).sum() - own
     return 1 - float(_or_nan(overlap, users**2 - squares))
@@ -222,7 +222,7 @@ PERSONALIZATION = AddsUp(_overlapping, _personalization)
 
 
 def _listed(summed: Summed) -> Float64:
-    """Return how often each item is listed, without items that are never listed."""
+    """Return the counts of the items that are listed at least once."""
     counts = needed(summed.items)
     return counts[counts > 0]
 

@@ -404,9 +404,9 @@ def ap(
     """Mean of the precisions at the ranks of the relevant items; in [0, 1].
 
     ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. If r of the n items in a
-    tied group are relevant, and p of the t items above the group, the group adds
-    ``(r/n) [p + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. With ``denominator=hits``,
-    the value is the mean over the possible numbers of hits in the group that the cut-off splits.
+    tied group and p of the t items above it are relevant, the group adds ``(r/n) [p + 1 +
+    (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. With ``denominator=hits``, the value is the
+    mean over the possible numbers of hits in the group that the cut-off splits.
 
     References
     ----------
@@ -439,7 +439,7 @@ def ap(
     pooled="possible",
 )
 def tap(groups: Groups, cutoffs: Int64) -> Float64:
-    """Average precision, divided by the largest possible number of hits; in [0, 1].
+    """Average precision whose divisor is the largest possible number of hits; in [0, 1].
 
     ``(1/min(k, R)) * sum over j <= k of P(j) rel(j)``. Ties are treated as in `ap`.
 
@@ -514,17 +514,17 @@ def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
     return value
 
 
-SHORT = 32  # `reciprocal` adds up at most this number of terms one by one, without a recurrence
+SHORT = 32  # `reciprocal` adds up at most this many terms one by one, without a recurrence
 NEVER = np.iinfo(np.int64).max
 
 
 def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Return the probability of a relevant item within the first `places` of a group.
+    """Return the probability that a relevant item is in the first `places` of a group.
 
     This is 1 - C(size - relevant, places) / C(size, places) (hypergeometric). The sum has only
     positive terms, so small probabilities are as accurate as large ones.
     """
-    # `relevant` and `places` can be exchanged in the formula, so loop over the smaller one.
+    # `relevant` and `places` are interchangeable in the formula, so loop over the smaller one.
     steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
     # After i steps, the total is less than 1 by at most exp(-others * i / size). The limit on the
     # number of steps makes this difference smaller than 1e-18.
@@ -540,17 +540,17 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     """Return the expected value of 1 / (start + I), counted as 0 if I is beyond `places`.
 
     I is the place of the first relevant item in a group of n items, r of them relevant, that comes
-    after t other items. A sum over places takes `places` terms, or fewer if many items are
-    relevant, because P(I > i) <= exp(-r i / n). Alternatively, with the harmonic numbers H and
-    q(r) = P(I > places), the expected value S(r) follows from the recurrence
+    after t other items. Summing over the places takes `places` terms, or fewer if many items are
+    relevant, because P(I > i) <= exp(-r i / n). Alternatively, with the harmonic numbers H and q(r)
+    = P(I > places), the expected value S(r) follows from the recurrence
 
         S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))
         S(1) = (H(t + places) - H(t)) / n
 
     and, if all places of the group count (q = 0), from S(n) = 1 / (t + 1). Downwards, the
     recurrence may start at any larger r: an error in the start value fades out, and no new errors
-    appear. Upwards, it takes r steps. The function chooses the accurate method with the fewest
-    steps.
+    appear. Upwards, it takes r steps. Of the methods that are accurate, the function chooses the
+    one with the fewest steps.
     """
     last = size - relevant + 1  # the last possible place of the first relevant item
     places = np.minimum(places, last)
@@ -561,7 +561,7 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     t, n, r = start[long], size[long], relevant[long]
     # Each step down divides an error by at least 1 + (t + 1) / (n - r + 1), so e^-40 of it is left
     # after `away` steps. Each step up multiplies a rounding error by the same factor. If `away` is
-    # more than 14 r, the r steps up multiply it by e^(40 / 14) at most.
+    # more than 14 r, the r steps up multiply it by at most e^(40 / 14).
     away = np.ceil(40 / log1p_of((t + 1) / (n - r + 1))).astype(np.int64)
     top[long] = np.minimum(n, r + away)
     upwards[long] = np.where((away > 14 * r) | (r == 1), r, NEVER)

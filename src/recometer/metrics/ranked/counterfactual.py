@@ -128,7 +128,7 @@ def snips_recall(
 def snips_dcg(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
 ) -> Float64:
-    """Weighted mean of the relevant items' 1 / log2(rank + 1), 0 beyond k; in [0, 1].
+    """Weighted mean of 1 / log2(rank + 1) over the relevant items, with 0 beyond k; in [0, 1].
 
     The weights are ``w = 1 / propensity``. Ties are treated as in `ips_recall`.
 

@@ -86,11 +86,11 @@ def roc_auc(
 
     The non-relevant items are the other candidates. Relevant items that were not ranked are misses:
     they come after every candidate and, with ``negatives=all``, after the training items. A tied
-    pair counts half. All numbers are integers until a single division at the end.
+    pair counts half. All calculations use integers, except for a single division at the end.
 
     With ``domain=list``, the value is the mean over the possible numbers of hits in the group that
     the cut-off splits. With ``domain=extended``, only the order of the first k places is known.
-    Each non-relevant item beyond them counts as ranked below half of the relevant items there, so
+    Each non-relevant item beyond them is assumed to rank below half of the relevant items there, so
     it is in ``(h(k) + R) / 2`` correct pairs.
 
     References
@@ -151,7 +151,8 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
 
     With ``rule=step``, the value is the average precision of the whole ranking, and ties are
     treated as in `recometer.metrics.ranked.binary.ap`. With the other rules, a group of tied items
-    is a single step of the curve, and the step ends at the precision of all places up to its end.
+    is a single step of the curve, which ends at the precision of all places up to the end of the
+    group.
 
     References
     ----------

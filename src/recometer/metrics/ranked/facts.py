@@ -66,7 +66,7 @@ def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
 
 
 def whole_sum(groups: Groups, values: Int64) -> Int64:
-    """Add up integers, one per group, for each user: int64 [n_users]."""
+    """For each user, add up integers, one per group: int64 [n_users]."""
     return steps(indptr_of(values)[groups.indptr])
 
 

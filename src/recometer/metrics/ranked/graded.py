@@ -63,7 +63,7 @@ def _most_of_ones(
 ) -> float:
     """Return the sum of discounts if gains are binary, and thus at most 1; otherwise infinity.
 
-    For other gains, the largest test value may not be the largest value on the scale.
+    For other gains, the largest test value need not be the top of the scale.
     """
     ones = gain == "binary" or (binary and gain != "shifted")
     if not ones or cutoff > MOST_PLACES:
@@ -228,9 +228,10 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
 
 @functools.lru_cache(maxsize=4)
 def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Float64]:
-    """Return the terms of equal gains at the first places, and the sums of the first n of them.
+    """Return the terms of equal gains at the first places, and their running sums from 0 on.
 
-    They are added up in the same way as users' terms, so that a perfect ranking gets exactly 1.
+    The terms are added up in the same way as users' terms, so that a perfect ranking gets exactly
+    1.
     """
     terms = _discounted(np.full(size, gain), np.arange(size), discount)
     return terms, np.append(0.0, np.cumsum(terms))
@@ -313,7 +314,7 @@ def _divisor(start: Int64, discount: str) -> Float64:
 
 
 def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
-    """Add up the discounts of `places` places after the first `start`."""
+    """Add up the discounts of the `places` places that follow the first `start`."""
     if discount != "original":  # with "graded", this is correct for gains of 1
         return discounts(start, places)
     # The discount is 1 at the first place. At every later place, it is the standard discount of the

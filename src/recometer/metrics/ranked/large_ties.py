@@ -18,15 +18,15 @@ HALVINGS = 40
 
 
 def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
-    """Return what a group's first places add to ERR if no item above it satisfied the user.
+    """Return what a group's first places add to ERR if no item above the group satisfied the user.
 
-    Let every item of the group arrive at a random time in (0, 1). The probability that no item
-    that arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places`
-    items of the product of ``1 - c q``. Write ``1 / rank`` as the integral of ``x^(rank - 1)``. The
-    sum over the places is then the integral over c of ``-S'(c) K(c)``, where
-    ``K(c) = c^start * integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``. Both
-    integrals are from 0 to 1. Neither integrand changes its sign, so no digits cancel. The work
-    does not depend on the size of the group.
+    Let every item of the group arrive at a random time in (0, 1). The probability that no item that
+    arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places` items
+    of the product of ``1 - c q``. Write ``1 / rank`` as the integral of ``x^(rank - 1)``. The sum
+    over the places is then the integral over c of ``-S'(c) K(c)``, where ``K(c) = c^start *
+    integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``. Both integrals are from 0
+    to 1. Neither integrand changes sign, so no digits cancel. The work does not depend on the size
+    of the group.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def _log_of_product(c: Float64, q: Float64, unsatisfied: Float64) -> Float64:
 
 
 def _kernel(start: int, places: int, logit: Float64) -> Float64:
-    """Return K(c), which `of_large_tie` defines, at each c."""
+    """Return K(c), as defined in `of_large_tie`, for each c."""
     c, complement = _logistic(logit)[:, np.newaxis], _logistic(-logit)[:, np.newaxis]
     # Substitute v = 1 - e, and use the trapezoidal rule in the logit of e.
     inner = np.arange(logit[0] - END - np.log1p(start), END, STEP)
@@ -125,7 +125,7 @@ def _slope_of_sets(
 
 
 def _log1p(x: Complex128) -> Complex128:
-    """Return log(1 + x); NumPy's complex log1p loses the digits of a small x."""
+    """Return log(1 + x); NumPy's complex log1p loses precision if x is small."""
     real = np.log1p(x.real * (2 + x.real) + x.imag**2) / 2
     result: Complex128 = real + 1j * np.arctan2(x.imag, 1 + x.real)
     return result

@@ -119,7 +119,7 @@ def _sums_until(groups: Groups, cutoff: int) -> Float64:
 def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:
     """Add up 1/i + ... + 1/end over the places i = start + 1 .. start + places.
 
-    This equals the sum over j of 1/j times the number of these places up to j.
+    This equals the sum over j of 1/j times the number of these places that are at most j.
     """
     inside = places - start * harmonic(start, places)
     return np.asarray(inside + places * harmonic(start + places, end - start - places))
@@ -172,11 +172,12 @@ def _sums_before(groups: Groups, row: Int64) -> Float64:
     """Add up H(i - 1), the sum of 1/j for j < i, over the ranks i of hits in earlier groups."""
     start, size = groups.start, groups.size
     zero = np.zeros(len(start), np.int64)
-    # For n items after t others, the mean of H(i - 1) over ranks i is that of H(t) .. H(t + n - 1).
+    # For n items that follow t others, the mean of H(i - 1) over their ranks i is the mean of H(t),
+    # ..., H(t + n - 1).
     first, after = harmonic(zero, start), harmonic(start, size)
     mean = first + ((start + size) * after - size) / size
     terms = groups.relevant * mean
-    # For each row, add up only the earlier groups of its user.
+    # For each row, add up only the earlier groups of the same user.
     begin = groups.indptr[groups.user[row]]
     count = row - begin
     which, number = number_runs(count)

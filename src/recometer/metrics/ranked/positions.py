@@ -79,7 +79,7 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     when={"weighted": {True: {"reads": "relevant_gain", "pooled": None}}},
 )
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
-    """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.
+    """Mean relative rank of the relevant items: 0 at the top of the ranking, 1 at the bottom.
 
     The value is the mean of ``(rank - 1) / (n - 1)`` over the relevant items, where n is the number
     of candidates. Items that could not be ranked count as 1. Tied items share their mean rank. Hu

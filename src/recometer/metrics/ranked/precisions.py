@@ -81,18 +81,18 @@ def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant
 
 
 def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the mean of the precisions at the hits, or 0 without a hit: [n_users, n_cutoffs]."""
+    """Return the mean of the precisions at the hits, 0 if there are none: [n_users, n_cutoffs]."""
     values = ratio(precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
     for column, cutoff in enumerate(cutoffs.tolist()):
         parted = groups.parted(cutoff)
         if len(parted):
-            # The mean of a ratio is not the ratio of the means in a group that the cut-off splits.
+            # In a group that the cut-off splits, the mean of a ratio is not the ratio of the means.
             values[groups.user[parted], column] = _mean_over_hits(groups, cutoff, parted)
     return values
 
 
 def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Return the mean precision of hits, averaged over the numbers of hits in the split groups."""
+    """Average the mean precision of hits over the possible numbers of hits in the split groups."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
@@ -139,7 +139,7 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
     """Return the (expected) square of the number of hits within a cut-off: float64 [n_users]."""
     rows, within = groups.within(cutoff)
     size, rate = groups.size[rows], groups.relevant[rows] / groups.size[rows]
-    # If the cut-off splits a group, the number of hits in it varies.
+    # If the cut-off splits a group, the number of the group's hits within the cut-off varies.
     correction = (size - within) / np.maximum(size - 1, 1)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     return hits**2 + groups.total(rows, within * rate * (1 - rate) * correction)
@@ -158,7 +158,7 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     group, number = number_runs(count)
     n_hits = least[group] + number
 
-    # Start from the most likely number and go outwards, so that nothing overflows and only
+    # Start from the most likely number and work outwards, so that nothing overflows and only
     # negligible probabilities underflow.
     mode = np.clip((relevant + 1) * (places + 1) // (size + 2), least, most)
     chance = np.ones(len(group))

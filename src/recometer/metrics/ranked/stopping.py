@@ -230,7 +230,7 @@ def _place_by_place(
         chance[1 : rows.stop] += coming[:-1]
         sums[:active] += added / (start[:active] + place + 1)
         if place % LOOK == LOOK - 1:
-            # The rest is at most the probability that the user is not satisfied yet.
+            # The remaining places add at most the probability that the user is not yet satisfied.
             remainder = np.bincount(
                 row[rows], weights=chance[rows] * product[rows], minlength=active
             )
@@ -244,7 +244,7 @@ def _place_by_place(
 def _means_of_products(
     relevant: Int64, most: Int64, row: Int64, come: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return e(m) for each group and m: the mean product of ``1 - q`` over m of its items."""
+    """Return e(m) for each group and m: the mean product of ``1 - q`` over m items of the group."""
     # The i-th item is among m of the first i with probability m / i.
     r, member = relevant[row], first[row] - 1
     product: Float64 = (come == 0).astype(np.float64)
