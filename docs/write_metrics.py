@@ -10,15 +10,15 @@ HEAD = """# Metrics
 All formulas are for one user. The candidates are the items that were ranked: the catalogue without
 the user's training items. `n` is their number, and `R` is the number of relevant items. A test item
 is relevant if its value is above 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if the
-item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of `rel(j)` over the first `k`
+item at rank `j` is relevant, and 0 otherwise. `hits(k)` is the sum of `rel(j)` over the first `k`
 ranks. `gain(j)` is the test value of the item at rank `j`, or 0 if that value is negative. Ranks
 start at 1.
 
 A name can have a cut-off after `@`, as in `recall@10`, several cut-offs, as in `recall@5,10,50`, or
-a range, as in `ndcg@1..10`. If the cut-off is "optional", the metric reads the whole ranking
-without one. Precision, recall, hit, RR, AP and NDCG can be restricted to a [group of
+a range, as in `ndcg@1..10`. If the cut-off is "optional" and you leave it out, the metric reads the
+whole ranking. Precision, recall, hit, RR, AP and NDCG can be restricted to a [group of
 items](item_groups.md), as in `recall@10[new]`: `rel(j)` and `gain(j)` are then 0 for all other
-items, which stay in the ranking, and `R` is the number of relevant items of the group. The metric
+items, which stay in the ranking, and `R` is the number of relevant items in the group. The metric
 is undefined if `R` is 0.
 
 Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`. The
@@ -31,8 +31,8 @@ Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@1
 can also pass a dict with the cut-offs of each name,
 `{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`, in which None means the whole ranking.
 Case, hyphens and underscores in names do not matter, and you can use a metric's [other
-names](#other-names). Results use the names in this table: `result.mean()["rr@10"]`, whether you
-requested `MRR@10` or `rr@10`; `result["mrr@10"]` accepts either name.
+names](#other-names). Results use the names in the table below: `result.mean()["rr@10"]`, whether
+you requested `MRR@10` or `rr@10`; `result["mrr@10"]` accepts either name.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
@@ -69,10 +69,10 @@ You rarely need them yourself: a [convention](conventions.md) sets them.
 RATINGS = """
 ## Predicted ratings
 
-These metrics are for `rm.Pairs(frame, score=..., rating=...)`. Each user
-has one value, which is computed from the user's rows. With a threshold, a row is relevant if its
-true rating reaches the threshold, and recommended if its predicted rating reaches it. The first k
-rows are the rows with the highest predictions.
+These metrics apply to `rm.Pairs(frame, score=..., rating=...)`. Each user has one value, which is
+computed from the user's rows. With a threshold, a row is relevant if its true rating reaches the
+threshold, and recommended if its predicted rating reaches it. The first k rows are those with the
+highest predictions.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
@@ -88,7 +88,7 @@ to different users.
 A value is undefined if a prediction is NaN or infinite, if all true ratings are the same (r2,
 explained_variance, fcp), if all rows or no rows are relevant (rated_roc_auc), if a prediction is
 not a probability (log_loss), if nothing is recommended (rated_precision), or if nothing is relevant
-(rated_recall). The other rules below do not apply to these metrics. A cut-off can be at most the
+(rated_recall). The other rules below do not apply to these metrics. A cut-off cannot exceed the
 number of rows.
 """
 
@@ -97,7 +97,7 @@ LISTS = """
 
 These metrics use the first k items of each list, relevant or not, and the data in the column
 "needs". A `*` marks metrics that have one value for all users instead of one per user; their
-interval is computed by resampling the users. Under the rules `"expected"`, `"optimistic"` and
+intervals are computed by resampling the users. Under the rules `"expected"`, `"optimistic"` and
 `"pessimistic"`, items with equal scores are listed in ascending order of their ids. In the
 formulas, `users` are the training users, and `interactions` are the training rows.
 
@@ -108,7 +108,7 @@ formulas, `users` are the training users, and `interactions` are the training ro
 LISTS_TAIL = """
 A value is undefined if the list is empty, or if data that the metric needs are missing: a second
 item (ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
-history (miscalibration), the list of the baseline, or the features of a listed item. Of the rules
+history (miscalibration), the baseline's list, or the features of a listed item. Of the rules
 below, 5, 6 and `min_candidates` do not apply to these metrics, and the rules about relevant items
 apply only if the metric uses the test data. Some ranking metrics and some parameters need other
 data:
@@ -155,7 +155,7 @@ For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (
 `candidates=`), and rule 4 applies only to a list with scores that contains all candidates, because
 an item that is not listed ranks below the listed items.
 
-With `undefined=0` (or another number), such users count with this value instead.
+With `undefined=0` (or another number), these users get this value instead.
 
 ## Unknown users and items
 
@@ -216,7 +216,7 @@ def needs(definition: MetricDefinition) -> str:
 def arguments() -> str:
     """List the argument of each kind of side data."""
     return "\n".join(
-        f"* {data}: {argument}" for data, argument, _ in SIDE_DATA.values() if data != argument
+        f"* {data}: {argument}" for data, argument, _ in SIDE_DATA.values() if argument != "test"
     )
 
 

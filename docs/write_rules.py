@@ -10,7 +10,8 @@ HEAD = """# Rules
 The value of a metric depends on rules, which are the fields of `rm.Protocol`. To change one, pass
 it to `rm.evaluate`, as in `rm.evaluate(..., ties="item")`, or use `--rule ties=item` on the command
 line. A convention is a named set of rules. Every result contains its rules in `result.protocol`.
-`rm.explain` changes the rules step by step; the last column shows the step of each rule.
+`rm.explain` changes the rules step by step; the last column shows the step to which each rule
+belongs.
 
 | rule | values | step of `explain` |
 |---|---|---|

@@ -244,7 +244,7 @@ def test_invalid_names_of_groups_are_refused(metrics, error, message):
 
 
 def test_groups_need_categories():
-    with pytest.raises(InputError, match="needs categories of the items"):
+    with pytest.raises(InputError, match="needs item categories"):
         example(metrics="recall@5[new]")
 
 

@@ -207,7 +207,7 @@ def test_items_outside_the_candidates_are_removed_from_short_lists():
     assert result.n_candidates.tolist() == [5, 5, 5]
     assert np.isnan(result["recall@5"]).all()
     assert result.counts == {"list_not_candidates": 3}
-    assert "entries of lists that are not candidates (the rest moves up): 3" in str(result)
+    assert "entries of lists that are not candidates (later entries move up): 3" in str(result)
     sets = {"ann": ["a", "b", "x"], "bob": ["b", "z"], "cat": ["a", "c"]}
     result = rm.evaluate(lists, test, candidates=sets, metrics="rr@3")
     assert result["rr@3"].tolist() == [1 / 3, 0, 0]

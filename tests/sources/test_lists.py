@@ -675,7 +675,7 @@ def test_train_items_are_removed_and_later_items_move_up():
     result = rm.evaluate(lists, {"ann": ["d"], "bob": ["b"]}, train=train, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 1 / 2]
     assert result.counts == {"list_train_items": 2}
-    assert "also in train (the rest moves up): 2" in str(result)
+    assert "also in train (later entries move up): 2" in str(result)
 
 
 def test_train_items_are_removed_from_test_even_if_unlisted():

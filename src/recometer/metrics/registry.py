@@ -42,7 +42,7 @@ SideData = Literal[
 ]
 SIDE_DATA: dict[SideData, tuple[str, str, str]] = {
     "train": ("training data", "train=", "--train"),
-    "test": ("test", "test", "test"),
+    "test": ("test data", "test", "test"),
     "baseline": (
         "other lists to compare with",
         "baseline= (another source, or an evaluation)",
@@ -59,17 +59,17 @@ SIDE_DATA: dict[SideData, tuple[str, str, str]] = {
         "--catalogue (their ids)",
     ),
     "categories": (
-        "categories of the items",
+        "item categories",
         "catalogue= with a column of categories, or rm.Catalogue(frame, categories=...)",
         "--catalogue FILE --categories COLUMN",
     ),
     "features": (
-        "features of the items",
+        "item features",
         "rm.Catalogue(frame, features=...) as catalogue=",
         "--catalogue FILE --features COLUMN",
     ),
     "propensity": (
-        "propensities of the items",
+        "item propensities",
         "rm.Catalogue(frame, propensity=...) as catalogue=",
         "--catalogue FILE --propensity COLUMN",
     ),
@@ -113,9 +113,9 @@ class metric:
         Parameters by name. They are keyword-only arguments of the function, which also sets their
         defaults.
     when
-        How the value of a parameter changes the attributes below: ``{"gain": {"binary": {"reads":
-        "relevance"}}}``. Entries for default values apply as well. `side` and `without` are added
-        to those of the metric; other attributes are replaced.
+        How the value of a parameter changes the attributes below:
+        ``{"gain": {"binary": {"reads": "relevance"}}}``. Entries for default values apply as well.
+        `side` and `without` are added to those of the metric; other attributes are replaced.
     lower, upper
         Bounds of the value.
     lower_of_gains
@@ -556,7 +556,7 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def parameters_from_test(metric: Metric) -> list[str]:
-    """Return the parameters that are not set, and whose values are derived from the test data."""
+    """Return the parameters that are not set, and are therefore derived from the test data."""
     already_set, declared = dict(metric.parameters), METRICS[metric.name].parameters
     return [
         name

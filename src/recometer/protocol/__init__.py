@@ -222,41 +222,41 @@ class Protocol:
     ties: TieRule = rule(
         "expected",
         {
-            "expected": "The value is the mean over all orders of equal scores.",
+            "expected": "The value is the mean over all orders of items with equal scores.",
             "optimistic": "Among equal scores, relevant items come first.",
             "pessimistic": "Among equal scores, relevant items come last.",
-            "random": "Equal scores are ordered at random, once.",
+            "random": "Items with equal scores are put in random order, once.",
             "item": "Among equal scores, the lower item id comes first.",
             "item_desc": "Among equal scores, the higher item id comes first.",
-            "item_desc_within": "Among equal scores, the lower item ids are in the first k places, "
-            "and there the higher id comes first.",
+            "item_desc_within": "Among equal scores, the lower item ids fill the places up to k, "
+            "in descending order.",
             "input": "Equal scores keep the order of the input.",
-            "as_ranked": "Items with equal ranks are all at that rank; equal scores keep the order "
+            "as_ranked": "Items with equal ranks all have that rank; equal scores keep the order "
             "of the input.",
-            "shared": "Items with equal scores are all at one place: the middle of their places, "
+            "shared": "Items with equal scores all share one place: the middle of their places, "
             "rounded down.",
         },
         step="ties",
         about="This is the order of items with exactly the same score. The mean over all orders is "
         "exact (McSherry & Najork 2008). A random order depends on the seed and the user's id. "
-        "'input' and 'as_ranked' are for lists. With 'as_ranked' and with 'shared', more than k "
+        "'input' and 'as_ranked' apply to lists. With 'as_ranked' and with 'shared', more than k "
         "items may be in the first k places.",
     )
     relevant_from: RelevantFrom = rule(
         None,
         {
-            None: "An item is relevant if its value in test is above 0.",
-            -math.inf: "Every item of test is relevant, whatever its value.",
-            "not_zero": "An item is relevant if its value in test is not 0.",
-            NUMBER: "An item is relevant if its value in test is {} or more.",
+            None: "An item is relevant if its test value is above 0.",
+            -math.inf: "Every test item is relevant, whatever its value.",
+            "not_zero": "An item is relevant if its test value is not 0.",
+            NUMBER: "An item is relevant if its test value is {} or more.",
         },
         step="ranking",
     )
     negative_gains: Literal["zero", "counted"] = rule(
         "zero",
         {
-            "zero": "The gain of an item whose value in test is below 0 is 0.",
-            "counted": "The gain of an item whose value in test is below 0 is below 0, too.",
+            "zero": "An item with a test value below 0 has a gain of 0.",
+            "counted": "An item with a test value below 0 also has a gain below 0.",
         },
         step="ranking",
         about="The rule applies to metrics that read gains, such as NDCG.",
@@ -270,17 +270,17 @@ class Protocol:
     constant_scores: Literal["undefined", "ties"] = rule(
         "undefined",
         {
-            "undefined": "A user whose scores are all equal is undefined.",
-            "ties": "A user whose scores are all equal has one group of ties.",
+            "undefined": "A user whose scores are all equal has an undefined value.",
+            "ties": "A user whose scores are all equal has a single group of ties.",
         },
         step="undefined values",
     )
     nan_scores: Literal["undefined", "undefined_for_all", "first", "last"] = rule(
         "undefined",
         {
-            "undefined": "A user with a score of NaN is undefined.",
-            "undefined_for_all": "A user with a score of NaN is undefined; if all users are, the "
-            "means are undefined, without an error.",
+            "undefined": "A user with a score of NaN has an undefined value.",
+            "undefined_for_all": "A user with a score of NaN has an undefined value; if all users "
+            "do, the means are undefined, without an error.",
             "first": "A score of NaN ranks first.",
             "last": "A score of NaN ranks last.",
         },
@@ -299,42 +299,44 @@ class Protocol:
     infinite_scores: Literal["undefined", "ranked"] = rule(
         "undefined",
         {
-            "undefined": "A user with an infinite score is undefined.",
-            "ranked": "An infinite score ranks like any number, above or below all others.",
+            "undefined": "A user with an infinite score has an undefined value.",
+            "ranked": "An infinite score ranks like any other number, above or below all finite "
+            "ones.",
         },
         step="ranking",
         about="In Scores, -inf means that the item is not a candidate. The same holds in Pairs, "
-        "unless infinite scores are ranked. If a product of Factors overflows, the user is always "
-        "undefined. So are errors of ratings with infinite predictions.",
+        "unless infinite scores are ranked. If a product of Factors overflows, the user's value is "
+        "always undefined. So are errors of predicted ratings if a prediction is infinite.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(
             "test",
             {
                 "test": "The mean is over all test users; a user without a list has only misses.",
-                "all": "The mean is over all users, including those who have nothing in test.",
+                "all": "The mean is over all users, including those who are not in the test data.",
                 "known": "The mean is over the test users with a list.",
                 "relevant": "The mean is over the users with a relevant item; a user without a "
                 "list has only misses.",
                 "known_relevant": "The mean is over the users with a list and a relevant item.",
-                "listed": "The mean is over all users with a list, including those not in test.",
+                "listed": "The mean is over all users with a list, including those who are not in "
+                "the test data.",
                 "positive": "The mean is over the users with a value above 0.",
             },
             step="population",
-            about="With 'all', users who have nothing in test count only if the rule no_relevant "
-            "gives them a value.",
+            about="With 'all', users who are not in the test data count only if the rule "
+            "no_relevant gives them a value.",
         )
     )
     min_positives: int = rule(
         1,
-        {COUNT: "A user with fewer than {} relevant items is undefined."},
+        {COUNT: "A user with fewer than {} relevant items has an undefined value."},
         step="undefined values",
     )
     min_candidates: int = rule(
         2,
         {
             0: "A user may have any number of items to rank, even none.",
-            COUNT: "A user with fewer than {} items to rank is undefined.",
+            COUNT: "A user with fewer than {} items to rank has an undefined value.",
         },
         step="undefined values",
     )
@@ -342,7 +344,7 @@ class Protocol:
         True,
         {
             True: "Users without training items count.",
-            False: "Users without training items are undefined.",
+            False: "Users without training items have undefined values.",
         },
         step="undefined values",
     )
@@ -357,19 +359,19 @@ class Protocol:
             "bca": "The interval of the mean is the bootstrap's BCa interval, computed without "
             "resampling.",
         },
-        no_step="It changes only the interval of a mean, not a value or the mean.",
-        about="On small or sparse data, Student's t and the bootstrap cover the mean too rarely. "
-        "No such case is known for Gaffke's interval. See `recometer.stats`.",
+        no_step="It changes only the interval of a mean, not the mean or any value.",
+        about="On small or sparse data, Student's t and bootstrap intervals contain the mean too "
+        "rarely. No such case is known for Gaffke's interval. See `recometer.stats`.",
     )
     confidence: float = rule(
         0.95,
         {SHARE: "The interval has a coverage of {}."},
-        no_step="It changes only the interval of a mean, not a value or the mean.",
+        no_step="It changes only the interval of a mean, not the mean or any value.",
     )
     no_relevant: Literal["undefined", "computed"] | float = rule(
         "undefined",
         {
-            "undefined": "A user without a relevant item is undefined.",
+            "undefined": "A user without a relevant item has an undefined value.",
             "computed": "The value of a user without a relevant item follows from the formula.",
             NUMBER: "A user without a relevant item has the value {}.",
         },
@@ -380,27 +382,27 @@ class Protocol:
         "misses",
         {
             "misses": "A user without a list has only misses.",
-            "undefined": "A user without a list is undefined.",
+            "undefined": "A user without a list has an undefined value.",
         },
         step="undefined values",
     )
     deep_cutoffs: Literal["undefined", "undefined_below", "computed"] = rule(
         "undefined",
         {
-            "undefined": "A user with no more candidates than k is undefined if the order does not "
-            "matter.",
-            "undefined_below": "A user with fewer candidates than k is undefined, and one with "
-            "exactly k if the order does not matter.",
-            "computed": "A user with no more candidates than k still has a value.",
+            "undefined": "A user with at most k candidates has an undefined value if the order "
+            "does not matter.",
+            "undefined_below": "A user with fewer than k candidates has an undefined value; so "
+            "does one with exactly k if the order does not matter.",
+            "computed": "A user with at most k candidates still has a value.",
         },
         step="undefined values",
     )
     all_relevant: Literal["undefined", "undefined_beyond", "computed"] = rule(
         "undefined",
         {
-            "undefined": "A user whose candidates are all relevant is undefined.",
-            "undefined_beyond": "A user whose candidates are all relevant is undefined if there "
-            "are more than k of them.",
+            "undefined": "A user whose candidates are all relevant has an undefined value.",
+            "undefined_beyond": "A user whose candidates are all relevant has an undefined value "
+            "if there are more than k of them.",
             "computed": "A user whose candidates are all relevant still has a value.",
         },
         step="undefined values",
@@ -418,8 +420,8 @@ class Protocol:
         "usual",
         {
             "usual": "Every user has the same weight in the mean; errors of predicted ratings are "
-            "over the rows of all users.",
-            "users": "Every user has the same weight in the mean, also for errors of predicted "
+            "computed over the rows of all users.",
+            "users": "Every user has the same weight in the mean, even for errors of predicted "
             "ratings.",
             "relevant": "Users are weighted in the mean by their number of relevant items.",
             "pooled": "The mean is the sum of all numerators divided by the sum of all "
@@ -432,14 +434,14 @@ class Protocol:
         None,
         {
             None: "Values are not rounded.",
-            DECIMALS: "The value of a user is rounded to {} decimals.",
+            DECIMALS: "A user's value is rounded to {} decimals.",
         },
         step="rounding",
         about="A single value for all users is rounded as well.",
     )
     percent: bool = rule(
         False,
-        {False: "Shares are at most 1.", True: "Shares are in percent."},
+        {False: "Shares are given as fractions.", True: "Shares are given as percentages."},
         step="rounding",
         about="The rule applies to metrics with one value for all users.",
     )
@@ -447,8 +449,8 @@ class Protocol:
         "misses",
         {
             "misses": "Relevant items that are not in the list are misses.",
-            "left_out": "Relevant items that are not in the list are ignored, as if test lacked "
-            "them.",
+            "left_out": "Relevant items that are not in the list are ignored, as if they were not "
+            "in the test data.",
         },
         step="ranking",
     )
@@ -456,15 +458,15 @@ class Protocol:
         "misses",
         {
             "misses": "Relevant items that the model does not know are misses.",
-            "left_out": "Relevant items that the model does not know are ignored, as if test "
-            "lacked them.",
+            "left_out": "Relevant items that the model does not know are ignored, as if they were "
+            "not in the test data.",
         },
         step="ranking",
     )
     score_above: float | None = rule(
         None,
         {
-            None: "Relevant items count as found with any score.",
+            None: "Relevant items count as found whatever their score.",
             NUMBER: "Relevant items count as found only with a score above {}.",
         },
         step="ranking",
@@ -472,29 +474,29 @@ class Protocol:
     duplicates: Literal["removed", "first", "counted", "joined"] = rule(
         "removed",
         {
-            "removed": "An item repeated in a list counts once, and the rest moves up.",
+            "removed": "An item repeated in a list counts once, and later items move up.",
             "first": "An item repeated in a list counts once, and all other items keep their "
             "places.",
             "counted": "An item repeated in a list counts each time.",
-            "joined": "An item repeated in a list counts each time, as a relevant item of its own.",
+            "joined": "An item repeated in a list counts each time, as a separate relevant item.",
         },
         step="ranking",
     )
     repeated_test: RepeatedTest = rule(
         "once",
         {
-            "once": "Test rows that repeat a user and an item count as one relevant item.",
-            "summed": "Test rows that repeat a user and an item count as one item. Their values "
+            "once": "Test rows with the same user and item count as one relevant item.",
+            "summed": "Test rows with the same user and item count as one item. Their values "
             "are added up before relevant_from is applied.",
-            "largest": "Test rows that repeat a user and an item count as one item, with the "
+            "largest": "Test rows with the same user and item count as one item, with the "
             "largest of their values.",
-            "counted": "Test rows that repeat a user and an item each count as a relevant item, "
+            "counted": "Test rows with the same user and item each count as a relevant item, "
             "but only one of them can be a hit.",
-            "joined": "Test rows that repeat a user and an item each count as a relevant item, all "
+            "joined": "Test rows with the same user and item each count as a relevant item, all "
             "at the item's place.",
         },
         step="ranking",
-        about="With 'once', the values of such rows are added up, which suits numbers of plays. "
+        about="With 'once', the values of such rows are added up, which suits play counts. "
         "If relevant_from is a number, 'once' is refused for repeated rows. Use 'summed', which "
         "compares the sum with that number, or 'largest', which suits ratings. With 'counted' "
         "and 'joined', each row has the mean of the values. With 'joined', tied items need a rule "
@@ -503,29 +505,32 @@ class Protocol:
     seen: Literal["removed", "kept_in_lists", "kept"] = rule(
         "removed",
         {
-            "removed": "A user's training items are removed from the ranking, lists and test.",
+            "removed": "A user's training items are removed from rankings, lists and the test "
+            "data.",
             "kept_in_lists": "A user's training items stay in lists, but are removed from other "
             "rankings.",
-            "kept": "A user's training items stay in the ranking, in lists and in test.",
+            "kept": "A user's training items stay in rankings, lists and the test data.",
         },
         step="ranking",
-        about="If users come back to the same items (music, groceries), use 'kept', so that the "
-        "model has to find them again. Metrics that read train still read it.",
+        about="If users return to the same items (music, groceries), use 'kept', so that the "
+        "model has to find them again. Metrics that use the training data still use it.",
     )
     shifted_ids: Literal["refused", "kept"] = rule(
         "refused",
         {
-            "refused": "If the ids of a model look like positions in test and train, or the other "
-            "way round, they are refused.",
-            "kept": "The ids of a model are compared with those of test and train unchanged.",
+            "refused": "A model's ids are refused if they look like positions of the ids in the "
+            "test and training data, or the other way round.",
+            "kept": "A model's ids are compared with those of the test and training data as they "
+            "are.",
         },
-        no_step="It changes only what is refused, not a value.",
-        about="The ids of a model look like positions if they are exactly 0 to n-1, and test and "
-        "train together contain n but not 0. Its item ids also look like positions if the item "
-        "ids of test and train begin at the number of users, like the nodes of a graph. The ids of "
-        "test and train look like positions if they are exactly 0 to n-1 (n is 10 or more), and "
-        "those of the model exactly 1 to n. In these cases, each user would get the list of a "
-        "neighbouring user. Set 'kept' if the numbers really are the same ids on both sides.",
+        no_step="It changes only what is refused, not any value.",
+        about="A model's ids look like positions if they are exactly 0 to n-1, and the test and "
+        "training data together contain n but not 0. Its item ids also look like positions if the "
+        "item ids of the test and training data start at the number of users, as in a graph that "
+        "numbers the users first. The ids of the test and training data look like positions if "
+        "they are exactly 0 to n-1 (for an n of at least 10), and the model's ids are exactly 1 to "
+        "n. In these cases, each user would get the list of a neighbouring user. Set 'kept' if the "
+        "numbers really are the same ids on both sides.",
     )
     version: str = rule(
         "",

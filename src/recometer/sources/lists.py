@@ -700,7 +700,7 @@ class ListWork:
             f"{repeated.sum():,} entries in {np.count_nonzero(repeated):,} lists repeat an item "
             f"(the first: user {self._user(user)}, item "
             f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); it counts once, "
-            "at its first place, and the rest moves up."
+            "at its first place, and later items move up."
         )
 
     def _user(self, user: int) -> str:

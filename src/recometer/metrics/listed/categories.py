@@ -112,7 +112,7 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
             choices={
                 "relevant": "the categories of the user's relevant items",
                 "all": "all categories",
-                "cutoff": "all categories; the number of categories in the list is divided by k",
+                "cutoff": "all categories, but the number of those in the list is divided by k",
             },
         ),
         "relevant": Parameter(
@@ -170,8 +170,7 @@ def subtopic_recall(
     without=("relevant", "relevant_categories"),
     parameters={
         "alpha": Parameter(
-            "The share by which each further item of a category is worth less than the previous "
-            "one.",
+            "The share by which the gain of a category falls with each relevant item that has it.",
             above=0,
             below=1,
             examples=(0.75,),
@@ -223,7 +222,8 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
             "The divergence between the shares in the list and in the history.",
             choices={
                 "kl": "Kullback-Leibler, with the list smoothed by the history",
-                "js": "Jensen-Shannon: the mean divergence of both from their mean, not smoothed",
+                "js": "Jensen-Shannon: the mean divergence of both from their mean, "
+                "without smoothing",
             },
         ),
         "smoothing": Parameter(

@@ -38,18 +38,18 @@ BATCH = 2**18
     formula="mean distance between two items over all pairs of items in the first k places",
     source="Ziegler et al. 2005; Zhang & Hurley 2008; Vargas & Castells 2011",
     other_names=("intra_list_distance", "intra_list_diversity"),
-    unclear_names={"diversity": "ild@k is the mean distance of two items of a list"},
+    unclear_names={"diversity": "ild@k is the mean distance between two items in a list"},
     order_free=True,
     upper=np.inf,
     parameters={
         "distance": Parameter(
             "The distance between two items.",
             choices={
-                "cosine": "1 - cosine of the angle between their features; 1 if all features of "
-                "an item are 0",
+                "cosine": "1 - the cosine of the angle between their features; 1 if all features "
+                "of an item are 0",
                 "euclidean": "the length of the difference between their features",
                 "jaccard": "1 - features that both have / features that either has, counting "
-                "features other than 0",
+                "nonzero features",
                 "hamming": "the share of their features that differ",
                 "differing": "the number of their features that differ",
                 "categories": "1 - categories that both have / categories that either has; if each "
@@ -61,8 +61,8 @@ BATCH = 2**18
             choices={
                 "pairs": "the number of pairs in the list",
                 "items": "the number of items in the list",
-                "cutoff": "k (k - 1) / 2 pairs; the missing pairs of a short list have the "
-                "distance 1",
+                "cutoff": "k (k - 1) / 2 pairs; the missing pairs of a short list have a "
+                "distance of 1",
             },
             for_conventions=True,
         ),

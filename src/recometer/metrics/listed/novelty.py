@@ -133,13 +133,13 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
             },
         ),
         "unseen": Parameter(
-            "The amount that an item adds if it has no training users.",
+            "What an item without training users adds to the sum.",
             choices={
                 "one": "as much as an item with one training user",
                 "dropped": "nothing; the item is not counted",
                 "zero": "0",
                 "epsilon": f"as much as an item with {EPSILON:g} training users (this number is "
-                "added for every item)",
+                "added to the count of every item)",
                 "largest": "as much as the rarest training item",
             },
             for_conventions=True,
@@ -192,7 +192,7 @@ def novelty(
             },
         ),
         "patience": Parameter(
-            "The patience in the geometric discount.", above=0, below=1, examples=(0.5,)
+            "The patience of the geometric discount.", above=0, below=1, examples=(0.5,)
         ),
         "novelty": Parameter(
             "The weight of a relevant item.",
@@ -258,12 +258,13 @@ def epc(
                 "users": "its number of training users / users",
                 "interactions": "its number of training users / interactions",
                 "largest": "its number of training users / that of the most popular item",
-                "percentile": "its rank among the training items, counted from the least popular / "
-                "the number of training items; equally popular items share their mean rank",
+                "percentile": "its rank among the training items, counted from the least popular, "
+                "divided by the number of training items; equally popular items share their mean "
+                "rank",
             },
         ),
         "unseen": Parameter(
-            "The amount that an item adds if it has no training users.",
+            "What an item without training users adds to the sum.",
             choices={
                 "zero": "0",
                 "dropped": "nothing; the item is not counted",

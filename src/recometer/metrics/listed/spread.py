@@ -100,14 +100,14 @@ def coverage(
 
 @list_metric(
     title="User coverage",
-    formula="users with at least k items in their list / users",
+    formula="users whose list has at least k items / users",
     source="Ge, Delgado-Battenfeld & Jannach 2010",
     over_users=True,
     adds_up=USER_COVERAGE,
     order_free=True,
     parameters={
         "least": Parameter(
-            "The number of items that a list must have.",
+            "The number of items that a list must contain to count.",
             choices={"full": "k", "any": "one"},
         )
     },
@@ -125,7 +125,7 @@ def user_coverage(
 
 
 @list_metric(
-    title="Gini index of the exposure",
+    title="Gini index of exposure",
     formula="sum over i of (2 i - n - 1) x(i) / (n * sum of x), x: how often each of the n items "
     "of the catalogue is listed, ascending",
     source="Fleder & Hosanagar 2009",
@@ -137,15 +137,15 @@ def user_coverage(
             "The items that are counted.",
             choices={
                 "catalogue": "all items that could have been recommended",
-                "padded": "all these items and one padding entry, which is not an item but may be "
-                "listed",
+                "padded": "all items that could have been recommended and one padding entry, "
+                "which is not an item but may be listed",
                 "listed": "only items that are in a list",
             },
             for_conventions=True,
         ),
         "divisor": Parameter(
             "The number that replaces n in the denominator.",
-            choices={"items": "n", "others": "n - 1, so that the value 1 is possible"},
+            choices={"items": "n", "others": "n - 1, so that a value of 1 is possible"},
             for_conventions=True,
         ),
         "complement": Parameter(
@@ -195,7 +195,7 @@ def gini(
 
 
 @list_metric(
-    title="Shannon entropy of the exposure",
+    title="Shannon entropy of exposure",
     formula="- sum over items of p log2 p, p: an item's share of all listed places",
     source="Shannon 1948; Adomavicius & Kwon 2012",
     over_users=True,
@@ -255,8 +255,8 @@ def entropy(
                 "cutoff": "common items / k",
                 "cosine": "common items / the square root of the product of the two lengths, which "
                 "takes account of short lists",
-                "matrix": "common items / k, as a matrix whose diagonal is assumed to be 1, "
-                "although it is less for short lists",
+                "matrix": "common items / k, computed as a matrix whose diagonal is assumed to be "
+                "1, although it is less for short lists",
             },
         )
     },

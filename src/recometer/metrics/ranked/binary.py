@@ -132,7 +132,7 @@ OF_ALL_GAINS: dict[str, Any] = {
             choices={
                 "relevant": "R",
                 "min": "min(k, R)",
-                "list": "the relevant items in the whole list",
+                "list": "the number of relevant items in the whole list",
                 "gains": "the sum of all test values; items with values other than 0 are relevant",
                 "min_gains": "the smaller of k and the sum of all test values",
             },
@@ -198,12 +198,12 @@ def recall(
             "The weight of recall relative to precision.", above=0, examples=(0.5, 2)
         ),
         "denominator": Parameter(
-            "The denominator of the precision.",
+            "The denominator of precision.",
             choices={"k": "k", "list": "min(k, length of the list)"},
             for_conventions=True,
         ),
         "empty": Parameter(
-            "The value if precision and recall are 0.",
+            "The value if precision and recall are both 0.",
             choices={"zero": "0", "undefined": "undefined"},
             for_conventions=True,
         ),
@@ -369,7 +369,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
                 "k": "k",
                 "hits": "hits(k)",
                 "list": "min(R, k, length of the list)",
-                "listed": "the relevant items in the whole list",
+                "listed": "the number of relevant items in the whole list",
             },
             for_conventions=True,
         ),

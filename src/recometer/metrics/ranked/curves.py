@@ -36,7 +36,7 @@ from recometer.ties import Groups, sum_by_user
             choices={
                 "all": "all candidates",
                 "list": "the items in the first k places (or the whole list): 1 if all of them are "
-                "relevant, 0 if none is",
+                "relevant, 0 if none are",
                 "extended": "all candidates, but only the order of the first k places is known",
             },
             for_conventions=True,
@@ -132,8 +132,8 @@ def roc_auc(
         "rule": Parameter(
             "How the area is computed.",
             choices={
-                "step": "a step per relevant item",
-                "distinct": "a step per distinct score",
+                "step": "one step per relevant item",
+                "distinct": "one step per distinct score",
                 "trapezoid": "straight lines between the points of distinct scores, starting at "
                 "recall 0 and precision 1",
             },
@@ -176,7 +176,7 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     parameters={
         "denominator": Parameter(
             "The number of relevant items that are paired.",
-            choices={"relevant": "R", "min": "min(k, R); those that rank first"},
+            choices={"relevant": "R", "min": "min(k, R): those that rank first"},
             for_conventions=True,
         ),
         "negatives": Parameter(

@@ -26,9 +26,9 @@ from recometer.ranks import number_runs
 from recometer.ties import LONG, Groups, shared, sum_by_user
 
 GAIN = Parameter(
-    "The amount that an item adds.",
+    "The gain of an item.",
     choices={
-        "linear": "its test value; the rule negative_gains decides how negative values count",
+        "linear": "its test value; the rule negative_gains determines how negative values count",
         "binary": "1 if it is relevant, otherwise 0",
         "positive": "its test value if that is above 0, otherwise 0",
         "exponential": "2^value - 1",
@@ -230,8 +230,7 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
 def _sums_of_equal(gain: float, size: int, discount: str) -> tuple[Float64, Float64]:
     """Return the terms of equal gains at the first places, and their running sums from 0 on.
 
-    The terms are added up in the same way as users' terms, so that a perfect ranking gets exactly
-    1.
+    The terms are added up in the same way as users' terms, so a perfect ranking gets exactly 1.
     """
     terms = _discounted(np.full(size, gain), np.arange(size), discount)
     return terms, np.append(0.0, np.cumsum(terms))
