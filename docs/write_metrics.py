@@ -134,7 +134,7 @@ rules](rules.md) describe the other values of `ties`. With `"random"`, each user
 An undefined value is NaN. The result contains the reason for each user, and the mean is taken over
 the other users. A value is undefined if:
 
-1. there is no relevant item to find: the user has no relevant test item, or all of them are also
+1. there is no relevant item to find: the user has no relevant test items, or all of them are also
    training items;
 2. there are fewer candidates than `min_candidates` or fewer relevant items than `min_positives`, or
    the user has no training item and `cold_start=False`;
@@ -149,7 +149,7 @@ the other users. A value is undefined if:
 7. there is no positive gain, or there is an infinite gain, for metrics that use gains (ndcg, dcg,
    err, and graded and weighted metrics). Negative gains count as 0; with
    `negative_gains="counted"`, dcg includes negative gains, and the best order leaves them out;
-8. the number of candidates is unknown, or there is no candidate, for {needs_candidates}.
+8. the number of candidates is unknown or 0, for metrics that depend on it ({needs_candidates}).
 
 For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (`catalogue=` or
 `candidates=`), and rule 4 applies only to a list with scores that contains all candidates, because

@@ -164,7 +164,7 @@ def test_parameters_of_a_metric_are_normalised():
     ("text", "message"),
     [
         ("f@10(bta=2)", r"'f' has no parameter 'bta'\. Hint: Did you mean 'beta'.*beta \(a number"),
-        ("ndcg@10(x=1)", r"no parameter 'x'.*gain \(linear or binary or .*default linear\)"),
+        ("ndcg@10(x=1)", r"no parameter 'x'.*gain \(linear, binary, .*; default linear\)"),
         ("hit@10(beta=2)", r"The metric 'hit' takes no parameters, but was given 'beta'"),
         ("ndcg@10()", r"has no parameter ''"),
         ("ndgc@10(gain=binary)", r"no metric 'ndgc'"),
@@ -180,7 +180,7 @@ def test_unknown_parameters_are_refused(text, message):
     [
         (
             "ndcg@10(gain=exponental)",
-            r"gain=exponental: it is linear or binary or.*Did you mean 'exponential'",
+            r"gain=exponental: it is linear, binary, .*Did you mean 'exponential'",
         ),
         ("f@10(beta=0)", r"does not take beta=0: it is a number above 0"),
         ("f@10(beta=nan)", r"does not take beta=nan"),

@@ -9,7 +9,7 @@ from recometer.arrays import Float64
 
 
 class Summed(NamedTuple):
-    """Sums over users, from which a metric's value for all users at a cut-off is computed."""
+    """Sums over users that determine a metric's value for all users at one cut-off."""
 
     items: Float64 | None  # a sum for each item, [n_items]; None if the metric needs none
     totals: Float64
@@ -20,7 +20,7 @@ class AddsUp(NamedTuple):
 
     ``sums(data, cutoff, weights, **parameters)`` returns the `Summed` for a block of users, and
     ``value(facts, summed, cutoff, **parameters)`` returns the value for all users. `facts`
-    describes the items, and does not depend on the lists.
+    describes the items and does not depend on the lists.
     """
 
     sums: Callable[..., Summed]

@@ -1,7 +1,7 @@
 """Other libraries' metrics as data: the recometer metric that each of their names stands for.
 
 The data are in conventions.toml. A convention needs no code of its own: each of its names becomes a
-`Metric` with parameters, and may change rules of the `Protocol`.
+`Metric` with parameters, and may change some rules of the `Protocol`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Entry:
     # empty. `metric` is the documented metric.
     defect: str
     defect_rules: Mapping[str, Any]  # the rules of the convention that the defect changes
-    from_source: bool  # whether only the source code was read, and no numbers compared
+    from_source: bool  # whether the entry is based on reading the source code only
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def some_number(self) -> str:
-        """A number that the name accepts, for when the metric is inspected without one."""
+        """An example of a number that the name accepts, used to inspect the metric."""
         return "5" if f"0.{NUMBER}" in self.metric else "0.5"
 
     def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
@@ -155,7 +155,7 @@ class Convention:
         """Read metric names, either the library's or recometer's.
 
         A recometer name gets the parameters and rules of the first entry in the table that stands
-        for the same metric. Parameters in brackets override them one by one.
+        for the same metric. Parameters in brackets override these parameters individually.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Convention:
         Raises
         ------
         UnknownNameError
-            If neither the library nor recometer knows a name.
+            If neither the library nor recometer has a metric with one of the names.
         """
         protocol = self.protocol if protocol is None else protocol
         parsed: dict[Metric, None] = {}
@@ -204,8 +204,8 @@ class Convention:
         Returns
         -------
         list of str
-            The meanings of the parameters, the rules that differ from recometer's, and unexpected
-            behaviour.
+            The meanings of the parameters, the rules that differ from recometer's, and any
+            unexpected behaviour.
         """
         sentences = [f"{text}: {meaning}" for text, meaning in metric.meanings.items()]
         sentences += rules_of(metric, self.protocol).sentences()
@@ -364,8 +364,8 @@ class Convention:
 def conventions() -> list[Convention]:
     """Return all conventions, sorted by name.
 
-    Printing a convention shows how it differs from recometer, and ``evaluate(..., protocol=name)``
-    computes metrics as it defines them.
+    Printing a convention shows how it differs from recometer. To compute metrics as a convention
+    defines them, use ``evaluate(..., protocol=name)``.
 
     Examples
     --------

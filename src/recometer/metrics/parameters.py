@@ -55,7 +55,8 @@ class Parameter:
     def values(self) -> str:
         """The possible values, as a phrase."""
         if self.choices:
-            return " or ".join(self.choices)
+            *others, last = self.choices
+            return " or ".join(filter(None, [", ".join(others), last]))
         if self.is_flag:
             return "on or off"
         if math.isfinite(self.above) and math.isfinite(self.below):
@@ -104,7 +105,7 @@ class Parameter:
         """Return the parameter's name, its possible values and its default as a string."""
         if self.is_flag:
             return self.name
-        default = "" if self.default is None else f", default {_text(self.default)}"
+        default = "" if self.default is None else f"; default {_text(self.default)}"
         return f"{self.name} ({self.values}{default})"
 
 

@@ -144,7 +144,7 @@ class Predictions:
 
     @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
-        """The number of row pairs that differ in `a`, and of those that `p` orders correctly."""
+        """Each user's number of row pairs that differ in `a`, and of those in the right order."""
         return _ordered_pairs(self)
 
     def across(self, weights: Float64) -> tuple[float, float]:

@@ -5,8 +5,8 @@ threshold t, a row is relevant if ``a >= t``, and recommended if ``p >= t``.
 
 The functions whose names end with `_over_rows` return the value over the rows of all users, which
 most papers report; ``weights`` (float64 [n_users]) say how often each user counts. They return NaN
-if the denominator is 0. Sums per user are cached, so that resampling with other weights costs only
-a pass over the users.
+if the denominator is 0. Sums per user are cached, so resampling with other weights takes only one
+pass over the users.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rmse_over_rows(predictions: Predictions, weights: Float64) -> float:
 
 
 def r2_over_rows(predictions: Predictions, weights: Float64) -> float:
-    """Return 1 - (the squared error / the squared deviations from the mean of all rows)."""
+    """Return 1 - sum of squared errors / sum of squared deviations from the overall mean."""
     return 1 - _share(dot(weights, predictions.squared_error), _deviation(predictions, weights))
 
 
@@ -80,7 +80,7 @@ def _combine(means: Float64, deviations: Float64, counts: Float64, weights: Floa
 
 
 def dot(weights: Float64, values: Array) -> float:
-    """Add up weighted values pairwise, unlike ``@``, whose order depends on the BLAS library."""
+    """Add up weighted values by pairwise summation; with ``@``, the order depends on the BLAS."""
     return float(np.sum(weights * values))
 
 
@@ -198,7 +198,8 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     parameters={
         "averaged": Parameter(
             "For the value over all users, the number of pairs in order and the number of other "
-            "pairs are each averaged over the users who have any, before they are combined.",
+            "pairs are each averaged over the users who have such pairs, before they are "
+            "combined.",
             for_conventions=True,
         )
     },

@@ -159,9 +159,9 @@ class metric:
     may_be_nan
         Whether the formula itself may have no value. The function then returns NaN.
     pooled
-        The denominator of a user's value, if that is a ratio: the ``"cutoff"`` k, the number R of
-        ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of ``"candidates"``.
-        None if there is no pooled mean (see `recometer.results.means`).
+        The denominator of a user's value, if the value is a ratio: the ``"cutoff"`` k, the number R
+        of ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of
+        ``"candidates"``. None if there is no pooled mean (see `recometer.results.means`).
     side
         The data that a metric reads in addition to its record: keys of `SIDE_DATA`.
     without
@@ -345,7 +345,8 @@ class Metric:
         The number of places to read, from the top of the ranking. None means the whole ranking.
     parameters
         A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. The attribute
-        holds pairs in the order of the registry, without parameters that have their default value.
+        holds pairs in the order of the registry, and omits parameters that have their default
+        value.
     label
         The requested name, if it differs from recometer's: the name in a convention, or a name to
         which a convention gives other parameters (see `recometer.metrics.conventions`).

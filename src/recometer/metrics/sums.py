@@ -1,4 +1,4 @@
-"""Sums over tied places, which several metrics use.
+"""Sums over tied places, shared by several metrics.
 
 A group of tied items occupies the places ``start + 1 .. start + size``; `places` of them are within
 the cut-off. The expected value of a metric is a sum over these places, which can be written with

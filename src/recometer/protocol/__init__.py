@@ -156,7 +156,7 @@ def rule(
 
 
 def ruled(protocol: Class) -> Class:
-    """Collect the rules of a dataclass, add them to its docstring, and check their names."""
+    """Collect the rules of a dataclass, add them to its docstring, and make it check rule names."""
     fields = dataclasses.fields(protocol)
     undeclared = [field.name for field in fields if "rule" not in field.metadata]
     if undeclared:

@@ -80,7 +80,7 @@ class ListData(Record):
     n_train_users, n_train_interactions : int or None
         The numbers of training users and training interactions, including users without a list.
     item_users : int64 [n_items] or None
-        For each item, the number of all training users who interacted with it.
+        For each item, the number of training users who interacted with it.
     test : Side or None
         The judged items of the users who have lists.
     relevant : bool [test.indptr[-1]] or None
@@ -138,7 +138,10 @@ class ListData(Record):
         return self.lists.items[:, :cutoff]
 
     def keep(self, name: Hashable, compute: Callable[[], Kept], *, of_users: bool = False) -> Kept:
-        """Return a cached result, or compute it; `of_users`: whether it depends on the users."""
+        """Return a cached result, or compute and cache it.
+
+        `of_users` says whether the result depends on the users.
+        """
         cache = self.kept_of_users if of_users else self.kept
         if name not in cache:
             cache[name] = compute()

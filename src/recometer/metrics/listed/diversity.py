@@ -133,7 +133,7 @@ def ild(
 def mean_over_pairs(
     data: ListData, cutoffs: Int64, distance: Callable[[Int64, Int64], Float64]
 ) -> Float64:
-    """Average your own distance over the pairs of items in the first k places.
+    """Average a custom distance over the pairs of items in the first k places.
 
     Parameters
     ----------

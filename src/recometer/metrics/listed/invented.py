@@ -1,4 +1,4 @@
-"""Metrics of invalid places: their items do not exist, or already occur at an earlier place."""
+"""Metrics of invalid places, whose item does not exist or already occurs earlier in the list."""
 
 from __future__ import annotations
 

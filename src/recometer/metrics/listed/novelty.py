@@ -341,8 +341,8 @@ def tail_share(
 ) -> Float64:
     """Share of the listed items that belong to the long tail; in [0, 1].
 
-    The tail is every item outside the head. The head consists of the most popular items: as few as
-    make up 80% of the training interactions, and all other items that are as popular as the last of
+    The tail is every item outside the head. The head is filled with the most popular items until it
+    makes up 80% of the training interactions, and also contains all items as popular as the last of
     these.
 
     References

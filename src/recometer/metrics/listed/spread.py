@@ -172,7 +172,7 @@ def gini(
     complement: bool = False,
     patience: float | None = None,
 ) -> Float64:
-    """How unevenly the listed places are spread over the items; in [0, 1], where 0 is even.
+    """Inequality of the items' shares of the listed places; in [0, 1], where 0 means equal shares.
 
     ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)``, where ``x(1) <= ... <= x(n)`` are the
     sorted counts of how often each item of the catalogue is in the first k places of a list.

@@ -61,7 +61,7 @@ WHEN: dict[str, Any] = {
 def _most_of_ones(
     cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
 ) -> float:
-    """Return the sum of discounts if gains are binary, and thus at most 1; otherwise infinity.
+    """Return the sum of the discounts if gains are binary (at most 1), and infinity otherwise.
 
     For other gains, the largest test value need not be the top of the scale.
     """
@@ -88,7 +88,7 @@ def _most_of_ones(
 def dcg(
     groups: Groups, cutoffs: Int64, *, gain: str = "linear", discount: str = "standard"
 ) -> Float64:
-    """Sum of the gains in the first k places, each divided by a logarithm of its rank.
+    """Sum of the gains in the first k places, each divided by a logarithm of the item's rank.
 
     ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the test value of the item at
     rank j, or 0 if the item is unjudged. Each place of a tied group has the mean gain of the group.
@@ -123,7 +123,7 @@ def dcg(
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
                 "signed": "the largest gains of all judged items, including those below 0",
-                "sum": "as many gains of 1 as the sum of all gains (rounded towards 0, at least 1 "
+                "sum": "gains of 1, as many as the sum of all gains (rounded towards 0, at least 1 "
                 "and at most k); a negative sum s counts as k + 1 + s",
             },
             for_conventions=True,

@@ -59,7 +59,7 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     Bordes et al. 2013, Translating embeddings for modeling multi-relational data.
     """
     missing = groups.n_relevant - whole_sum(groups, groups.relevant)
-    # Compute twice the sum, so that it is an integer.
+    # Compute twice the sum, which is an integer.
     ranks = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size + 1))
     ranks = ranks + missing * (2 * groups.n_candidates + missing + 1)
     return repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
