@@ -250,7 +250,7 @@ def _read(text: str) -> Iterable[Metric]:
     name = canonical(name)
     definition = METRICS[name]
     if definition.with_parameters(definition.settled(parameters)).cutoff == "none":
-        return [Metric(name, 1, parameters)]  # raises an error that explains this
+        return [Metric(name, 1, parameters)]  # raises an error: no cut-off
     return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
 
 

@@ -17,9 +17,9 @@ Value = str | float | bool | None
 class Parameter:
     """A parameter of a metric.
 
-    The metric's function declares its default. If it has `choices`, its value is one of these
-    names. If its default is False, its name switches it on, as in ``rr@10(all)``. Otherwise, its
-    value is a number.
+    The default comes from the metric's function. If there are `choices`, the value is one of them.
+    If the default is False, the name alone switches the parameter on, as in ``rr@10(all)``.
+    Otherwise, the value is a number.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Parameter:
         Whether `evaluate` sets the number to the largest gain in the test data and adds it to the
         name, unless the name already sets it.
     examples
-        Values of the parameter that the tests use, if it is a number.
+        Values to use in tests, if the parameter is a number.
     for_conventions
         Whether the parameter exists only to reproduce other libraries' numbers. The pages about
         metrics hide such parameters in a collapsed section.

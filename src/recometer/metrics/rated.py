@@ -209,7 +209,7 @@ def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> 
     """Fraction of a user's pairs of rows that the predictions put in the right order.
 
     Only pairs with different true ratings count. A pair with equal predictions is not in the right
-    order, whatever the rule for ties. The value is in [0, 1].
+    order, regardless of the tie rule. The value is in [0, 1].
 
     References
     ----------
@@ -254,7 +254,7 @@ def log_loss(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Fraction of (relevant, non-relevant) pairs of rows predicted in the right order; in [0, 1].
 
-    A pair with equal predictions counts half, whatever the rule for ties. In the value over all
+    A pair with equal predictions counts half, regardless of the tie rule. In the value over all
     rows, the two rows of a pair may belong to different users, as in the pooled ROC-AUC of
     classification. For the mean over users, use ``weights="users"``, or ``roc_auc``.
 

@@ -91,10 +91,10 @@ class metric:
 
     The metric is named after the function, which is called as
     ``function(groups, cutoffs, **parameters)``. For the record ``"ratings"``, the call is
-    ``function(predictions, cutoffs)``. The function computes the formula for every user, as float64
-    [n_users, n_cutoffs]; a ratio with a denominator of 0 is 0. The cut-offs are an int64 array, in
-    which `recometer.ties.WHOLE` means the whole ranking. `recometer.measuring.compute` decides when
-    the metric is undefined.
+    ``function(predictions, cutoffs)``. The function evaluates the formula for every user, as
+    float64 [n_users, n_cutoffs]; a ratio with a denominator of 0 is 0. The cut-offs are an int64
+    array, in which `recometer.ties.WHOLE` means the whole ranking. `recometer.measuring.compute`
+    decides when the metric is undefined.
 
     For the record ``"lists"``, the call is ``function(data, cutoffs)``. A metric with one value for
     all users also takes ``weights``, and returns float64 [n_cutoffs]; see `over_users`.

@@ -608,7 +608,7 @@ class Protocol:
         return [self.sentence(rule) for rule in self.differing(other)]
 
     def differing(self, other: Protocol | None = None) -> list[str]:
-        """Return the names of rules that differ from another protocol (default: recometer's)."""
+        """Return the names of the rules that differ from another protocol (or recometer's)."""
         other = type(self)() if other is None else other
         return [
             rule

@@ -404,9 +404,9 @@ def ap(
     """Mean of the precisions at the ranks of the relevant items; in [0, 1].
 
     ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. If r of the n items in a
-    tied group and p of the t items above it are relevant, the group adds ``(r/n) [p + 1 +
-    (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. With ``denominator=hits``, the value is the
-    mean over the possible numbers of hits in the group that the cut-off splits.
+    tied group and p of the t items above it are relevant, the group adds
+    ``(r/n) [p + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. With ``denominator=hits``,
+    the value is the mean over the possible numbers of hits in the group that the cut-off splits.
 
     References
     ----------
@@ -548,9 +548,9 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
         S(1) = (H(t + places) - H(t)) / n
 
     and, if all places of the group count (q = 0), from S(n) = 1 / (t + 1). Downwards, the
-    recurrence may start at any larger r: an error in the start value fades out, and no new errors
-    appear. Upwards, it takes r steps. Of the methods that are accurate, the function chooses the
-    one with the fewest steps.
+    recurrence may start at any larger r: an error in the starting value fades out, and no new
+    errors appear. Upwards, it takes r steps. Of the methods that are accurate, the function chooses
+    the one with the fewest steps.
     """
     last = size - relevant + 1  # the last possible place of the first relevant item
     places = np.minimum(places, last)
@@ -602,7 +602,7 @@ def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float
 
 def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float64:
     """Apply the recurrence of `reciprocal` downwards, from `top` relevant items to `relevant`."""
-    # This start value is exact if `top` equals `size`; otherwise, its error fades out.
+    # This starting value is exact if `top` equals `size`; otherwise, its error fades out.
     value = 1 / (start + 1)
     for step, active in step_by_step(top - relevant):
         n, t, r = size[active], start[active], top[active] - step

@@ -36,7 +36,7 @@ def members(indptr: Int64) -> tuple[Int64, Int64]:
 
 @shared
 def listed_relevant(groups: Groups) -> Int64:
-    """Count the relevant items that were ranked, without repeats: int64 [n_users]."""
+    """Count the relevant items that were ranked, ignoring repeats: int64 [n_users]."""
     ranks = groups.ranks
     ranked = ranks.relevant & (ranks.above >= 0)
     return _count(groups, ranked if ranks.repeated is None else ranked & ~ranks.repeated)

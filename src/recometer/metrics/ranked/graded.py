@@ -269,7 +269,7 @@ def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float
 
 @shared
 def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
-    """Return user, place (counted from 0) and discounted gain of the items in the ideal order."""
+    """Return the user, place (from 0) and discounted gain of each item in the ideal order."""
     if ideal in ("list", "signed"):
         indptr, gain = groups.listed_ideal() if ideal == "list" else groups.signed_ideal()
         user, place = members(indptr)

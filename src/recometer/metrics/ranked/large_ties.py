@@ -20,13 +20,13 @@ HALVINGS = 40
 def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     """Return what a group's first places add to ERR if no item above the group satisfied the user.
 
-    Let every item of the group arrive at a random time in (0, 1). The probability that no item that
-    arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places` items
-    of the product of ``1 - c q``. Write ``1 / rank`` as the integral of ``x^(rank - 1)``. The sum
-    over the places is then the integral over c of ``-S'(c) K(c)``, where ``K(c) = c^start *
-    integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``. Both integrals are from 0
-    to 1. Neither integrand changes sign, so no digits cancel. The work does not depend on the size
-    of the group.
+    Let every item of the group arrive at a random time in (0, 1). The probability that no item
+    that arrived before time c satisfies the user is ``S(c)``: the mean over all sets of `places`
+    items of the product of ``1 - c q``. Write ``1 / rank`` as the integral of ``x^(rank - 1)``. The
+    sum over the places is then the integral over c of ``-S'(c) K(c)``, where
+    ``K(c) = c^start * integral over v of v^(places + start) / (1 - (1 - c) v)^(start + 1)``. Both
+    integrals run from 0 to 1. Neither integrand changes sign, so no digits cancel. The work does
+    not depend on the size of the group.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _log1p(x: Complex128) -> Complex128:
 
 
 def _angles(deviation: Float64) -> tuple[Float64, Float64]:
-    """Return angles from 0 until the integrand vanishes, and their weights in the integral."""
+    """Return angles from 0 to where the integrand vanishes, and their weights in the integral."""
     n = np.ceil(14 * deviation + 64)[:, np.newaxis]
     angle = ANGLES * (2 * np.pi / n)
     weight = np.where(ANGLES == 0, 1.0, 2.0) / n
