@@ -11,7 +11,7 @@ from recometer.arrays import Float64
 class Summed(NamedTuple):
     """Sums over users that determine a metric's value for all users at one cut-off."""
 
-    items: Float64 | None  # a sum for each item, [n_items]; None if the metric needs none
+    items: Float64 | None  # a sum for each item, [n_items]; None if not needed
     totals: Float64
 
 

@@ -278,8 +278,8 @@ def rated_roc_auc(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the recommended rows in the first k that are relevant; in [0, 1].
 
-    The first k rows have the best predicted ratings. The value is averaged over all orders of tied
-    rows.
+    The first k rows are those with the highest predicted ratings. The value is averaged over all
+    orders of tied rows.
 
     References
     ----------
@@ -299,8 +299,8 @@ def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
 def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the relevant rows that are recommended and in the first k; in [0, 1].
 
-    The first k rows have the best predicted ratings. The value is averaged over all orders of tied
-    rows.
+    The first k rows are those with the highest predicted ratings. The value is averaged over all
+    orders of tied rows.
 
     References
     ----------

@@ -141,7 +141,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
 @shared
 def _placed(groups: Groups) -> tuple[Int64, Int64]:
     """Return `indptr` and `start` as contiguous arrays, which the kernel requires."""
-    # A user-defined source may pass columns of a table.
+    # A user-defined source may pass columns of a table, which are not contiguous.
     return np.ascontiguousarray(groups.indptr), np.ascontiguousarray(groups.start)
 
 

@@ -57,7 +57,8 @@ def category_entropy(
 ) -> Float64:
     """Shannon entropy of the categories' shares of the list, in bits; 0 or more.
 
-    An item with n categories counts as 1 / n in each. An item without a category does not count.
+    An item with n categories counts as 1 / n in each of them. An item without a category does not
+    count.
 
     References
     ----------
@@ -244,8 +245,8 @@ def miscalibration(
     """Divergence of the list's categories from those of the user's history; 0 or more.
 
     ``KL(p || (1 - a) q + a p)`` in bits with a = 0.01, where p and q are the shares of the
-    categories in the history and in the list. An item with n categories counts as 1 / n in each. An
-    item without a category does not count.
+    categories in the history and in the list. An item with n categories counts as 1 / n in each of
+    them. An item without a category does not count.
 
     References
     ----------
