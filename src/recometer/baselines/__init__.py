@@ -1,12 +1,12 @@
-"""Simple models to compare with.
+"""Simple models to compare your own with.
 
 Each function fits a model to the training data (`Interactions`, or anything that `Interactions.of`
-takes) and returns a source for `recometer.evaluate` with the same user and item ids. The functions
-need only NumPy and SciPy.
+accepts) and returns a source for `recometer.evaluate` with the same user and item ids. The
+functions need only NumPy and SciPy.
 
 ==================  ======================================================================
-`random_ranking`    every user's items in random order, which shows what chance achieves
-`most_popular`      one ranking for all users, by the number of training users per item
+`random_ranking`    a random order for each user, which shows what chance achieves
+`most_popular`      one ranking for all users, by each item's number of training users
 `item_knn`          items similar to the user's items (cosine similarity)
 `truncated_svd`     a low-rank factorisation of the training matrix
 `ease`              a linear autoencoder in closed form
@@ -15,7 +15,8 @@ need only NumPy and SciPy.
 For a user without training items, the last three models give every item the same score.
 `most_popular` gives items without training users the lowest score. Neither case raises an error.
 Fitting a model again on the same machine gives the same model, bit for bit. On another machine,
-`truncated_svd` and `ease` may differ by rounding errors, because linear algebra libraries differ.
+the scores of `truncated_svd` and `ease` may differ by rounding errors, because linear algebra
+libraries differ.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ Fitted = TypeVar("Fitted")
 
 __all__ = ["ease", "item_knn", "most_popular", "random_ranking", "truncated_svd"]
 
-# Without this salt, a split with the same seed would draw the same numbers, and the test items
-# would have the lowest scores.
+# Without this salt, a split with the same seed would draw the same numbers as `random_ranking`, so
+# the test items would get the lowest scores.
 SALT = 0x72616E6B696E6773
 
 
@@ -54,19 +55,19 @@ def most_popular(train: Any) -> Factors:
     Parameters
     ----------
     train : Interactions, or any input of `Interactions.of`
-        Interactions to count. Rows with a value of 0 do not count, and all other values count
-        equally: a song that a user played forty times counts as if played once.
+        The interactions to count. Rows with a value of 0 are ignored, and all other values count
+        the same: a song that a user played forty times counts once.
 
     Returns
     -------
     Factors
-        A source without user factors, whose item biases, float64 [n_items], are the numbers of
-        training users.
+        A source without user factors. The item biases, float64 [n_items], are each item's number
+        of training users.
 
     Raises
     ------
     InputError
-        If training values are infinite.
+        If any training value is infinite.
     """
     train, matrix = user_item_matrix(train)
     popularity = np.bincount(matrix.indices, minlength=train.n_items).astype(np.float64)
@@ -76,9 +77,9 @@ def most_popular(train: Any) -> Factors:
 def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     """Rank the items in a random order, which differs between users.
 
-    The score of an item is a hash of the seed, the user's id and the item's id (or of positions
-    if there are no ids), scaled to [0, 1). A user's order therefore does not depend on other users
-    or on the machine.
+    The score of an item is a hash of the seed, the user's id and the item's id (or of their
+    positions if there are no ids), scaled to [0, 1). A user's order therefore does not depend on
+    other users or on the machine.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     return scores_of(scores, train, f"random ranking, seed {seed}")
 
 
-BLOCK_ENTRIES = 4_000_000  # number of similarities to compute at a time, in about 100 MB of memory
+BLOCK_ENTRIES = 4_000_000  # number of similarities to compute at a time (about 100 MB of memory)
 
 
 def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None) -> Scores:
@@ -118,10 +119,10 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
     The similarity of items j and i is the cosine of their columns in the training matrix x,
     :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. N(j) is the set of the
-    `neighbours` other items that are most similar to item j, excluding items of zero or negative
+    `neighbours` other items that are most similar to item j, excluding items with zero or negative
     similarity (ties go to the lower ids). The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
-    recommendation algorithms", ACM TOIS 22(1), without their normalisations of rows).
+    recommendation algorithms", ACM TOIS 22(1), but without their row normalisation).
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     Raises
     ------
     InputError
-        If `neighbours` is below 1, or training values are infinite.
+        If `neighbours` is below 1, or any training value is infinite.
     """
     neighbours = check_count(neighbours, "neighbours")
     train, matrix = user_item_matrix(train)
@@ -170,13 +171,13 @@ def _work(matrix: sparse.csr_array) -> Int64:
 def _truncated_cosine(
     matrix: sparse.csr_array, neighbours: int, work: Int64, ticker: Ticker
 ) -> sparse.csr_array:
-    """Return similarities, float64 [n_items, n_items], with the strongest of item j in row j."""
+    """Return float64 [n_items, n_items], whose row j holds item j's strongest similarities."""
     from scipy import sparse
 
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
     squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_items)
-    # Sort items by the number of their possible neighbours, so that blocks waste no memory.
+    # Sort items by their number of possible neighbours, so that blocks waste no memory.
     order = np.argsort(-work, kind="stable")
 
     rows, columns, values = [], [], []
@@ -241,7 +242,7 @@ def truncated_svd(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Factors:
-    r"""Score items by the low-rank matrix that is closest to the training matrix.
+    r"""Score items with the low-rank matrix that is closest to the training matrix.
 
     With the singular value decomposition :math:`X = U \Sigma V^T` of the training matrix
     and the `factors` largest singular values, user u's factors are :math:`x_u V`, item i's
@@ -251,7 +252,7 @@ def truncated_svd(
     With `normalise`, :math:`X D^{-1} = U \Sigma V^T` is decomposed instead, where D is the
     diagonal matrix of the column norms; user u's factors are :math:`x_u D^{-1} V`, and item i's are
     row i of :math:`D V`. Every item then has the same weight. Without `normalise`, popular items
-    dominate the factors, which works well for many items and long histories, but badly for few
+    dominate the factors, which works well with many items and long histories, but badly with few
     items and short histories.
 
     Parameters
@@ -260,15 +261,16 @@ def truncated_svd(
         Values are used if there are any; otherwise, every interaction counts as 1.
     factors
         The number of singular values to keep, at most ``min(n_users, n_items)``. None keeps 64,
-        or a quarter of the number of users or items if that is less. With all singular values, the
-        scores would only repeat the training matrix.
+        or a quarter of ``min(n_users, n_items)`` if that is less. With all singular values, the
+        scores would merely reproduce the training matrix.
     normalise
-        Whether to scale columns to norm 1.
+        Whether to scale the columns to norm 1.
     seed
-        The seed for the start vector of the iteration (ARPACK), which is only used if there are
-        more than 1,000 users and more than 1,000 items. Otherwise, the seed has no effect.
+        The seed for the start vector of the ARPACK iteration, which is only used if there are more
+        than 1,000 users and more than 1,000 items. Otherwise, the seed has no effect.
     progress
-        As in `recometer.evaluate`. The bar is based on an estimate of the number of iterations.
+        As in `recometer.evaluate`. The progress bar relies on an estimate of the number of
+        iterations.
 
     Returns
     -------
@@ -279,8 +281,8 @@ def truncated_svd(
     Raises
     ------
     InputError
-        If `factors` is not from 1 to ``min(n_users, n_items)``, the seed is not a whole number
-        from 0 to 2^64 - 1, or training values are infinite.
+        If `factors` is not between 1 and ``min(n_users, n_items)``, the seed is not a whole number
+        from 0 to 2^64 - 1, or any training value is infinite.
     """
     factors, seed = None if factors is None else check_count(factors, "factors"), seed_of(seed)
     train, matrix = user_item_matrix(train)
@@ -316,9 +318,9 @@ def truncated_svd(
 def _right_singular_vectors(
     matrix: sparse.csr_array, factors: int, seed: int, ticker: Ticker
 ) -> Float64:
-    """Return V, float64 [n_items, factors]; numbers that are 0 up to rounding errors become 0.
+    """Return V, float64 [n_items, factors], with 0 in place of mere rounding errors.
 
-    Otherwise, rounding errors would give scores to items that are not connected to a user.
+    Otherwise, these would give nonzero scores to items that are not connected to a user.
     """
     n_users, n_items = matrix.shape
     if n_items <= n_users:
@@ -335,7 +337,7 @@ def _right_singular_vectors(
 def _largest_eigenvectors(
     left: sparse.csr_array, right: sparse.csr_array, count: int, seed: int, ticker: Ticker
 ) -> tuple[Float64, Float64]:
-    """Return the largest eigenvalues and eigenvectors of the symmetric ``left @ right``."""
+    """Return the largest eigenvalues of the symmetric ``left @ right``, and their eigenvectors."""
     size = left.shape[0]
     if left.nnz == 0:
         return np.zeros(count), np.zeros((size, count))
@@ -348,7 +350,7 @@ def _largest_eigenvectors(
         expected = PRODUCTS * max(2 * count + 1, 20)
 
         def multiply(vector: Float64) -> Float64:
-            # Advance by a share of the rest, so that the bar never passes its end.
+            # Advance by a share of what is left, so that the progress bar never exceeds 100 %.
             ticker.advance((1 - ticker.reported) / expected)
             product: Float64 = left @ (right @ vector)
             return product
@@ -370,9 +372,9 @@ def ease(
     max_items: int = 10_000,
     progress: bool | None = None,
 ) -> Scores:
-    r"""Score items by a linear model that predicts each item from all other items.
+    r"""Score items with a linear model that predicts each item from all other items.
 
-    The weights B minimise :math:`\|X - XB\|_F^2 + \lambda \|B\|_F^2` with a diagonal of 0:
+    The weights B minimise :math:`\|X - XB\|_F^2 + \lambda \|B\|_F^2` subject to a zero diagonal:
     with :math:`P = (X^T X + \lambda I)^{-1}`, :math:`B_{ji} = -P_{ji} / P_{ii}` for
     :math:`j \ne i`. The scores of user u are :math:`x_u B` (Steck 2019, "Embarrassingly
     shallow autoencoders for sparse data", WWW).
@@ -382,9 +384,9 @@ def ease(
     train : Interactions, or any input of `Interactions.of`
         Values are used if there are any; otherwise, every interaction counts as 1.
     regularisation
-        :math:`\lambda`, above 0. Larger data need larger values. Steck used 200 to 1,000.
+        :math:`\lambda`, above 0. Larger data sets need larger values. Steck used 200 to 1,000.
     max_items
-        The maximum number of items. B takes 8 bytes x items², and the time grows with items³.
+        The maximum number of items. B takes 8 x items² bytes, and the time grows as items³.
     progress
         As in `recometer.evaluate`.
 
@@ -396,8 +398,8 @@ def ease(
     Raises
     ------
     InputError
-        If there are more than `max_items` items (the message says how much memory they need), if
-        `regularisation` is not above 0, or if training values are infinite.
+        If there are more than `max_items` items (the message says how much memory they would need),
+        if `regularisation` is not above 0, or if any training value is infinite.
     """
     max_items = check_count(max_items, "max_items")
     regularisation = plain_number(regularisation)
@@ -443,9 +445,9 @@ def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) ->
 
 
 def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
-    """Replace a symmetric positive definite matrix by its negative inverse, in place.
+    """Replace a symmetric positive definite matrix with its negative inverse, in place.
 
-    This is the sweep operator, a block at a time (Goodnight 1979, "A tutorial on the SWEEP
+    This applies the sweep operator block by block (Goodnight 1979, "A tutorial on the SWEEP
     operator", The American Statistician 33(3)). It is as fast as LAPACK's inverse, but needs no
     second matrix, and its steps are so short that Ctrl-C takes effect promptly.
     """
@@ -453,7 +455,7 @@ def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
     starts = range(0, size, BLOCK)
     for start in starts:
         swept = slice(start, min(start + BLOCK, size))
-        # Only the lower triangle is kept up to date until the end.
+        # Only the lower triangle is updated here; the upper one is filled in at the end.
         column = np.concatenate([matrix[swept, : swept.stop].T, matrix[swept.stop :, swept]])
         corner = np.tril(column[swept]) + np.tril(column[swept], -1).T
         column[swept] = corner
@@ -478,7 +480,7 @@ def _gigabytes(n_items: int) -> str:
 
 
 def training_interactions(train: Any) -> Interactions:
-    """Return training data as Interactions, whether from frames, matrices, dicts or files."""
+    """Return training data, in any accepted form, as `Interactions`."""
     interactions = train if isinstance(train, Interactions) else Interactions.of(train)
     if interactions.item_ids is None:
         check_positions(interactions.n_items, len(interactions), "The items of train")
@@ -486,7 +488,7 @@ def training_interactions(train: Any) -> Interactions:
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
-    """Wrap a function in `Scores` for the training users and items; messages show `name`."""
+    """Wrap a function for the training users and items in `Scores`; messages call it `name`."""
     function.__qualname__ = name
     return Scores(
         function,
@@ -498,7 +500,7 @@ def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: s
 
 
 def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
-    """Return training interactions, and a matrix of their values (or ones) in float64."""
+    """Return the training interactions and a float64 matrix of their values (or of ones)."""
     train = training_interactions(data)
     if train.values is not None and not np.isfinite(train.values).all():
         raise InputError(
@@ -515,7 +517,7 @@ def fitted(
 ) -> Fitted:
     """Fit a model on a separate thread, so that a progress bar is shown and Ctrl-C takes effect.
 
-    `fit` reports how much of `work` (the total, in any unit) is done.
+    `work` is the total amount of work, in any unit; `fit` reports how much of it is done.
     """
     (model,) = run_tasks(
         lambda _, ticker: fit(ticker),

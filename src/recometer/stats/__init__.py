@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 # Names are imported on first use, because an evaluation needs only a few of them. No module may
-# have the same name as a function, because it would hide the function.
+# have the same name as a function, because the module would hide the function.
 MODULES = {
     "comparing": "Difference Equivalence compare equivalence most_changed",
     "ends": "Interval",

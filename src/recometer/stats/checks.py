@@ -37,7 +37,7 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Check the lowest and the highest possible value, which may be infinite, and return floats."""
+    """Check the lowest and the highest possible value (may be infinite); return them as floats."""
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError, OverflowError):

@@ -46,12 +46,12 @@ from recometer.stats.tests import TESTS, Test, TestResult, check_test, documente
 def most_changed(
     differences: npt.ArrayLike, n: int = 5
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the positions of the users who lose most and of the users who gain most.
+    """Return the positions of the users who lose the most and of those who gain the most.
 
     Parameters
     ----------
     differences : [n_users]
-        The difference of each user; NaN leaves a user out.
+        The difference for each user; users with NaN are left out.
     n
         The maximum number of users in each of the two arrays.
 
@@ -73,17 +73,18 @@ def most_changed(
     return positions[0], positions[1]
 
 
-# A user differs if the two models give the user different values. If fewer than FEW_DIFFER users
-# differ, and they are at most the share SPARSE of all users, the interval by inversion covers the
-# true difference too rarely: the sample may lack the few users who lose much (docs/statistics.md).
+# Users differ if they have a different value with each of the two models. If fewer than
+# FEW_DIFFER users differ, and they make up at most the share SPARSE of all users, the inverted test
+# gives an interval that covers the true difference too rarely: the sample may lack the few users
+# who lose a lot (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
-LEAST_LEVEL = 1e-12  # `_least_level` looks for significance levels from this one on
-FEW_USERS = 50  # up to this number of users, it is unclear whether their differences are symmetric
+LEAST_LEVEL = 1e-12  # the lowest significance level that `_least_level` tries
+FEW_USERS = 50  # with up to this many users, it is unclear whether differences are symmetric
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The difference between two models, over the users with a value from both.
+    """The difference between two models, over the users who have a value with both.
 
     `standardised` is d_z in Cohen, "Statistical Power Analysis for the Behavioral Sciences", 1988,
     2.3.5. For `probability_better`, see Grissom & Kim, "Effect Sizes for Research", 2005, ch. 5.
@@ -93,7 +94,7 @@ class Difference:
     n
         The number of users compared.
     n_only_model, n_only_other
-        The numbers of users with a value from only the first model and from only the second model.
+        The numbers of users who have a value only with the first and only with the second model.
         These users are left out.
     mean, mean_other
         The means of the first and of the second model over the users compared.
@@ -101,29 +102,29 @@ class Difference:
         The first model's mean minus the second model's mean, with its interval.
     relative, relative_interval
         The ratio of the means minus 1, with its interval. The interval contains all θ for which the
-        method of `interval` does not exclude that the mean of first - (1 + θ) · second is 0
+        method of `interval` cannot rule out that the mean of first - (1 + θ) · second is 0
         (`recometer.stats.means`). All these numbers are NaN if the second model's mean is not above
         0, or if values can be negative.
     test
         The test of the null hypothesis that the models do not differ. If `interval` is Gaffke's, p
         is the smallest level at which the interval excludes 0, and the test is called ``"gaffke"``.
     n_better, n_equal, n_worse
-        The numbers of users whose difference is above, at and below 0.
+        The numbers of users whose difference is above 0, equal to 0 and below 0.
     standardised
         The mean of the differences divided by their standard deviation (Cohen's d of paired
         values); 0 if no user differs, and infinite if all differ by the same amount.
     probability_better
         The probability that a random user's difference is above 0; a tie counts half.
     unit
-        The number of which the differences of users (or clusters) are multiples, so that p of the
-        randomisation test changes in steps. It is 0 if there is none, and for other tests.
+        The common unit of the differences of users (or clusters), which makes p of the
+        randomisation test change in steps. 0 if there is no such unit, and for other tests.
     deviation
         The standard deviation of the users' differences.
     error
         The standard error of the difference, over users or clusters.
     few
-        Whether fewer than 30 users (or clusters), and at most half of all, differ. These are too
-        few to exclude that some users lose much, which only Gaffke's interval takes into account.
+        Whether fewer than 30 users (or clusters) differ and at least half do not. With so few, some
+        users may lose a lot unnoticed, which only Gaffke's interval takes into account.
     """
 
     n: int
@@ -148,16 +149,16 @@ class Difference:
 
     @property
     def low(self) -> float:
-        """Return the lower end of the difference."""
+        """Return the lower end of the difference's interval."""
         return self.interval.low
 
     @property
     def high(self) -> float:
-        """Return the upper end of the difference."""
+        """Return the upper end of the difference's interval."""
         return self.interval.high
 
     def for_lower_values(self) -> Difference:
-        """Return the difference with better and worse swapped, because lower values are better."""
+        """Return a copy with better and worse swapped, for metrics where lower is better."""
         return dataclasses.replace(
             self,
             n_better=self.n_worse,
@@ -168,7 +169,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """The values of two models for each user, with the users' clusters if there are any."""
+    """Each user's value with both models, and the users' clusters if there are any."""
 
     one: Column
     two: Column
@@ -192,10 +193,10 @@ class Pairs:
 
     @cached_property
     def rows(self) -> tuple[Float64, Float64, Float64 | None]:
-        """Return both models' values for the users with both, and None.
+        """Return both models' values for the users who have both, and None instead of counts.
 
         If there are no clusters and both columns have levels, return the distinct pairs of values
-        and their counts instead.
+        and their counts.
         """
         pairs = None if self.clusters is not None else crossed(self.one, self.two)
         x, y, times = pairs or (self.one.values, self.two.values, None)
@@ -206,7 +207,7 @@ class Pairs:
 
     @cached_property
     def clustered(self) -> tuple[Float64, Float64, Float64]:
-        """Return the sums of both models' values in each cluster, and the numbers of rows."""
+        """Return each model's sum of values in each cluster, and each cluster's number of rows."""
         x, y = self.one.values, self.two.values
         known = ~np.isnan(x + y)
         assert self.clusters is not None
@@ -220,7 +221,7 @@ class Pairs:
 
     @cached_property
     def differences(self) -> Grouped:
-        """Return the differences of single rows, grouped by equal values."""
+        """Return the differences of individual rows, with equal values grouped."""
         x, y, times = self.rows
         return group_checked(x - y, None, times)
 
@@ -234,7 +235,7 @@ class Pairs:
 
     @cached_property
     def sums(self) -> Grouped:
-        """Return `values`, grouped by equal values."""
+        """Return `values` with equal values grouped."""
         return self.differences if self.clusters is None else group_checked(self.values)
 
     @cached_property
@@ -243,7 +244,7 @@ class Pairs:
         if self.clusters is None or not len(self.values):
             return self.differences
         sizes = self.clustered[2]
-        # Clusters of equal size have a plain mean, for which Gaffke's interval is possible.
+        # With clusters of equal size, the mean is a plain mean, which has a Gaffke interval.
         if (sizes == sizes[0]).all():
             return group_checked(self.values / sizes)
         sums, units = self.sums, group_checked(self.values, sizes)
@@ -270,14 +271,16 @@ def compare(
 ) -> Difference:
     """Compare two models on the same users.
 
-    The interval belongs to the test: for the randomisation test, it is found by inversion. However,
-    both the interval and p are computed by Gaffke's method if the range is known and either all
-    users differ by the same amount, or fewer than 30 users differ and at least half do not.
+    The interval corresponds to the test: for the randomisation test, it is found by inverting the
+    test. However, both the interval and p are computed by Gaffke's method if the range is known and
+    either all users differ by the same amount, or fewer than 30 users differ and at least half do
+    not.
 
     Parameters
     ----------
     first, second : [n_users]
-        The users' values of one metric, with the users in the same order; NaN means no value.
+        Each user's value of one metric; the users are in the same order in both. NaN means no
+        value.
     bounds
         The lowest and the highest value that a user can have with a single model. None if unknown.
     test
@@ -291,9 +294,9 @@ def compare(
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, or if lengths differ.
+        If any value is infinite or not a number, or if the lengths differ.
     UnknownNameError
-        If the test does not exist.
+        If there is no test of that name.
 
     Examples
     --------
@@ -361,7 +364,7 @@ def paired_test(test: Test, pairs: Pairs) -> TestResult:
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
-    """Return the p of Gaffke's interval if `_rests_on_gaffke`, otherwise that of `paired_test`."""
+    """Return the p of Gaffke's interval if `_rests_on_gaffke`, or else that of `paired_test`."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.sums
@@ -380,12 +383,13 @@ def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult
 
 
 def inverted(differences: Grouped, confidence: float) -> Interval:
-    """Return all δ for which the randomisation test of the differences minus δ does not reject.
+    """Return the interval of all δ that the randomisation test does not reject.
 
-    The test is always computed by saddlepoint approximation, even where `randomisation` is exact,
+    The test of δ is that of the differences minus δ (for clusters with sizes, minus δ times the
+    size). It is always computed by saddlepoint approximation, even where `randomisation` is exact,
     because differences minus δ rarely have only a few distinct sizes. `consistent` resolves
-    contradictions with an exact p. For clusters with sizes, δ times the size is subtracted. If
-    there are so few users that the test cannot reject any δ, the ends are infinite.
+    contradictions with an exact p. If there are so few users that the test cannot reject any δ,
+    the ends are infinite.
     """
     n = differences.n
     if not n:
@@ -417,7 +421,7 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     low, high = interval
     if should:
         return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
-    # Move the end to the number next to 0, because the ends belong to the interval.
+    # Move the end to the number next to 0, because an interval includes its ends.
     if low + high > 0:
         return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
     return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))
@@ -432,8 +436,9 @@ def difference_interval(
 ) -> Interval:
     """Return the interval of a mean difference; see `compare`.
 
-    If the interval belongs to `test`, it excludes 0 exactly when the test rejects. `bounds` is the
-    range of a single model's values, and `largest` is the number of rows in the largest cluster.
+    If the interval corresponds to `test`, it excludes 0 exactly when the test rejects. `bounds` is
+    the range of a single model's values, and `largest` is the number of rows in the largest
+    cluster.
     """
     spread = _spread(bounds)
     if _rests_on_gaffke(differences, test, spread):
@@ -465,7 +470,7 @@ def _few(test: TestResult) -> bool:
 
 
 def _by_t(test: TestResult) -> bool:
-    """Return whether the interval that belongs to a test is Student's t interval."""
+    """Return whether the interval that corresponds to a test is Student's t interval."""
     return test.test in TESTS and TESTS[test.test].interval == "t"
 
 
@@ -514,8 +519,8 @@ class Equivalence:
     margin
         The smallest difference that would matter.
     interval
-        The interval of the mean difference, with the confidence 1 - 2 · alpha. It is within the
-        margins if the models are equivalent.
+        The interval of the mean difference, with confidence 1 - 2 · alpha. It is within the margins
+        if the models are equivalent.
     method
         The method that computed p: ``"randomisation"``, ``"t"``, ``"gaffke"`` if few users differ,
         ``"random effects"`` for several runs, or ``"welch"`` for groups of different users.
@@ -542,19 +547,20 @@ def equivalence(
 ) -> Equivalence:
     """Test whether a mean difference lies between -margin and +margin.
 
-    There are two one-sided tests, with the null hypotheses that the mean is at most -margin, and
-    that it is at least margin. The larger p counts. If the range is known and fewer than 30 users
-    differ, and at most half of all, p is instead the smallest level at which Gaffke's interval is
-    within the margins. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987.
+    There are two one-sided tests, with the null hypotheses that the mean is at most -margin and
+    that it is at least margin; p is the larger of their p-values. However, if the range is known,
+    fewer than 30 users differ and at least half do not, p is the smallest level at which Gaffke's
+    interval is within the margins. Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15,
+    1987.
 
     Parameters
     ----------
     differences : [n_users]
-        The difference of each user; NaN leaves a user out.
+        The difference for each user; users with NaN are left out.
     margin
         The smallest difference that would matter, a number above 0.
     alpha
-        The accepted probability that models are wrongly called equivalent, in (0, 0.5).
+        The accepted probability of wrongly calling models equivalent, in (0, 0.5).
     test
         ``"randomisation"`` or ``"t"``.
     bounds
@@ -565,7 +571,7 @@ def equivalence(
     Raises
     ------
     InputError
-        If the margin is not above 0, alpha is out of range, or `clusters` has another length.
+        If the margin is not above 0, alpha is out of range, or `clusters` has the wrong length.
     """
     check_margin(margin, alpha)
     if test not in ("randomisation", "t"):
@@ -600,7 +606,7 @@ def equivalence(
 def equivalence_over_runs(
     first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
 ) -> Equivalence:
-    """Test equivalence with users and runs as samples; see `over_runs` and `equivalence`."""
+    """Test equivalence over several runs of each model; see `over_runs` and `equivalence`."""
     check_margin(margin, alpha)
     moments = run_moments(first, second)
     whole = over_runs_of(moments, confidence=1 - 2 * alpha)
@@ -623,9 +629,10 @@ def check_margin(margin: float, alpha: float) -> None:
 
 
 def one_sided(p_of: Callable[[float], float], mean: float, margin: float) -> float:
-    """Return the larger p of the two one-sided tests of a mean between -margin and +margin.
+    """Return the larger p of the two one-sided tests for a mean between -margin and +margin.
 
-    `p_of` takes a sign, and returns the two-sided p of a mean of 0 of sign · value + margin.
+    `p_of` takes a sign and returns the two-sided p of the hypothesis that sign · value + margin has
+    a mean of 0.
     """
     sides = [(p_of(sign), sign * mean + margin) for sign in (1.0, -1.0)]
     return max(p / 2 if distance > 0 else 1 - p / 2 for p, distance in sides)

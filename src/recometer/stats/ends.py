@@ -72,7 +72,7 @@ class Interval:
         return cls(np.nan, np.nan, "none", confidence, n, note)
 
     def within(self, bounds: tuple[float, float] | None) -> Interval:
-        """Return the interval with its ends moved into the bounds."""
+        """Return the interval with its ends clipped to the bounds."""
         if bounds is None:
             return self
         low, high = (float(end) for end in np.clip((self.low, self.high), *bounds))
@@ -80,7 +80,7 @@ class Interval:
 
 
 def check_confidence(confidence: float) -> float:
-    """Check that a confidence is above 0 and below 1, and return it as a float."""
+    """Check that a confidence level is above 0 and below 1, and return it as a float."""
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         shown = brief(confidence)
         named = python_or_command(f"confidence={shown}", f"--confidence {shown}")

@@ -1,4 +1,4 @@
-"""Group and count equal values, so that later computations read fewer numbers."""
+"""Group and count equal values, so that later computations process fewer numbers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SORTED_UP_TO = 2_048  # up to this number of values, sorting is faster than grou
 N_CELLS = (2_048, 65_536)  # the numbers of cells that are tried, one after the other
 LOST_VARIANCE = 1e-6  # grouping into cells may lose at most this share of the variance
 FAR_USERS = 1_000  # the number of users on each side that `_without_far_users` moves inwards
-SAME = 1e-12  # differences below this share of the largest value are rounding errors
+SAME = 1e-12  # differences below this share of the largest value count as rounding errors
 LOOKED_AT = 10_000  # the levels of a column are the distinct values among its first 10,000 users
-MOST_LEVELS = 64  # the maximum number of levels of a column, so that two columns have few pairs
+MOST_LEVELS = 64  # the maximum number of levels of a column, so that there are few pairs of levels
 BLOCK = 2**15  # the number of users per block, so that temporary arrays fit into processor caches
 
 
@@ -46,7 +46,7 @@ class Grouped:
     n_above, n_below
         The numbers of users with x above and below 0. Both are 0 if users have sizes.
     sum_of_squares
-        The sum of the squared residuals x - estimate · y, computed from single users, not groups.
+        The sum of the squared residuals x - estimate · y over the users, not over the groups.
     exact
         Whether all users of a group have the same value except for rounding. Otherwise, each
         group covers a narrow range of values and stores the mean of its users; in total, this
@@ -65,12 +65,12 @@ class Grouped:
 
     @cached_property
     def residuals(self) -> Float64:
-        """Return x - estimate · y of each group."""
+        """Return x - estimate · y for each group."""
         return self.values - self.estimate * self.sizes
 
     @cached_property
     def skewness(self) -> float:
-        """Return the standardised third cumulant of the sum of residuals; 0 if all are 0."""
+        """Return the standardised third cumulant of the sum of residuals; 0 if they are all 0."""
         largest = np.abs(self.residuals).max(initial=0.0)
         if not largest:
             return 0.0
@@ -157,7 +157,7 @@ def labels_of(clusters: npt.ArrayLike, n: int) -> npt.NDArray[np.generic]:
 
 
 def by_cluster(clusters: npt.ArrayLike, *columns: Float64) -> list[Float64]:
-    """Return each column's sums over clusters, in ascending order of clusters.
+    """Return each column's sum in each cluster, with the clusters in ascending order.
 
     No value may be NaN.
     """
@@ -198,7 +198,7 @@ class Column:
 
     @classmethod
     def of(cls, values: npt.ArrayLike | Column, name: str = "values") -> Column:
-        """Make a column from values, which `column` checks, unless they are a column already."""
+        """Check values with `column` and wrap them in a `Column`, unless they are one already."""
         if isinstance(values, Column):
             return values
         x = column(values, name)
@@ -211,7 +211,7 @@ class Column:
         return len(self.values) if self.complete else int(np.count_nonzero(~np.isnan(self.values)))
 
     def coded(self) -> Column:
-        """Return the column with levels and codes, or unchanged if it cannot have them.
+        """Return the column with levels and codes, or unchanged for few users or many levels.
 
         Levels and codes save time if the column is compared several times.
         """
@@ -258,8 +258,8 @@ def _blocks(n: int) -> list[slice]:
 def group(values: npt.ArrayLike | Grouped, sizes: npt.ArrayLike | None = None) -> Grouped:
     """Group the values x of users, and their sizes y, unless they are already grouped.
 
-    If `sizes` is None, all sizes are 1. The sum of the sizes must be above 0. A NaN in `values` or
-    `sizes` leaves a user out.
+    If `sizes` is None, all sizes are 1. The sum of the sizes must be above 0. Users with NaN in
+    `values` or `sizes` are left out.
     """
     if isinstance(values, Grouped):
         return values
@@ -274,7 +274,7 @@ def group(values: npt.ArrayLike | Grouped, sizes: npt.ArrayLike | None = None) -
 
 
 def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = None) -> Grouped:
-    """Group columns that are finite, equally long and without NaN; see `group`.
+    """Group columns of finite numbers that have the same length; see `group`.
 
     `times` is the number of users in each row; None means one user per row.
     """
@@ -304,12 +304,12 @@ def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = 
 
 
 def total(values: Float64, times: Float64 | None) -> float:
-    """Return the sum of values, each multiplied by its number of times if there are such."""
+    """Return the sum of the values, each multiplied by its entry in `times` unless that is None."""
     return float(values.sum() if times is None else values @ times)
 
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
-    """Group n values by sorting. Those that are not in `x`, n - Σ times of them, are all 0."""
+    """Group n values by sorting. The n - Σ times values that are not in `x` are all 0."""
     values, at = np.unique(x, return_inverse=True)
     counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
@@ -337,11 +337,11 @@ class _Users:
             self.least = min(self.least, float(e.min()))
             self.most = max(self.most, float(e.max()))
             self.sum_of_squares += total(np.square(e, out=e), self._times(block))
-        # Without sizes, this is the largest |x|.
+        # the largest |x| if there are no sizes
         self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
 
     def ungrouped(self) -> Grouped:
-        """Return a group for each user."""
+        """Return one group per row."""
         counts = np.ones(len(self.x)) if self.times is None else self.times
         if self.y is not None:
             return self._grouped(self.x, counts, self.y, exact=True)
@@ -374,7 +374,7 @@ class _Users:
         """Return the only value (up to rounding) in each cell, or None if a cell has several."""
         if self.y is not None:
             return None
-        # For most metrics, the first users already have several values in a cell.
+        # For most metrics, some cell already has several values among the first users.
         for blocks in ([slice(0, LOOKED_AT)], self.blocks):
             one_each = np.empty(n_cells + 2)
             for block in blocks:
@@ -433,7 +433,7 @@ class _Users:
 def _without_far_users(cells: Grouped) -> float:
     """Return the sum of squared residuals after moving the farthest users on each side inwards.
 
-    A single far value may make up most of the variance, but one end of the interval ignores it.
+    A single outlier may account for most of the variance, yet one end of the interval ignores it.
     """
     order = np.argsort(cells.residuals, kind="stable")
     residuals, users = cells.residuals[order], np.cumsum(cells.counts[order])

@@ -10,7 +10,7 @@ from recometer.arrays import Int64
 
 Interval = tuple[float, float]
 
-N_FOR_DEVIATION = 200  # this number of resamples is enough to estimate a standard deviation
+N_FOR_DEVIATION = 200  # enough resamples to estimate a standard deviation
 UNKNOWN = (float("nan"), float("nan"))
 
 
@@ -23,7 +23,7 @@ def resampled(
     n_resamples: int = N_FOR_DEVIATION,
     clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
-    """Return intervals of statistics, computed from their values in resamples of users.
+    """Return confidence intervals of statistics, computed by resampling users.
 
     An interval is value ± z((1 + confidence) / 2) · s, where z is the normal quantile and s the
     standard deviation of the statistic over resamples of the users. (Quantiles of the resamples
@@ -33,7 +33,7 @@ def resampled(
     The function `statistic` takes the number of times that each user is drawn, int64 [n_users], and
     returns the statistics by name; `values` contains the statistics of the original users. Users
     with equal `clusters`, numbered from 0, are drawn together. The ends are NaN for fewer than two
-    users or clusters. Resamples in which a statistic is NaN do not count for it.
+    users or clusters. Resamples in which a statistic is NaN are ignored for that statistic.
     """
     from scipy.special import ndtri
 

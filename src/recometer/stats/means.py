@@ -30,14 +30,14 @@ from recometer.stats.saddlepoint import (
     quantile_of,
 )
 
-# If clusters of different sizes are equivalent to fewer than 50 clusters of equal size, the
-# bootstrap interval covers the mean too rarely (docs/statistics.md).
+# If the effective number of clusters is below 50, the bootstrap interval covers the mean too rarely
+# (docs/statistics.md).
 FEW_CLUSTERS = 50
-ROUNDING = 1e-9  # values beyond the range by at most this share of its width count as its end
+ROUNDING = 1e-9  # the tolerance at each end of a range, as a share of its width
 LEAST = -10.0  # `ratio_ends` uses this number in place of lower normal quantiles, such as -∞
 SMALLEST = 1e-300  # replaces sums that underflow to 0, so that they have a logarithm
-# `_chance` searches for a saddlepoint with this precision and at most this number of steps;
-# `_resample_chance` does so with the numbers that begin with TILT.
+# `_chance` searches for a saddlepoint to this precision and in at most this many steps;
+# `_resample_chance` uses the constants that begin with TILT.
 PRECISION, STEPS = 1e-13, 100
 TILT_PRECISION, TILT_STEPS = 1e-10, 200
 
@@ -62,17 +62,17 @@ def interval(
     Parameters
     ----------
     values : [n_users], or from `group`
-        The value of each user; NaN leaves a user out.
+        The value for each user; users with NaN are left out.
     kind
         ``"gaffke"``, ``"t"``, ``"percentile"`` or ``"bca"``. ``"auto"`` chooses ``"gaffke"`` if
-        the range is known and all values are within it, and otherwise ``"bca"``; the note of the
-        interval says why.
-        Clusters of different sizes are equivalent to (Σ size)² / Σ size² clusters of equal size. If
-        this number is below 50, ``"auto"`` chooses Gaffke's bound over the cluster sums, and
-        otherwise ``"bca"``.
+        the range is known and all values are within it, and otherwise ``"bca"``; the interval's
+        note says why.
+        With clusters of different sizes, ``"auto"`` chooses Gaffke's bound over the cluster sums if
+        the effective number of clusters, (Σ size)² / Σ size², is below 50, and otherwise
+        ``"bca"``.
     bounds
-        The lowest and the highest possible value of a user; infinite or None if unknown. Only
-        Student's interval may exceed them.
+        The lowest and the highest possible value of a user; infinite or None if unknown. Student's
+        interval may extend beyond them.
     confidence
         The confidence level, in (0, 1).
     weights : [n_users] or None
@@ -90,10 +90,10 @@ def interval(
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, if lengths differ, or if `kind` is ``"gaffke"``
-        and there is no range, or a value is outside it.
+        If any value is infinite or not a number, if the lengths differ, or if `kind` is
+        ``"gaffke"`` and there is no range or a value is outside it.
     UnknownNameError
-        If the kind does not exist.
+        If there is no such kind of interval.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def interval(
         return gaffke(units, bounds or (-np.inf, np.inf), confidence)
     if kind in ("auto", "gaffke"):
         if weights is None and not plain and units.n and bounds is not None:
-            # The clusters are equivalent to (Σ size)² / Σ size² clusters of equal size.
+            # the effective number of clusters: (Σ size)² / Σ size²
             sizes, counts = np.asarray(units.sizes), units.counts
             alike = float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
             if alike < FEW_CLUSTERS and within(units, bounds):
@@ -194,14 +194,14 @@ def _without_width(values: Grouped, method: str, name: str, confidence: float) -
 
 
 def within(values: Grouped, bounds: Bounds | None) -> bool:
-    """Return whether the range is finite, and all values or cluster sums are within it."""
+    """Return whether the range is finite and contains all values or cluster sums."""
     if bounds is None or not -LARGEST < bounds[0] < bounds[1] < LARGEST:
         return False
     return beyond(values, bounds) is None
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
-    """Return Gaffke's interval over the cluster sums, which assumes that no cluster is larger."""
+    """Return Gaffke's interval over the cluster sums, assuming that no cluster can be larger."""
     interval = gaffke_of_units(values, bounds, confidence, float(np.max(values.sizes)))
     note = (
         f"The {values.n:,} clusters differ in size and weigh as {alike:.0f} of one size: the "
@@ -228,9 +228,9 @@ def _why_not_gaffke(values: Grouped, bounds: Bounds | None, *, weighted: bool) -
 def bootstrap(values: Grouped, confidence: float, kind: Literal["percentile", "bca"]) -> Interval:
     """Return a bootstrap interval of a mean or a ratio of means, without resampling.
 
-    A resample draws users with replacement. Its statistic is at most θ exactly if its mean of
-    z = x - θ·y is at most 0 (and its sum of sizes is positive). The probability of this follows by
-    saddlepoint approximation, with K(t) = n log(mean of exp(t·z) over all n users), and the t for
+    A resample draws users with replacement. Its statistic is at most θ exactly when its mean of
+    z = x - θ·y is at most 0 (and its sum of sizes is positive). The probability of this is found by
+    saddlepoint approximation, with K(t) = n log(mean of exp(t·z) over all n users) and the t for
     which K'(t) = 0. Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13;
     Davison & Hinkley, "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
 
@@ -265,7 +265,7 @@ def bootstrap(values: Grouped, confidence: float, kind: Literal["percentile", "b
 
 
 def _resample_quantile(values: Grouped, quantile: float) -> float:
-    """Return the value that a resample's statistic does not exceed with probability Φ(quantile)."""
+    """Return the quantile of a resample's statistic at the level Φ(quantile)."""
     estimate = values.estimate
     middle = normal_quantile_of(0.0, 0.0, values.skewness)
     sign = float(np.sign(quantile - middle))
@@ -293,7 +293,7 @@ def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[fl
     The statistic is that of a resample. At the saddlepoint, the positive and negative terms
     count · z · exp(t·z) add up to 0. Newton's method is applied to the logarithm of the ratio of
     their totals, which is nearly linear in t: it is the sum of a convex and a concave function,
-    which both increase. If a step overshoots the root, the next step is therefore shorter, so the
+    both increasing. If a step overshoots the root, the next step is therefore shorter, so the
     method always converges.
     """
     z, n = values.residuals - distance * values.sizes, values.n
@@ -336,8 +336,9 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     distribution whose n + 1 parameters are all 1. The upper end is the (1 + confidence) / 2
     quantile of Σ W·y; the lower end follows by reflection. If y has two distinct values, Σ W·y has
     a scaled beta distribution: for 0 and 1 this gives the interval of Clopper & Pearson, and for
-    constant values the exact bound behind the rule of three. Otherwise, saddlepoint approximation
-    finds the quantile, because P(Σ W·y ≤ c) = P(Σ E·(y - c) ≤ 0) for independent exponential E.
+    constant values the exact bound behind the rule of three. Otherwise, the quantile is found by
+    saddlepoint approximation, using P(Σ W·y ≤ c) = P(Σ E·(y - c) ≤ 0) for independent exponential
+    variables E.
 
     That the interval covers the mean often enough is a conjecture without a known counterexample.
     Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean of a
@@ -375,7 +376,7 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
 
 
 def gaffke_of_units(values: Grouped, bounds: Bounds, confidence: float, largest: float) -> Interval:
-    """Return Gaffke's interval of users or clusters, the largest of which has `largest` rows."""
+    """Return Gaffke's interval over users, or over clusters of at most `largest` rows."""
     if isinstance(values.sizes, float):
         return gaffke(values, bounds, confidence)
     ends = ratio_ends(values, *extremes(bounds, largest), confidence)
@@ -390,11 +391,11 @@ def extremes(bounds: Bounds, largest: float) -> tuple[Point, Point]:
 def ratio_ends(values: Grouped, low: Point, high: Point, confidence: float) -> tuple[float, float]:
     """Return the ends of Gaffke's interval of a ratio of means, Σ x / Σ y.
 
-    One more user (x, y) is added: `low` for the lower end and `high` for the upper end, which are
-    the least and the most favourable values that a user can have. Let the E be independent and
-    exponential. A ratio r is too low if P(Σ E·(x - r·y) ≤ 0), which increases with r, is at most
-    (1 - confidence) / 2, and too high if it is at least (1 + confidence) / 2. If y is 1 for all
-    users, this is the interval of `gaffke`.
+    One more user (x, y) is added: for the lower end, `low`, which has the least favourable values
+    possible, and for the upper end, `high`, which has the most favourable ones. Let the E be
+    independent exponential variables. A ratio r is too low if P(Σ E·(x - r·y) ≤ 0), which increases
+    with r, is at most (1 - confidence) / 2, and too high if it is at least (1 + confidence) / 2. If
+    y is 1 for all users, this is the interval of `gaffke`.
     """
     from scipy.special import ndtri
 
@@ -429,7 +430,7 @@ def quantile_at(values: Grouped, point: Point, ratio: float) -> float:
 
 
 def _chance(z: Float64, counts: Float64) -> float:
-    """Return r with Φ(r) = P(Σ E·z ≤ 0), where the E are independent and exponential.
+    """Return r with Φ(r) = P(Σ E·z ≤ 0), where the E are independent exponential variables.
 
     r is exact if all negative z are equal and all positive z are equal. Otherwise, it is a
     saddlepoint approximation with K(t) = -Σ log(1 - t·z), K'(t) = 0, w = ±√(-2 K(t)) and
@@ -468,7 +469,7 @@ def _chance(z: Float64, counts: Float64) -> float:
 
 
 def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
-    """Merge values that differ only by rounding, and return them in ascending order with counts."""
+    """Merge values that differ only by rounding; return them in ascending order with counts."""
     y, same = np.clip(values.values, low, high), ROUNDING * (high - low)
     y = np.where(y - low <= same, low, np.where(high - y <= same, high, y))
     starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > same)
@@ -476,7 +477,7 @@ def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
 
 
 def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float:
-    """Return the `level` quantile of Σ W·y, for ascending y and the bound; see `gaffke`."""
+    """Return the `level` quantile of Σ W·y for ascending values y and the bound; see `gaffke`."""
     if y[-1] != bound:
         y, counts = np.append(y, bound), np.append(counts, 1.0)
     else:
@@ -497,7 +498,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     Let z = y - c and K(t) = -Σ log(1 - t·z). With s = t / (1 + t·c), K'(t) = 0 has the solution
     c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y), so a single search for s, from 0 to 1 / max(y), finds
     the quantile. With max(y) = 1 and r = s / (1 - s), 1 - s·y equals (1 - s) (1 + r·(1 - y)), which
-    avoids differences of nearly equal numbers. The variable of the search is v = log(1 + r).
+    avoids differences of nearly equal numbers. The search variable is v = log(1 + r).
     """
     from scipy.special import ndtri
 
@@ -565,7 +566,7 @@ def relative_interval(
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
     """Return the interval of all θ ≥ -1 for which `over_runs` of x - (1 + θ)·y does not exclude 0.
 
-    `ratios` has each user's means over runs, as in `relative_interval`.
+    `ratios` is as in `relative_interval`, with each user's means over runs as x and y.
     """
     confidence, n, estimate = difference.confidence, ratios.n, ratios.estimate
     if difference.method == "none":
@@ -595,8 +596,8 @@ def relative_by_t(
 ) -> Interval:
     """Return the interval of all θ ≥ -1 for which a t interval of x - (1 + θ)·y contains 0.
 
-    `t_test` takes a share and a ratio, and returns the mean of share · x - ratio · y and half its
-    interval's width. `mean` is the mean of y, and `estimate` is the ratio of both means.
+    `t_test` takes a share and a ratio, and returns the mean of share · x - ratio · y and half the
+    width of its interval. `mean` is the mean of y, and `estimate` is the ratio of the two means.
     """
 
     def distance_at(share: float, ratio: float) -> float:
@@ -614,7 +615,7 @@ def relative_by_t(
 
 
 def less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
-    """Return the interval of a ratio minus 1, given the ends of the interval of the ratio."""
+    """Return the interval of a ratio minus 1, given the ends of the ratio's interval."""
     low, note = max(low, 0.0), ""
     if high == np.inf:
         note = "The relative difference has no upper end: the baseline cannot be told from 0."
@@ -633,10 +634,10 @@ def hull(
 ) -> tuple[float, float]:
     """Return the lowest and the highest ratio whose quantile is between -target and target.
 
-    `quantile_at` takes a ratio minus the estimate; it returns about 0 for 0, and more below 0.
-    `start` is a guess of the distance from the estimate to the ends, or 0 if both ends equal the
-    estimate. `alone` contains the quantiles for x alone and for y alone: if the first is below the
-    target, the lower end is 0, and if the second is below it, there is no upper end.
+    `quantile_at` is a decreasing function of the ratio minus the estimate, and is about 0 at 0.
+    `start` is a first guess at the distance from the estimate to the ends, or 0 if both ends equal
+    the estimate. `alone` contains the quantiles for x alone and for y alone: if the first is below
+    the target, the lower end is 0, and if the second is below it, there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):
@@ -655,7 +656,7 @@ def hull(
 
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
-    """Move each end of a relative interval to the side of 0 where the difference's end is."""
+    """Move each end of a relative interval to the side of 0 that the difference's end is on."""
     ends = []
     for end, like in zip(relative, difference, strict=True):
         nearest = float(np.nextafter(0.0, like))
@@ -667,9 +668,9 @@ def on_side_of(relative: Interval, difference: Interval) -> Interval:
 def flip_ends(units: Grouped, confidence: float, *alone: Float64) -> tuple[float, float]:
     """Return the ends of the interval of a ratio, found by inverting the randomisation test.
 
-    The interval contains all ratios for which the test does not reject a mean of 0 of
-    x - ratio · y. If `alone` are x and y, both at least 0, the interval includes 0 if the test does
-    not reject a mean of 0 of x, and has no upper end if it does not reject a mean of 0 of y.
+    The interval contains all ratios for which the test does not reject that x - ratio · y has a
+    mean of 0. If `alone` is x and y (both at least 0), the interval includes 0 if the test does not
+    reject that x has a mean of 0, and has no upper end if it does not reject the same for y.
     """
     from scipy.special import ndtri
 
@@ -714,7 +715,7 @@ def _fieller(ratios: Grouped, confidence: float) -> tuple[float, float]:
 
 
 def _of_sizes(ratios: Grouped) -> tuple[float, float, float]:
-    """Return the mean of y, and the sums of squares of y - mean and of its products with e."""
+    """Return the mean of y, Σ (y - mean)², and Σ (y - mean) · residual."""
     y, counts = np.asarray(ratios.sizes), ratios.counts
     mean = float(np.sum(counts * y)) / ratios.n
     products = np.sum(counts * ratios.residuals * (y - mean))

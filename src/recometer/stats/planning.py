@@ -1,4 +1,4 @@
-"""Compute how many users a comparison needs, and which differences a test set can show."""
+"""Compute how many users a comparison needs, and which differences a test set can detect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recometer.stats.saddlepoint import ROUNDING, increasing_root, multiples_of_
 
 MOSTLY = 0.9  # a size is the unit if at least this share of the nonzero differences have it
 MANY_USERS = 2_000  # above this number of users, Student's t is approximated by a normal variable
-MOST_USERS = 10**12  # `users_needed` does not search for larger numbers
+MOST_USERS = 10**12  # `users_needed` does not search beyond this number
 NORMAL_975 = 1.959964  # the 97.5 % quantile of the standard normal distribution
 
 
@@ -37,15 +37,15 @@ class Power:
     power
         The probability that the comparison is significant if `difference` is the true difference.
     users_needed
-        The number of users for the wanted power, if they vary as much as the compared users. None
-        if it is unknown, or above a trillion.
+        The number of users needed for the wanted power, if they vary as much as the users compared.
+        None if it is unknown or above a trillion.
     fewest_users, most_users
-        The numbers of users for the wanted power at the two ends of the 95 % interval of the
-        deviation. This interval is only a rough estimate if few users differ.
+        The numbers of users needed for the wanted power if the deviation is at the lower or the
+        upper end of its 95 % interval. This interval is only a rough estimate if few users differ.
     smallest_difference
-        The smallest true difference that is significant with the wanted power, for `n` users.
+        The smallest true difference that `n` users detect with the wanted power.
     wanted, alpha
-        The wanted power, and the significance level (two-sided).
+        The wanted power, and the two-sided significance level.
     note
         A remark for the reader, or an empty string.
     """
@@ -89,36 +89,36 @@ def power(
     alpha: float = 0.05,
     unit: float | None = None,
 ) -> Power:
-    """Return the power of a paired comparison, from the variation of the observed differences.
+    """Return the power of a paired comparison, given the variation of the observed differences.
 
     The power is computed for the paired t test. With at least 50 users, the randomisation test has
     almost the same power: within 5 percentage points if at least 30 users have a nonzero difference
     (even for skewed differences), and within 7 if about a dozen do (`benchmarks/stats.py`). If all
-    differences are multiples of a unit, as for hit, their sums change in steps, and the exact test
-    rejects less often: by up to 20 percentage points if few users have a nonzero difference. The
-    computed power allows for this.
+    differences are multiples of a unit, as they are for hit, their sums change in steps, and the
+    exact test has less power: up to 20 percentage points less if few users have a nonzero
+    difference. The computed power allows for this.
 
     The number of users needed grows with the variance of the differences, but the variance s² of
-    only a few users is a rough estimate. The range of this number of users follows from the 95 %
-    interval of the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))), where k is the kurtosis
-    of the differences. Bonett, "Approximate confidence interval for standard deviation of nonnormal
-    distributions", Computational Statistics & Data Analysis 50, 2006.
+    only a few users is a rough estimate. The range from `fewest_users` to `most_users` follows from
+    the 95 % interval of the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))), where k is the
+    kurtosis of the differences. Bonett, "Approximate confidence interval for standard deviation of
+    nonnormal distributions", Computational Statistics & Data Analysis 50, 2006.
 
     Parameters
     ----------
     differences : [n_users], or from `group`
-        The difference of each user; NaN leaves a user out. For clusters, numbers of users are
-        numbers of clusters.
+        The difference for each user; users with NaN are left out. If the differences are those of
+        clusters, all numbers of users are numbers of clusters.
     difference
-        The mean difference to detect. None means the observed one, whose power only restates the
+        The mean difference to detect. None means the observed one, whose power merely restates the
         p-value.
     wanted
         The power to achieve, in (alpha, 1).
     alpha
         The two-sided significance level. For m comparisons by Bonferroni's method, pass alpha / m.
     unit
-        The common unit of all differences, or 0 for other tests. None means the result of
-        `unit_of`.
+        The common unit of all differences for the randomisation test, or 0 for other tests. None
+        means the result of `unit_of`.
 
     Raises
     ------
@@ -172,9 +172,9 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the size of nearly all differences or, failing that, their common unit, or 0.
+    """Return the size of nearly all differences, or else their common unit, or 0 if they have none.
 
-    Differences of 0 and NaN do not count.
+    Differences of 0 and NaN are ignored.
     """
     values = group(differences)
     if not values.exact or not isinstance(values.sizes, float):
@@ -211,7 +211,7 @@ def power_of(
     centre = max(0.0, abs(difference) - unit / n) / deviation * math.sqrt(n)
     critical = float(stdtrit(n - 1, 1 - alpha / 2))
     if n > MANY_USERS or centre > 30:
-        # Approximate by a normal distribution with the variance of the denominator of t.
+        # This normal approximation includes the variance of the denominator of t.
         spread = math.sqrt(1 + critical**2 / (2 * (n - 1)))
         return float(ndtr((centre - critical) / spread) + ndtr((-centre - critical) / spread))
     if centre == 0:
@@ -229,7 +229,7 @@ def users_needed(
     alpha: float = 0.05,
     unit: float = 0.0,
 ) -> int | None:
-    """Return the smallest number of users with the wanted power, or None above a trillion."""
+    """Return how many users the wanted power takes, or None if more than a trillion."""
 
     def power_with(n: int) -> float:
         return power_of(difference, deviation, n, alpha=alpha, unit=unit)
@@ -241,7 +241,7 @@ def users_needed(
 def smallest_difference(
     deviation: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05, unit: float = 0.0
 ) -> float:
-    """Return the smallest true difference that is significant with the wanted power.
+    """Return the smallest true difference that n users detect with the wanted power.
 
     The result is NaN for fewer than two users.
     """

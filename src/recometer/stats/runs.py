@@ -34,14 +34,16 @@ class Runs:
     p_value
         The p-value, from the same t distribution, of the null hypothesis that the mean is 0.
     n_users, n_runs
-        The number of users with a value in every run, and the number of runs (for a comparison, a
-        number for each model).
+        The number of users with a value in every run, and the number of runs (for a comparison, one
+        number per model).
     deviation_users
         The standard deviation of the users' means over runs.
     deviation_runs
-        The standard deviation between each model's runs, without the users' part; NaN for one run.
+        The standard deviation between each model's runs, without the part due to users; NaN for a
+        single run.
     share_of_runs
-        The share of the mean's variance that is due to runs. If it is large, only more seeds help.
+        The share of the mean's variance that is due to runs. If it is large, only more seeds can
+        make the interval much narrower.
     note
         A remark for the reader, or an empty string.
     """
@@ -61,8 +63,8 @@ class RunMoments(NamedTuple):
     """The sums over users that `over_runs` needs.
 
     `mean` and `variance` are those of the n users' means over runs, or of their differences between
-    two models. `squares` has MS(runs) and MS(rest) of each model (see `over_runs`), which are 0 for
-    a single run.
+    two models. `squares` contains MS(runs) and MS(rest) for each model (see `over_runs`), which are
+    0 for a single run.
     """
 
     n: int
@@ -77,20 +79,20 @@ def over_runs(
 ) -> Runs:
     """Return the mean of a model over users and runs, or the difference between two models.
 
-    The interval includes both the variance between users and the variance between runs. With
+    The interval accounts for the variance between users and the variance between runs. With
     crossed random effects, a value is mean + user + run + rest. Let s² be the variance of the
     users' means over runs, and MS the mean squares from the analysis of variance. The variance of
     the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R), where a negative
     second term counts as 0. For a difference, s² is the variance of the users' differences, and
     each model adds a second term of its own, because the seeds of the models are independent. The
-    degrees of freedom are those of Satterthwaite. Searle, Casella & McCulloch, "Variance
+    degrees of freedom follow Satterthwaite's approximation. Searle, Casella & McCulloch, "Variance
     Components", 1992, chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
 
     Parameters
     ----------
     first, second : [n_users, n_runs]
-        A table with a row per user and a column per run, with the same users in both tables. Users
-        with a NaN are left out.
+        A table with a row per user and a column per run; both tables have the same users in the
+        same order. Users with any NaN are left out.
     confidence
         The confidence level, in (0, 1).
 
@@ -124,7 +126,7 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
     """Return each user's mean over runs, float64 [n_users], from float64 [n_runs, n_users].
 
-    The mean of equal values is exactly that value, so a model with equal runs equals each of them.
+    The mean of equal values is exactly that value, so the mean of identical runs equals each run.
     """
     each = np.asarray(columns, np.float64)
     mean: Float64 = each[0] if len(each) == 1 else each[0] + np.mean(each - each[0], axis=0)
@@ -161,15 +163,15 @@ def over_values(
     relative: bool = False,
     confidence: float = 0.95,
 ) -> Runs:
-    """Return the difference between two models whose runs have a single value for all users.
+    """Return the difference between two models, given one value per run for all users together.
 
     The variance of the difference is the variance due to the n users (`error` squared) plus
     (s² - i) / R for each model with R runs. Here s² is the variance of the runs' values, and i the
-    part of it that comes from the users (`interactions`); negative terms count as 0. Degrees of
-    freedom follow Satterthwaite, as in `over_runs`; if both models have a single run, the
-    distribution is normal. With `relative`, the result is the ratio of the
-    means minus 1, with a linearised variance, and `error` is the error of that ratio; NaN if the
-    second mean is not above 0.
+    part of it that comes from the users (`interactions`); negative terms count as 0. The degrees of
+    freedom are found as in `over_runs`, but if both models have a single run, the distribution is
+    normal. With `relative`, the result is the ratio of the means minus 1, with a linearised
+    variance, and `error` is the error of that ratio; the result is NaN if the second mean is not
+    above 0.
     """
     check_confidence(confidence)
     tables = column(first, "first"), column(second, "second")
@@ -199,17 +201,18 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     """Return the mean over folds with different users, with the variance between folds.
 
     With nested random effects, the mean of a fold with n users has the variance v = s² / n, where
-    s² is the variance of their values; in addition, the means of folds vary by the variance τ² of
-    DerSimonian & Laird. The overall mean weights each fold by 1 / (v + τ²). Its standard error is
-    that of Hartung & Knapp, but at least the one that follows from the weights, and has
+    s² is the variance of their values; in addition, there is a variance τ² between folds, estimated
+    by the method of DerSimonian & Laird. The overall mean weights each fold by 1 / (v + τ²). Its
+    standard error is that of Hartung & Knapp, but at least the one implied by the weights, with
     n_folds - 1 degrees of freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung
-    & Knapp, Statistics in Medicine 20, 2001. Models of different folds are trained on overlapping
-    data, and no interval over the folds shows the error that they share.
+    & Knapp, Statistics in Medicine 20, 2001. The models of different folds are trained on
+    overlapping data, so they share an error that no interval over the folds can show.
 
     Parameters
     ----------
     folds
-        The values of each fold's users, or differences between two models; NaN leaves a user out.
+        The values of each fold's users, or their differences between two models; users with NaN are
+        left out.
     confidence
         The confidence level, in (0, 1).
 
@@ -298,14 +301,14 @@ def t_of_parts(
 ) -> tuple[float, float, float]:
     """Return a mean's standard error, half the width of its interval, and its two-sided p.
 
-    The variance of the mean is the sum of the parts, each with its degrees of freedom. The degrees
-    of freedom of the sum are those of Satterthwaite.
+    The variance of the mean is the sum of the parts, each with its own degrees of freedom. Those of
+    the sum follow Satterthwaite's approximation.
     """
     from scipy.special import stdtr, stdtrit
 
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
-    # The squares of tiny variances underflow, and are not read for infinite degrees of freedom.
+    # `squares` is 0 if the squares of tiny variances underflow, but also if freedom is infinite.
     if variance == 0 or (squares == 0 and np.isfinite(parts[0][1])):
         return 0.0, 0.0, float(mean == 0)
     freedom = variance**2 / squares if squares else np.inf

@@ -1,4 +1,4 @@
-"""Compute tail probabilities of sums of independent terms, and search for roots."""
+"""Compute tail probabilities of sums of independent terms, and find roots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PRECISION = 1e-9  # `increasing_root` stops when the function is this close to i
 STEPS = 200  # the maximum number of steps of `increasing_root`
 FAR = 1e18  # `increasing_root` gives up beyond this multiple of the first guess
 MOST_MULTIPLES = 10_000  # the largest size is at most this multiple of the common unit
-MOST_SIZES = 64  # `multiples_of_unit` does not look for the unit of more sizes than this
-SAME = 1e-9  # sizes may differ from multiples of the unit by this share of the largest size
+MOST_SIZES = 64  # `multiples_of_unit` does not look for a unit if there are more sizes than this
+SAME = 1e-9  # sizes may differ from multiples of the unit by up to this share of the largest size
 MOST_WORK = 2**21  # maximum number of terms of the characteristic function
 TILT_PRECISION = 1e-11  # `tilt` stops when t increases by at most this share
 DEVIATIONS = 40.0  # width of the window of sums, in standard deviations of the tilted sum
-ROUNDING = 1e-12  # numbers count as equal if they differ by this share of the largest one
+ROUNDING = 1e-12  # numbers count as equal if they differ by at most this share of the largest one
 
 
 def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
@@ -42,9 +42,9 @@ def increasing_root(
     """Return the x > 0 at which an increasing function reaches `target` > 0, or None.
 
     The function must be close to 0 at 0 and nearly proportional to x; it may jump, and be infinite
-    or NaN for large x. `start` is a guess of x. The search uses secants in a bracket. (SciPy's root
-    finders are as good if the root lies in a known range, but importing them takes longer than
-    computing all intervals of an evaluation.)
+    or NaN for large x. `start` is a first guess at x. The search takes secant steps within a
+    bracket. (SciPy's root finders work just as well if the root lies in a known range, but
+    importing them takes longer than computing all intervals of an evaluation.)
     """
     x, below, above = start, 0.0, np.inf
     last_x = last_value = 0.0
@@ -72,9 +72,10 @@ def increasing_root(
 def tilt(mean: float, sizes: Float64 | Int64, times: Float64) -> tuple[float, float, float]:
     """Tilt random signs so that Σ ±size has a given mean, between 0 and the sum of all sizes.
 
-    Return the tilt t, with which the odds of a plus are e^(2·t·size), and t·mean - K(t) and K''(t)
-    with K(t) = Σ log cosh(t·size). This solves K'(t) = mean by Newton's method. K' is concave for t
-    above 0, so its tangents reach the mean before K' does, and no step goes beyond the root.
+    Return t, t·mean - K(t) and K''(t), where t is the tilt, with which the odds of a plus are
+    e^(2·t·size), and K(t) = Σ log cosh(t·size). Newton's method solves K'(t) = mean for t. K' is
+    concave for t above 0, so its tangents reach the mean before K' does, and no step goes beyond
+    the root.
     """
     t = mean / float(times @ sizes**2)
     while True:
@@ -123,7 +124,7 @@ def multiples_of_unit(sizes: Float64) -> Int64 | None:
         if unit * MOST_MULTIPLES < sizes[-1]:
             return None
     multiples = np.rint(sizes / unit)
-    # Computing the unit from the largest size has the smallest rounding error.
+    # Computing the unit from the largest size gives the smallest rounding error.
     unit = float(sizes[-1] / multiples[-1])
     if (np.abs(sizes - multiples * unit) > off).any():
         return None
@@ -162,7 +163,8 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
         function *= (1 - chance + chance * turns[steps * multiple % length]) ** count
     chances = np.fft.irfft(function, length)
-    # Add up from the observed sum upwards; lower sums are at the end of the window.
+    # Add up the chances of the observed sum and all larger ones; lower sums are at the end of the
+    # window.
     upwards = int((most - total) / 2 + 1)
     if length <= most:
         upwards = min(upwards, (length + 1) // 2)

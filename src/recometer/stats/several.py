@@ -18,7 +18,7 @@ from recometer.stats.saddlepoint import increasing_root
 
 Correction = Literal["holm", "benjamini-hochberg", "bonferroni", "none"]
 
-RESAMPLED_UP_TO = 100  # `tukey` draws random orders if at most this number of users differ
+RESAMPLED_UP_TO = 100  # `tukey` draws random orders if at most this many users differ
 N_RESAMPLES = 10_000  # the default number of random orders that `tukey` draws
 AT_ONCE = 2**21  # the number of values that `_ranges` shuffles at a time
 
@@ -27,14 +27,14 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     """Return p-values adjusted for the number of comparisons.
 
     Let p(1) ≤ ... ≤ p(m). By Holm's method, p(i) becomes the maximum of (m - j + 1) p(j) over all
-    j ≤ i, and by Bonferroni's m p(i). Both limit the probability of at least one wrong rejection
+    j ≤ i, and by Bonferroni's, m p(i). Both limit the probability of at least one wrong rejection
     among all comparisons. Benjamini and Hochberg's method adjusts p(i) to the minimum of m p(j) / j
     over all j ≥ i, and limits the expected share of wrong rejections among all rejections. Holm, "A
     simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
     1979; Benjamini & Hochberg, Journal of the Royal Statistical Society B 57, 1995.
 
     Adjusting the smallest possible p-values of tests (`TestResult.smallest_p`) gives lower bounds
-    of the adjusted p-values.
+    on the adjusted p-values.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     InputError
         If a p-value is below 0 or above 1.
     UnknownNameError
-        If the correction does not exist.
+        If there is no such correction.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     elif correction == "holm":
         adjusted = np.maximum.accumulate(adjusted * np.arange(m, 0, -1))
     elif correction == "benjamini-hochberg":
-        # This is scipy.stats.false_discovery_control without NaN; importing scipy.stats would take
+        # Equivalent to scipy.stats.false_discovery_control, but importing scipy.stats would take
         # longer than most comparisons.
         steps = adjusted * (m / np.arange(1, m + 1))
         adjusted = np.minimum.accumulate(steps[::-1])[::-1]
@@ -91,14 +91,14 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tukey:
-    """Tukey's honestly significant difference, by randomisation.
+    """The result of Tukey's honestly significant difference test.
 
     Attributes
     ----------
     p_values : float64 [n_models, n_models]
         The p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
-        The smallest difference between two means that is significant at the level alpha.
+        The smallest difference between two means that is significant at level alpha.
     method
         The method that computed p: ``"resampled"`` or ``"studentised range"``.
     n
@@ -123,7 +123,7 @@ def tukey(
 
     Under the null hypothesis that all models are equal, each user's values could belong to the
     models in any order. The p of a pair is the share of random orders in which the range of the
-    means is at least as large as the difference of the pair. Carterette, "Multiple testing in
+    means is at least as large as the pair's difference. Carterette, "Multiple testing in
     statistical analysis of systems-based information retrieval experiments", ACM Transactions on
     Information Systems 30, 2012. If more than 100 users differ, no orders are drawn, because the
     means are then nearly normal with equal covariances: their range is √(Σ s²) / n times the
@@ -133,18 +133,18 @@ def tukey(
     Parameters
     ----------
     values : [n_users, n_models]
-        A row for each user and a column for each model. Users with a NaN are left out.
+        A row for each user and a column for each model. Users with any NaN are left out.
     alpha
         The significance level of the critical difference.
     clusters : [n_users] or None
         The cluster of each user. All values of a cluster are reordered in the same way.
     seed, n_resamples
-        The seed and the number of the random orders, if any are drawn.
+        The seed for the random orders and their number, if any are drawn.
 
     Raises
     ------
     InputError
-        If there are fewer than two models, or fewer than two users with all values.
+        If there are fewer than two models, or fewer than two users with a value for every model.
     """
     check_alpha(alpha)
     check_whole("seed", seed, 0)
@@ -181,7 +181,7 @@ def tukey(
 
 
 def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
-    """Return the ranges of the models' sums of shuffled values, in ascending order."""
+    """Return the ranges of the models' sums after each shuffle, in ascending order."""
     generator = np.random.Generator(np.random.PCG64(seed))
     at_once = max(1, AT_ONCE // max(1, values.size))
     ranges = []
@@ -193,10 +193,11 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 
 
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
-    """Return the probability that the range of n standard normal numbers is at least each distance.
+    """Return the tail probability of the range of n standard normal numbers at each distance.
 
     For a distance q, this tail of the studentised range with infinitely many degrees of freedom is
-    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. Its relative error is small even far out.
+    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. The relative error of the result is small
+    even far into the tail.
     """
     from scipy.special import ndtr
 
@@ -219,7 +220,7 @@ def normal_range_quantile(alpha: float, n: int) -> float:
         return -float(np.log(normal_range_tail(distance, n)))
 
     distance = increasing_root(rarity, -float(np.log(alpha)), 3.0)
-    assert distance is not None  # the tail reaches every probability
+    assert distance is not None  # the tail takes every value between 0 and 1
     return distance
 
 
@@ -230,9 +231,9 @@ class Ranking:
     Attributes
     ----------
     low, high : int64 [n_models]
-        The interval of each model's rank, counted from 1. All intervals hold at once.
+        The interval of each model's rank, counted from 1. All intervals hold simultaneously.
     best : bool [n_models]
-        Whether no other model is significantly better than the model.
+        Whether no other model is significantly better.
     """
 
     low: npt.NDArray[np.int64]
@@ -247,14 +248,14 @@ def rank_intervals(
     alpha: float = 0.05,
     higher_is_better: bool = True,
 ) -> Ranking:
-    """Return intervals of the models' ranks, and which models may be the best.
+    """Return an interval for each model's rank, and which models may be the best.
 
     A model ranks below every model that is significantly better, and above every model that is
     significantly worse. If p-values are adjusted over all pairs (by Holm or Tukey), all intervals
-    hold at once with confidence 1 - alpha. This is the construction of Mogstad, Romano, Shaikh &
-    Wilhelm, "Inference for ranks with applications to mobility across neighbourhoods and academic
-    achievement across countries", Review of Economic Studies 91, 2024, with adjusted pairwise tests
-    instead of their bootstrap test.
+    hold simultaneously with confidence 1 - alpha. This is the construction of Mogstad, Romano,
+    Shaikh & Wilhelm, "Inference for ranks with applications to mobility across neighbourhoods and
+    academic achievement across countries", Review of Economic Studies 91, 2024, with adjusted
+    pairwise tests instead of their bootstrap test.
 
     Parameters
     ----------

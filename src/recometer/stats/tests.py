@@ -116,18 +116,18 @@ class PairedTest:
     hypothesis
         The null hypothesis.
     smallest_p
-        A function that takes the number of users who differ, and returns a lower bound of p. A
+        A function that takes the number of users who differ, and returns a lower bound on p. A
         computed p below this bound is raised to it.
     reads
         The argument of `function`: ``"values"`` are the differences of users, or their sums over
         clusters, float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"units"`` are users,
         or clusters with their sizes, as `Grouped`.
     needs
-        The smallest number of users for the test, 1 or 2.
+        The smallest number of users that the test needs, 1 or 2.
     interval
-        The interval that belongs to the test.
+        The interval that corresponds to the test.
     alike
-        The method of p if no user differs.
+        The `TestResult.method` to report if no user differs.
     """
 
     name: str
@@ -146,7 +146,7 @@ class PairedTest:
         return self.hypothesis == MEAN
 
     def result(self, differences: npt.ArrayLike | Grouped) -> TestResult:
-        """Return the result for the differences of users; NaN leaves a user out."""
+        """Return the result for the users' differences; users with NaN are left out."""
         values: Any
         if self.reads == "values":
             values = column(differences, "differences")  # type: ignore[arg-type]
@@ -195,13 +195,13 @@ def paired(
 
 
 def check_test(test: str) -> None:
-    """Refuse a test that does not exist."""
+    """Raise an error if there is no test of this name."""
     if not isinstance(test, str) or test not in TESTS:
         raise UnknownNameError(f"There is no test {test!r}. {did_you_mean(str(test), TESTS)}")
 
 
 def documented(function: Callable[..., Any]) -> None:
-    """Replace ``{tests}`` in a function's docstring by the names and sentences of all tests."""
+    """Replace ``{tests}`` in a function's docstring with the names and sentences of all tests."""
     listed = ";\n        ".join(f'``"{name}"``, {test.sentence}' for name, test in TESTS.items())
     function.__doc__ = (function.__doc__ or "").replace("{tests}", f"{listed}.")
 
@@ -225,21 +225,21 @@ def randomisation(differences: Grouped) -> Found:
     """Return the result of the two-sided paired randomisation test of a mean difference of 0.
 
     Under the null hypothesis, the two models are exchangeable for each user, so each difference
-    could just as well have the other sign. p is the share of all assignments of signs whose sum is
-    at least as far from 0 as the observed sum. Users without a difference have no effect. Fisher,
-    "The Design of Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
+    could just as well have the opposite sign. p is the share of all assignments of signs whose sum
+    is at least as far from 0 as the observed sum. Users without a difference have no effect.
+    Fisher, "The Design of Experiments", 1935; Smucker, Allan & Carterette, CIKM 2007.
 
-    No signs are drawn. If the values allow it, p is exact: it comes from the binomial distribution
-    if all differences have the same size, from a convolution if they are multiples of a unit, and
-    from enumeration if up to 30 differ from 0. Otherwise, p is a saddlepoint approximation, which
-    is within 3 % of enumeration for most differences. If 5 to 10 large differences outweigh the
-    others, the distribution of the sum has several peaks, but the signs of at most 6 large
-    differences are enumerated, so p may be 0.5 to 3.2 times its exact value.
+    No random signs are drawn. If the values allow it, p is exact: it comes from the binomial
+    distribution if all differences have the same size, from a convolution if they are multiples of
+    a unit, and from enumeration if at most 30 differ from 0. Otherwise, p is a saddlepoint
+    approximation, which is within 3 % of the exact value for most differences. If 5 to 10 large
+    differences outweigh the others, the distribution of the sum has several peaks. As signs are
+    enumerated for at most 6 large differences, p may then be 0.5 to 3.2 times its exact value.
 
     Parameters
     ----------
     differences : [n_users], or from `group`
-        A difference for each user, or a sum of differences for each cluster; NaN leaves a user out.
+        The difference for each user, or the sum of the differences in each cluster; NaN is ignored.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def paired_t(differences: Grouped) -> Found:
     Parameters
     ----------
     differences : [n_users], or from `group`
-        The difference of each user; NaN leaves a user out.
+        The difference for each user; users with NaN are left out.
     """
     n = differences.n
     if differences.constant:
@@ -301,7 +301,7 @@ def wilcoxon(differences: Float64) -> Found:
     Parameters
     ----------
     differences : [n_users]
-        The difference of each user; NaN leaves a user out.
+        The difference for each user; users with NaN are left out.
     """
     values, times = np.unique(differences, return_counts=True)
     better, worse = _by_size(values, times.astype(np.float64))
@@ -337,7 +337,7 @@ def sign(differences: Grouped) -> Found:
     Parameters
     ----------
     differences : [n_users], or from `group`
-        The difference of each user; NaN leaves a user out.
+        The difference for each user; users with NaN are left out.
     """
     from scipy.special import bdtr
 
@@ -389,7 +389,7 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
 
 
 def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
-    """Return the numbers of differences of each size above and below 0, in ascending order of size.
+    """Return how many differences of each size, in ascending order, are above 0 and below 0.
 
     Sizes that differ only by rounding count as one size.
     """

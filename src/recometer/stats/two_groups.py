@@ -45,9 +45,9 @@ def compare_groups(
 ) -> Difference:
     """Compare the means of two groups of different users by Welch's t test.
 
-    The squared error of the difference is v₁ + v₂, with vᵢ = sᵢ² / nᵢ for a group of nᵢ users whose
-    values have the variance sᵢ². It has (v₁ + v₂)² / (v₁² / (n₁ - 1) + v₂² / (n₂ - 1)) degrees of
-    freedom. Without weights and clusters, p is that of `scipy.stats.ttest_ind` with
+    The squared standard error of the difference is v₁ + v₂, with vᵢ = sᵢ² / nᵢ for a group of nᵢ
+    users whose values have the variance sᵢ². It has (v₁ + v₂)² / (v₁² / (n₁ - 1) + v₂² / (n₂ - 1))
+    degrees of freedom. Without weights and clusters, p is that of `scipy.stats.ttest_ind` with
     ``equal_var=False``. With weights w, a mean is the ratio of sums Σ w·x / Σ w. By the delta
     method, vᵢ is then nᵢ / (nᵢ - 1) · Σ e² / (Σ w)², with the residuals e = w·(x - mean). With
     clusters, w·x, w and e are summed over each cluster, and nᵢ is the number of clusters. The
@@ -60,7 +60,7 @@ def compare_groups(
     Parameters
     ----------
     first, second : [n_first], [n_second], or from `group`
-        The users' values in each group; NaN leaves a user out.
+        The values of each group's users; users with NaN are left out.
     weights : pair of [n_first] and [n_second] or None
         The weights of the values, at least 0. None means equal weights.
     clusters : pair of [n_first] and [n_second] or None
@@ -73,7 +73,7 @@ def compare_groups(
     Raises
     ------
     InputError
-        If values are not numbers or are infinite, or if lengths differ.
+        If any value is infinite or not a number, or if the lengths differ.
 
     Examples
     --------
@@ -178,10 +178,10 @@ def power_of_groups(
 ) -> Power:
     """Return the power of Welch's test; numbers of users are totals over both groups.
 
-    The ratio of the group sizes stays the same. Let d be the difference between the means. A single
-    sample with the value d ± n / nᵢ · residual for each user, in a group of nᵢ of the n users, has
-    the mean d and n times the variance of d. The function returns the power for this sample, which
-    is too high if a group has only a few users.
+    The ratio of the group sizes is assumed to stay the same. Let d be the difference between the
+    means. A single sample, in which each user of a group with nᵢ of the n users has the value
+    d ± n / nᵢ · residual, has the mean d, and its variance is n times that of d. The function
+    returns the power for this sample, which is too high if a group has only a few users.
     """
     n, away = first.n + second.n, first.estimate - second.estimate
     values = [
@@ -194,7 +194,7 @@ def power_of_groups(
 
 
 def _n_differing(values: Grouped) -> float:
-    """Return how many users differ from the most common value, or infinity if none is common."""
+    """Return how many users differ from the most common value, or infinity if it is too rare."""
     each = values.values / values.sizes
     counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
     most = counts.max(initial=0.0)
@@ -210,7 +210,7 @@ class SampleRatio:
     counts, expected : mapping of str to float
         The size of each group, and its expected size.
     p_value
-        The p of the chi-square test of the hypothesis that users were assigned as planned.
+        The p-value of the chi-square test of the hypothesis that users were assigned as planned.
     """
 
     counts: Mapping[str, int]
