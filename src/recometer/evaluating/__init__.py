@@ -1,1 +1,1 @@
-"""The steps of `evaluate`: read arguments, request records from a source, measure and check."""
+"""The steps of `evaluate`: read the arguments, request records, compute the metrics."""

@@ -44,7 +44,7 @@ IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
 def check_source(source: object, test: object) -> Source:
-    """Return the argument if it is a source; otherwise raise an error with a hint on making one."""
+    """Return the argument if it is a source; otherwise raise an error with a hint."""
     if isinstance(source, Source):
         return source
     if isinstance(test, Source):
@@ -106,7 +106,10 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
 def protocol_of(
     protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
 ) -> Protocol:
-    """Return the protocol with some rules replaced; hints may suggest the `parameters`."""
+    """Return the protocol with some rules replaced.
+
+    An error about an unknown rule may suggest one of the `parameters` instead.
+    """
     if isinstance(protocol, str):
         protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
@@ -135,7 +138,7 @@ def _not_here(name: str) -> str:
             "Hint: cut-offs are part of the names of metrics, as in "
             f"{argument_text('metrics', 'ndcg@5,10')}."
         )
-    # Common names of columns also count: user_id="uid" means user="uid".
+    # Common column names count as well: user_id="uid" means user="uid".
     column = next((kind for kind in COLUMNS if kind == name or common_names(kind, [name])), None)
     if column is not None:
         calls = {
@@ -192,13 +195,13 @@ class Arguments:
     by_hand: Sequence[str] = ()  # the rules set by the user; a warning names unused ones
     # Computed from all training data, if `train` contains only some of the users.
     popularity: Popularity | None = None
-    expects_unknown: bool = False  # whether unknown test users cause no warning
+    expects_unknown: bool = False  # whether to issue no warning about unknown test users
     some_users: bool = False  # whether test is one of several blocks of users
 
 
 def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
-    """Return whether test is a `Split`, `Folds`, or a list of `Split`."""
-    # Do not import the module, which takes time: a `Split` can only exist after the import.
+    """Return whether test is a `Split`, a `Folds` object or a list of `Split` objects."""
+    # Importing the module takes time, and before it is imported, no `Split` can exist.
     module = sys.modules.get("recometer.split.result")
     if module is None:
         return False
@@ -208,7 +211,7 @@ def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
 
 
 def are_folds(test: object) -> TypeGuard[Folds | Sequence[Split]]:
-    """Return whether test consists of several splits: `Folds`, or a list of `Split`."""
+    """Return whether test consists of several splits (a `Folds` object or a list of splits)."""
     return is_made(test) and not hasattr(test, "interactions")
 
 

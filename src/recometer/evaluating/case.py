@@ -1,7 +1,7 @@
 """Evaluates a case: a source and its sides.
 
 This module requests the records, computes a `Part`, checks all users together, and returns either
-the fields of an `Evaluation` or only means.
+the fields of an `Evaluation` or just its means.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ class Case:
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
-        """The source, and the data that were passed, by argument."""
+        """The source and the data that were passed, keyed by argument."""
         return {"source": self.source, **inputs_of(self.sides.arguments, self.sides)}
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return a description and fingerprints of each argument."""
+        """Return the description and the fingerprints of each argument."""
         texts = {"source": {"description": self.source.describe()}, **self.sides.descriptions}
         found = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
-        if self.source.facts.threshold:  # it replaces the rule that the description mentions
+        if self.source.facts.threshold:  # replaces the rule in the description
             found["test"].pop("reading", None)
         return found
 
@@ -105,7 +105,7 @@ class Case:
         sources = [data for data in self.inputs.values() if isinstance(data, Source)]
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
-        # If the source contains the test data, a repeated evaluation takes no `test`, either.
+        # If the source contains the test data, the repeated evaluation takes no `test`.
         own = {"test": None} if self.brings_truth else {}
         return {**self.inputs, **self.sides.arguments.as_given, **own}
 
@@ -143,7 +143,7 @@ class Records:
     judged: Judged | None  # each user's numbers of judged and relevant items, for list metrics
     users: Users
     counts: dict[str, int]  # counts of rows and users that a rule affected
-    request: Request  # the request to the source
+    request: Request
 
 
 def find_records(case: Case) -> Records:
@@ -201,7 +201,7 @@ def find_records(case: Case) -> Records:
 
 
 def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[RankedUsers]:
-    """For each item group that metrics read, return the users with their judged items in it."""
+    """Return the users with only their judged items of each item group that metrics read."""
     sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
     assert arguments.catalogue is not None
     of_groups = ranks_of_groups(
@@ -267,7 +267,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
 
 
 def _removed_rows(request: Request, source: Source) -> Bool | None:
-    """Return a mask of the test rows to remove because they are in train; None to remove none."""
+    """Return a mask of the test rows to remove because they are in train; None to keep all."""
     if request.train is None or not source.facts.removes_train(request.protocol):
         return None
     return request.in_train()
@@ -508,7 +508,7 @@ def means_of(case: Case) -> dict[str, float]:
 
 
 def _fields(case: Case, part: Part) -> dict[str, Any]:
-    """Check all users together, and return all fields except those on how the result was made."""
+    """Check all users together, and return all fields except those about how it was made."""
     sides, protocol = case.sides, case.sides.arguments.protocol
     check_facts(part.facts, part.counts, case.requirements, protocol, case.inputs_for_messages)
     fields = {**vars(part), **part.users._asdict()}

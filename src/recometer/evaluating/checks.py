@@ -34,15 +34,15 @@ class BlockFacts(NamedTuple):
     n_early: int  # number of users whose lists end early
     n_unknown: int  # number of unknown users, except those that a rule leaves out
     n_any_cutoff: int  # number of blocks whose source allows any cut-off, as `Pairs` does
-    n_compared: int  # number of blocks without a baseline, or with a list in it for any user
+    n_compared: int  # number of blocks without a baseline, or with a user whom it lists
     depth: int  # length of the longest known ranking of a user
     n_candidates: int  # the largest number of candidates of a user
     n_listed: int  # length of the longest list
-    undefined: Mapping[str, Int64]  # number of users by `Reason`, for metrics without any value
+    undefined: Mapping[str, Int64]  # number of users by `Reason`, for metrics undefined for all
 
     @classmethod
     def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
-        """Merge the facts of blocks of different users into the facts of all users."""
+        """Merge the facts about several blocks, which must not have any users in common."""
         each = [part for part in parts if part.n_users]
         first = each[0].undefined if each else {}
         names = [name for name in first if all(name in part.undefined for part in each)]
@@ -84,9 +84,9 @@ def check_facts(
     protocol: Protocol,
     inputs: Callable[[], Inputs],
 ) -> None:
-    """Raise the errors, and issue the warnings, that depend on all users.
+    """Raise the errors and issue the warnings that depend on all users.
 
-    `protocol` has the rules as the user set them. `inputs` is called only for messages.
+    `protocol` has the rules as the user set them. `inputs` is called only if a message needs it.
     """
     n_users, n_relevant, n_rows = facts.n_users, facts.n_relevant, facts.n_rows
     if needs.of_lists:
@@ -98,7 +98,7 @@ def check_facts(
         )
     if not facts.n_known:
         raise _none_known(n_users, inputs())
-    # With undefined_for_all, `warn_of_undefined` names the metrics instead.
+    # Under "undefined_for_all", `warn_of_undefined` warns instead, and names the metrics.
     if 2 * facts.n_unusable > facts.n_judged and protocol.nan_scores != "undefined_for_all":
         _warn_of_unusable(facts.n_unusable, facts.n_judged, inputs().source)
     if 2 * counts.get("train_test_overlap", 0) > n_rows:
@@ -229,7 +229,7 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
     """Warn about cut-offs that are larger than the longest list.
 
-    Either all metrics must read rankings, or all must read lists.
+    The metrics must either all read rankings or all read lists.
     """
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
@@ -277,10 +277,10 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return a mask of users whose lists are shorter than k and get filled with a hit.
+    """Return a mask of users whose lists are shorter than k and are padded with a hit.
 
-    The library fills a list with the last item of the catalogue. This counts as a hit if the user
-    has a relevant item, and the last item is relevant for the previous user.
+    The library pads a list with the last item of the catalogue. This counts as a hit if the user
+    has a relevant item and the last item is relevant for the previous user.
     """
     last = ranks.user[ranks.relevant & (ranks.item == ranks.item.max(initial=-1))]
     filled = np.zeros(ranks.n_users + 1, bool)
@@ -298,7 +298,7 @@ def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     return found
 
 
-# Functions that find users whose value a library's defect changes, by `Refused.where`.
+# Functions that find users whose value a library's defect changes, keyed by `Refused.where`.
 DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,
@@ -325,7 +325,7 @@ def warn_of_undefined(
 
 
 def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
-    """Return a sentence if no test value reaches the threshold, or an empty string."""
+    """If no test value reaches the threshold, return a sentence about it; else an empty string."""
     high = 1.0 if value_range is None else value_range[1]
     if not is_threshold(relevant_from) or high >= relevant_from:
         return ""
@@ -342,7 +342,7 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
 KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # a larger share of unknown users, or of unknown relevant rows, causes a warning
 EXAMPLES = 3
-ASKED = 1000  # number of unknown ids whose other spellings are tried
+ASKED = 1000  # maximum number of unknown ids for which other spellings are tried
 BY_CHANCE = 10  # with fewer users or items, ids may start at 0 or 1 by chance
 
 
@@ -350,7 +350,7 @@ FindUnknown = Callable[[Kind], "Unknown"]
 
 
 def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
-    """Return the positions of users or items that have interactions, and all ids."""
+    """Return the positions of users (or items) with interactions, and the ids of all users."""
     if kind == "user":
         return np.flatnonzero(np.diff(data.indptr)), data.user_ids
     return np.unique(data.items).astype(np.int64), data.item_ids
@@ -383,7 +383,7 @@ class Unknown(NamedTuple):
 
     @property
     def such(self) -> str:
-        """A few unknown ids for a sentence, or an empty string."""
+        """A clause that names a few unknown ids, or an empty string."""
         return f", such as {_few(self.asked)}" if self.asked else ""
 
     @property
@@ -419,7 +419,7 @@ def check_shifted(
     protocol: Protocol,
     by_hand: Collection[str],
 ) -> None:
-    """Refuse model ids that look like positions among the ids of test and train.
+    """Refuse ids of the model that seem to be positions in the ids of the data.
 
     `data` contains test and train; None stands for data that were not passed, or that the source
     contains. If the user set ``shifted_ids="kept"`` and it has no effect, a warning says so.
@@ -436,7 +436,7 @@ def check_shifted(
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
-    """Return a message if one side's ids look like positions in the other side's, or ""."""
+    """Return a message if the ids of one side look like positions in the other, or ""."""
     named: list[Array | None] = [getattr(one, f"{kind}_ids", None) for one in data]
     sides = [side_ids for side_ids in named if side_ids is not None and len(side_ids)]
     known = source.facts.known_ids(kind) if sides else None
@@ -445,7 +445,7 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) ->
     kinds = {*map(ids.kind, sides), ids.kind(known)}
     if kinds != {"int"} and not (kinds == {"str"} and sides[0][0][:1].isdecimal()):
         return ""
-    # If one side uses positions as ids, an id 0 occurs either only there or only on the other side.
+    # If one side uses positions as ids, the id 0 occurs on one side only (on either).
     zero = 0 if kinds == {"int"} else "0"
     if _has(sides, zero) == bool((known == zero).any()):
         return ""
@@ -482,7 +482,7 @@ def _has(sides: Sequence[Array], one: int | str) -> bool:
 
 
 def _whole_numbers(texts: Array) -> Int64 | None:
-    """Return sorted numbers, or None if a string is not a plainly written whole number."""
+    """Return the strings as sorted numbers, or None if one is not a plain whole number."""
     if not all(
         one.isdecimal() and one.isascii() and len(one) < 19 and (one[0] != "0" or one == "0")
         for one in texts

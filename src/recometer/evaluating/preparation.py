@@ -1,4 +1,4 @@
-"""Preparation: all arguments except the source, read for one or many evaluations."""
+"""Preparation: all arguments except the source, read once for one or more evaluations."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ class Preparation:
         self._glimpses = self._glimpsed() if self.is_kept else {}
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
-        """Return only the means: the same as ``evaluator(source).mean()``, in less time.
+        """Return only the means, as ``evaluator(source).mean()`` does, but in less time.
 
         The source is neither hashed nor kept.
         """
         return means_of(self.case(source))
 
     def of_known_users(self) -> Self:
-        """Return an evaluator whose means are over the users that the source knows.
+        """Return an evaluator whose means include only the users that the source knows.
 
         Use it for a source that has only some of the users, such as the users in the first batches.
         """
@@ -144,7 +144,7 @@ class Preparation:
         return Case(source, sides, rules, brings_truth, needs)
 
     def _glimpsed(self) -> dict[str, dict[str, bytes]]:
-        """Return a `glimpse` of each array, by argument."""
+        """Return a `glimpse` of each array, keyed by argument."""
         return {
             argument: {name: glimpse(array) for name, array in arrays_of(data).items()}
             for argument, data in inputs_of(self.arguments, self.sides).items()

@@ -22,7 +22,7 @@ MOST_KEPT = 64
 
 
 class Requirements(NamedTuple):
-    """The data that metrics read and need under the rules; cached by `requirements_of`."""
+    """What metrics require under the rules; cached by `requirements_of`."""
 
     of_rankings: tuple[Metric, ...]  # metrics that read ranks or ratings
     of_ratings: tuple[Metric, ...]
@@ -30,7 +30,7 @@ class Requirements(NamedTuple):
     over_rows: tuple[Metric, ...]  # rating metrics with one value over the rows of all users
     over_users: tuple[Metric, ...]  # list metrics with one value for all users
     reads_ranks: bool  # whether any metric reads ranks rather than ratings or lists
-    side_data: Mapping[SideData, Metric]  # side data, each with a ranking metric that needs it
+    side_data: Mapping[SideData, Metric]  # each kind, with a ranking metric that needs it
     side_data_of_lists: Mapping[SideData, Metric]
     depth: int | None  # how many top places ranking metrics read; None for all
     cutoff: int  # the largest cut-off of ranking metrics, or 0 without cut-offs

@@ -66,7 +66,7 @@ class Sides:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
     memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
-    # The first evaluation fills in the fingerprints of the arrays, and the `Counts`.
+    # The first evaluation fills in the fingerprints of the arrays and the `Counts`.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
 
@@ -144,7 +144,7 @@ class Sides:
 
 
 def inputs_of(arguments: Arguments, sides: Sides | None) -> dict[str, Any]:
-    """Return the data passed, by argument, except test and candidates if there are no sides."""
+    """Return the data, keyed by argument; test and candidates only if there are sides."""
     inputs = {} if sides is None else {"test": sides.given, "candidates": sides.candidates}
     return inputs | {name: getattr(arguments, name) for name in OF_ARGUMENTS}
 
@@ -200,7 +200,7 @@ def as_counted(
 def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
     """Return whether repeated rows of a source count as different items.
 
-    This is the case for rating metrics, and under ``duplicates="joined"``.
+    They do for rating metrics, and under ``duplicates="joined"``.
     """
     of_ranks = [one for one in metrics if one.definition.record != "ratings"]
     return not of_ranks or rules_for_source(of_ranks, protocol).duplicates == "joined"

@@ -45,17 +45,18 @@ class Impressions:
         A table with a row for each impression: a data frame of any library, a dict of columns, or
         the path of a file (Parquet, CSV or TSV).
     user, item
-        The columns of users and items. Intervals and tests are over users, so the impressions of
-        one user need not be independent of each other.
+        The columns of users and items. Intervals and tests treat each user as one sample, so the
+        impressions of a user need not be independent of each other.
     reward
         The column of rewards (such as clicks, 0 or 1) or of costs, which must be finite numbers.
     propensity
         The column of propensities: the probability, above 0 and at most 1, with which the logging
         policy showed the item.
     position
-        The column of items' positions in their slates. A position occurs only once in a slate.
+        The column of items' positions in their slates. A position may occur only once
+        in a slate.
     slate
-        The column of slates, if several items were shown together. Slates of different users are
+        The column of slate ids, if several items were shown together. Slates of different users are
         different slates, so the slates of each user may be numbered from 0.
 
     Attributes
@@ -68,8 +69,8 @@ class Impressions:
     ColumnError
         If a named column does not exist.
     InputError
-        If a value is missing or not finite, a propensity is not above 0 and at most 1, there are
-        no rows, or a position occurs twice in a slate.
+        If a value is missing or not finite, a propensity is outside (0, 1], there are no rows, or
+        a position occurs twice in a slate.
     InputTypeError
         If `frame` is not a table, or a column does not contain numbers.
 
@@ -166,17 +167,17 @@ class Impressions:
               ``logging_probability``. The probabilities of an impression must add up to 1.
         estimators
             Any of ``"ips"``, ``"clipped_ips"``, ``"snips"``, ``"direct"`` and ``"dr"``, as a list
-            or as a string of names. p-values are adjusted over the comparisons by the first
-            estimator. None means the estimators that the data permit, the most robust one first:
-            dr, snips, ips, direct.
+            or as a string of names. p-values are adjusted over the comparisons that use the
+            first estimator. None means all estimators that the data permit, the most robust one
+            first: dr, snips, clipped_ips (if `clip` is set), ips, direct.
         slates
             The meaning of the propensities, which you must state if the log has slates. With
             ``"independent"``, the propensities and target probabilities are marginal: each is the
             probability of the item at its position. With ``"cascade"``, they are cumulative: each
             is the probability of the item and all items above it.
         clip
-            The largest weight of ``"clipped_ips"``. Clipping lowers the variance; if rewards are
-            not negative, it also lowers the estimate.
+            The weight to which ``"clipped_ips"`` clips larger weights. Clipping lowers the
+            variance; if rewards are not negative, it also lowers the estimate.
         maximise
             Whether a higher value is better. Pass False for costs.
         min_effective
@@ -200,11 +201,11 @@ class Impressions:
             If probabilities or predictions are invalid, there are fewer than two users, or the
             effective number of users of a policy is too small.
         ColumnError
-            If a column does not exist, or has no meaning.
+            If a column does not exist, or a policy has an unknown column.
         InputTypeError
             If an argument has the wrong type.
         UnknownNameError
-            If an estimator or the value of `slates` does not exist.
+            If an estimator or the value of `slates` is unknown.
 
         References
         ----------
@@ -527,7 +528,7 @@ def _numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
 
 
 def _check(probabilities: Float64, what: str, *, above_0: bool = False) -> None:
-    """Raise an error unless all probabilities are from 0 to 1, and above 0 if `above_0`."""
+    """Raise an error unless all probabilities are in [0, 1], or in (0, 1] if `above_0`."""
     wrong = (probabilities <= 0 if above_0 else probabilities < 0) | (probabilities > 1)
     if not wrong.any():
         return

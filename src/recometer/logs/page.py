@@ -1,4 +1,4 @@
-"""The content of the report on policies: whether the log suffices, values, and differences."""
+"""The content of the report on policies: their weights, values and differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sums over users' impressions, and the values of policies that follow from these sums."""
+"""The sums over users' impressions, and the policy values that are computed from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Policy(NamedTuple):
     probability: Float64  # the probability with which the policy shows the logged item
     predicted: Float64 | None = None  # the predicted reward of the logged item
     value: Float64 | None = None  # the expected predicted reward under the policy
-    # The policy's total probability of items that the logging policy never shows.
+    # The total probability that the policy gives to items that the logging policy never shows.
     unsupported: Float64 | None = None
 
 
@@ -46,8 +46,8 @@ def _weighted(_: Policy, weight: Float64, reward: Float64, __: object) -> Float6
 
 
 # The estimators, the most robust one first, with their terms as functions of the policy, the
-# weights, the rewards and the largest weight. An estimate is the mean of its term over impressions,
-# except for snips, which divides the sum of its term by the sum of the weights.
+# weights, the rewards and `clip`. An estimate is the mean of its term over impressions, except for
+# snips, which divides the sum of its term by the sum of the weights.
 TERMS: dict[str, Callable[[Any, Float64, Float64, Any], Float64]] = {
     "dr": lambda policy, w, r, _: w * (r - policy.predicted) + policy.value,
     "snips": _weighted,
@@ -78,7 +78,7 @@ class Weights:
     largest : tuple of float
         The largest weights, in descending order.
     mean, interval
-        The mean weight, which should be 1 - `unsupported` if propensities are right, and its
+        The mean weight, which should be 1 - `unsupported` if the propensities are right, and its
         interval.
     unsupported
         The share of the policy's probability that goes to items that the logging policy never
@@ -120,7 +120,7 @@ class UserSums:
     """The sums over each user's impressions, from which estimates follow; ``+`` adds blocks."""
 
     user_ids: Array
-    positions: Float64  # the positions of items in slates; a single 0 without slates
+    positions: Float64  # the positions of items in slates; a single 0 if there are none
     # float64 [n_positions, n_users], keyed by a policy and either an estimator, "weight" or
     # "unsupported". The policy "logged" has the sums of "rows", "units" (slates, or rows if there
     # are no slates) and "reward".
@@ -275,10 +275,10 @@ class UserSums:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyValues(Printed):
-    """The values of policies, estimated from a log of another policy.
+    """The values of policies, estimated from the log of another policy.
 
-    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` is that of the first
-    estimator. The value of ``"logged"`` is the mean reward of the log. `compare` adds differences.
+    ``values["new", "snips"]`` is an `Estimate`, and ``values["new"]`` uses the first estimator.
+    The value of ``"logged"`` is the mean reward of the log. `compare` adds differences.
 
     Attributes
     ----------
@@ -287,12 +287,12 @@ class PolicyValues(Printed):
     weights : dict of Weights
         The weights of each policy, which you should read first.
     maximise, confidence
-        The arguments of `Impressions.evaluate`.
+        As passed to `Impressions.evaluate`.
     rows : tuple of PairRow
         The differences; empty before `compare`. In a row, `metric` is the estimator, and `model`
         and `other` are the policies. Relative intervals are computed by Fieller's method.
     baseline
-        The argument `baseline` of `compare`.
+        The `baseline` that was passed to `compare`.
     """
 
     sums: UserSums = dataclasses.field(repr=False)
@@ -327,11 +327,11 @@ class PolicyValues(Printed):
         return known("There are no values by the estimator", estimator, self.estimators)
 
     def compare(self, *, baseline: str | None = None) -> PolicyValues:
-        """Return a copy with the differences between policies over the same users.
+        """Return a copy with the differences between the policies, paired by user.
 
         The difference between two estimates is the mean difference between the users' linearised
         values, with Student's t interval and the p-value of a paired t test. p-values are
-        adjusted by Holm's method over the comparisons by the first estimator.
+        adjusted by Holm's method over the comparisons that use the first estimator.
 
         Parameters
         ----------
@@ -375,7 +375,7 @@ class PolicyValues(Printed):
         )
 
     def table(self) -> Table:
-        """Return the table of differences after `compare`, and of values before it."""
+        """Return the table of values or, after `compare`, of differences."""
         return self.tables()[-1]
 
     def _values_table(self) -> Table:
@@ -496,7 +496,7 @@ class PolicyValues(Printed):
     ) -> Report:
         """Make a report of the weights, values and differences, and of the results of `gate`.
 
-        Before `compare`, the report compares all policies with ``"logged"``. The path and the
+        Without `compare`, the report compares all policies with ``"logged"``. The path and the
         errors are the same as for `recometer.Comparison.report`.
         """
         from recometer.logs.page import content
@@ -541,8 +541,8 @@ def bernstein(
 
     The interval contains all θ for which the mean of z = sums - θ sizes differs from 0 by at most
     √(2 V L / U) + 7 B L / (3 (U - 1)), with L = log(4 / (1 - confidence)). V is the variance of z
-    over U users, and B is the largest size times the range `ends` of a row's value. Maurer & Pontil
-    2009, theorem 4, applied to both sides.
+    over U users, and B is the largest size times the width of `ends`, the range of a row's value.
+    Maurer & Pontil 2009, theorem 4, applied to both sides.
     """
     n = len(sums)
     scale = np.log(4 / (1 - confidence))
@@ -551,7 +551,7 @@ def bernstein(
     (xx, xy), (_, yy) = np.cov(sums, sizes) * (2 * scale / n)
 
     def end(side: int) -> float:
-        # Square side (θ y - x) - add = √(xx - 2 θ xy + θ² yy), and take the outer root.
+        # Square the equation side (θ y - x) - add = √(xx - 2 θ xy + θ² yy); take the outer root.
         shift = x + side * add
         a, b, c = y**2 - yy, -2 * (y * shift - xy), shift**2 - xx
         if a <= 0:

@@ -1,7 +1,7 @@
 """Computes metrics in a single loop over all kinds of `Measured` users.
 
-The kinds (in `recometer.measuring.ranked`, `rated` and `listed`) compute values, and say for which
-users a value is undefined, and why. This module applies the rules to the values. The metric
+The kinds (in `recometer.measuring.ranked`, `rated` and `listed`) compute values and say which are
+undefined for which users, and why. This module applies the rules to the values. The metric
 functions contain only formulas.
 """
 
@@ -80,7 +80,7 @@ class Variant(NamedTuple):
 class Measured(abc.ABC):
     """A block of users, with the record that metrics of one kind read.
 
-    It computes values, and says for which users they are undefined, and why. The name of a metric
+    It computes values and says which are undefined for which users, and why. The name of a metric
     may override individual rules.
     """
 
@@ -101,7 +101,7 @@ class Measured(abc.ABC):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Prepare a metric at several cut-offs: everything that does not depend on the users."""
+        """Prepare what does not depend on the users, for a metric at several cut-offs."""
         return Variant.of(metrics, rules)
 
     @abc.abstractmethod
@@ -186,8 +186,8 @@ def compute(
     Returns
     -------
     values : dict of str to float64 [n_users]
-        Values by the metric's name, such as ``"ndcg@10"``, in the requested order. Metrics with one
-        value for all users are not included; see `compute_for_all`.
+        Values keyed by the metric's name, such as ``"ndcg@10"``, in the requested order. Metrics
+        with one value for all users are not included; see `compute_for_all`.
     reasons : dict of str to uint8 [n_users]
         The `Reason` why a value is undefined, or 0 if it is defined.
     """
@@ -228,7 +228,7 @@ def compute_for_all(
     protocol: Protocol,
     weights: Int64 | None = None,
 ) -> dict[str, float]:
-    """Compute each metric's value for all users together, by name; NaN if undefined.
+    """Compute each metric's value for all users together, keyed by name; NaN if undefined.
 
     `weights`, int64 [n_users], say how often each user was drawn in a resample.
     """
@@ -238,7 +238,7 @@ def compute_for_all(
 def computed_for_all(
     measured: Together, metrics: Sequence[Metric], protocol: Protocol
 ) -> Callable[[Int64 | None], dict[str, float]]:
-    """Return a function from weights of users to the values of `compute_for_all`.
+    """Return a function that maps user weights to the values of `compute_for_all`.
 
     Resampling calls the returned function many times. Work that does not depend on the weights is
     done only once, when the function is made.
@@ -282,7 +282,7 @@ def _run(task: _Task, _: Ticker | None = None) -> None:
                     unsettled.append((variant, number, outside, values[first], codes[row]))
                 first += 1
             row += 1
-    # Rounding errors of sums over tied groups may exceed a bound.
+    # Owing to rounding errors, a sum over tied groups may exceed a bound.
     values.clip(plan.lower, plan.upper, out=values)
     for arguments in unsettled:
         _settle(*arguments)
@@ -308,7 +308,7 @@ def _settle(
 def _planned(
     metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan, cached by identity, because equal metrics may differ in definition."""
+    """Return the plan, cached by metric identity: equal metrics may have different definitions."""
     return _Plan.of(metrics, protocol, one)
 
 

@@ -77,7 +77,7 @@ class ListedUsers(Measured):
             n_relevant = self.judged.n_relevant
             if rules.no_relevant != "computed":
                 mark(result, n_relevant == 0, Reason.NO_RELEVANT)
-            if rules.min_positives > 1:  # users without relevant items have another reason
+            if rules.min_positives > 1:  # having no relevant item is another reason
                 mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
         if not definition.of_empty_lists:
             mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
@@ -109,7 +109,7 @@ class ListedUsers(Measured):
         return variant.values(self.data)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the value for all users together. Users without a ranking do not count."""
+        """Return each metric's value for all users; users without a ranking do not count."""
         weights = self._weights(rules, weights)
         cutoffs = np.array([needed(metric.cutoff) for metric in metrics], np.int64)
         return metrics[0].compute_over_users(self.data, cutoffs, weights)

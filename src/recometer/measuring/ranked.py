@@ -31,14 +31,14 @@ POSITIVE: dict[Property, Property] = {
     "gain": "positive_gain",
     "exponential": "positive_exponential",
 }
-FEW_TIED = 1 / 8  # below this share, users with ties are measured separately, which is faster
+FEW_TIED = 1 / 8  # up to this share, users with ties are measured separately, which is faster
 
 
 class RankedUsers(Measured):
     """Users whose values are computed from the ranks of their judged items.
 
     For `seed` and `user_keys`, see `recometer.ties.resolve`. If `ranks` has only the judged items
-    of a group, `group` is its name.
+    of one group, `group` is that group's name.
     """
 
     record = "ranks"
@@ -65,7 +65,7 @@ class RankedUsers(Measured):
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
-        """Prepare a metric at several cut-offs: everything that does not depend on the users."""
+        """Prepare what does not depend on the users, for a metric at several cut-offs."""
         reads = metrics[0].definition.reads
         plain = _Reading.of(metrics, rules, "relevance") if reads == "gain" else None
         if rules.negative_gains == "zero":
@@ -84,7 +84,7 @@ class RankedUsers(Measured):
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
         """Return whether all values are within the metric's bounds, except for rounding."""
-        # Items that count more than once may exceed a bound.
+        # If items count more than once, values may exceed a bound.
         once = rules.duplicates != "counted" and rules.repeated_test != "joined"
         return once and rules.ties not in ("shared", "as_ranked")
 
@@ -140,9 +140,9 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return the positions of tied users, all users as if none were tied, and the tied users.
+        """Return the positions of users with ties; all users, ignoring ties; and users with ties.
 
-        Return None if no users, or too many users, have ties.
+        Return None if no users, or too many, have ties.
         """
         ranks = self.ranks
         if not any_of(ranks.tied):
@@ -170,7 +170,7 @@ class RankedUsers(Measured):
 
 
 class _Grouping(NamedTuple):
-    """The rules by which ranks become tie groups, except for random draws."""
+    """The rules that turn ranks into tie groups, apart from random draws."""
 
     ties: TieRule
     reads: Property
@@ -180,7 +180,7 @@ class _Grouping(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """The parts of a metric that decide for which users it is undefined."""
+    """The properties of a metric that decide for which users it is undefined."""
 
     order_free: bool
     cutoff: int | None  # None if no reason depends on the cut-off
@@ -196,7 +196,7 @@ def _interned(rules: Protocol) -> Protocol:
 
 
 class _Reading(NamedTuple):
-    """How metrics read ranks, as far as this does not depend on the users."""
+    """Everything about how metrics read ranks that does not depend on the users."""
 
     groups: _Grouping
     rules: Protocol
@@ -211,7 +211,7 @@ class _Reading(NamedTuple):
         reads: Property,
         without_values: _Reading | None = None,
     ) -> _Reading:
-        """Prepare a metric at several cut-offs, or at a single one if it affects tie orders."""
+        """Prepare a metric at several cut-offs, or at one if the cut-off affects tie orders."""
         cutoff, definition = metrics[0].cutoff, metrics[0].definition
         within = cutoff if rules.ties == "item_desc_within" else None
         by_cutoff = "undefined_below", "undefined_beyond"
@@ -280,7 +280,7 @@ class _Rules:
         # An unknown user has only misses, and nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         mark(result, few, Reason.FEW_CANDIDATES)
-        if protocol.min_positives > 1:  # users without relevant items have another reason
+        if protocol.min_positives > 1:  # having no relevant item is another reason
             mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
         if not protocol.cold_start:
             mark(result, ~raised(ranks.flags, UserFlag.TRAINED), Reason.COLD_START)
@@ -319,7 +319,7 @@ class _Rules:
         return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
-        """Return masks of users without a positive gain, and without a finite sum of gains."""
+        """Return masks of users with no positive gain, and of users with no finite sum of gains."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)

@@ -126,7 +126,7 @@ class RatedTogether:
         return RatedTogether(self.predictions.taken(chosen), reasons)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the value over the rows of all users; `weights` say how often each user counts."""
+        """Return each metric's value over all rows; `weights` say how often a user counts."""
         found = np.empty(len(metrics))
         for column, metric in enumerate(metrics):
             counted = np.isin(self.reasons[str(metric)], why.OF_ONE_USER).astype(np.float64)

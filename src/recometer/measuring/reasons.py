@@ -1,4 +1,4 @@
-"""Reasons for undefined values, the values that replace them, and the users in a mean."""
+"""Reasons for undefined values, what replaces such values, and which users count in a mean."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Reason(enum.IntEnum):
 
 
 OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCORES)
-# Reasons that concern a single user. Metrics over the rows of all users still count these users.
+# Reasons that concern only the user's own value: metrics over all rows still count the user.
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 

@@ -1,4 +1,4 @@
-"""Applies the rules of conventions that change a ranking before metrics read it.
+"""Applies the convention rules that change a ranking before metrics read it.
 
 Each rule turns `Ranks` into other `Ranks`, so metrics need not know these rules.
 """
@@ -85,7 +85,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Add a row for each copy of a repeated test pair; under "counted", only one can be a hit."""
+    """Add a row for each copy of a repeated test pair; under "counted", just one can be a hit."""
     copies = ranks.copies
     if rule not in COUNT_EACH or copies is None:
         return ranks

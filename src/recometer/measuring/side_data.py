@@ -122,7 +122,7 @@ def list_data(
     memory: Memory,
     popularity: Popularity | None = None,
 ) -> ListData:
-    """Convert the data that list metrics read to the item positions of the lists.
+    """Convert the input of list metrics to the item positions that the lists use.
 
     Items that are not in the lists get positions after all listed items. `check_side_data` must
     have checked that the `needed` data exist. If the source contains the test data, these are read
@@ -157,7 +157,7 @@ def list_data(
             found["baseline"] = items.of_lists(baseline)
         known: Int64 | None = None
         of_catalogue = {"categories", "features", "propensity"}
-        if lists.uncatalogued is None:  # the source has not computed these items
+        if lists.uncatalogued is None:  # not computed by the source
             of_catalogue.add("catalogue_items")
         if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
             nameless = catalogue.item_ids is None and lists.item_ids is not None
@@ -280,7 +280,7 @@ def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) ->
 def _judged_items(
     ranks: Ranks, items: _Items, test: Interactions, train: Interactions | None
 ) -> Int64:
-    """Return the positions of judged items, including items that the source does not know (-1).
+    """Return the positions of judged items, including those unknown to the source (-1 in `ranks`).
 
     A user's unknown items are the remaining test items, which are matched by their gains.
     """

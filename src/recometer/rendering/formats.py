@@ -1,4 +1,4 @@
-"""Tables in all formats: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
+"""Tables in all formats: plain text, terminal output, Markdown, LaTeX, HTML, JSON and CSV.
 
 A new format needs a function that takes a `Shown`, an entry in `FORMATS` and a method of `Shown`.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 WIDTH = 100  # characters per printed line
 LEFT_OUT = "Left out, as lines are narrow: {}."
 NARROWEST, NARROW = 30, 16  # the minimum width of a broken column; NARROW if several are broken
-# These characters have a meaning in Markdown, except for "_" within words.
+# These characters have a special meaning in Markdown, except for "_" within words.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
 NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
-# These characters have a meaning in HTML, or, in the case of the backslash, in Markdown.
+# These characters have a special meaning in HTML or, in the case of the backslash, Markdown.
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 # Sites may turn these characters into a mention of a person, a reference to an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
@@ -93,7 +93,7 @@ def to_text(shown: Shown, width: int | None = None) -> str:
 
 
 def blocks_of(shown: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
-    """Return tables fitted into a width, and the lines around them."""
+    """Return tables fitted to a width, and the lines around them."""
     blocks: list[Fitted | Sequence[str]] = []
     left_out: dict[str, None] = {}
     below: Sequence[str] = []
@@ -153,12 +153,12 @@ class Fitted(NamedTuple):
 
 
 def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
-    """Fit a table into a width, and return its parts and the titles of omitted columns.
+    """Fit a table to a width, and return its parts and the titles of omitted columns.
 
     The function tries these steps in order until the table fits:
 
     1. Break long cells of the last column, then titles.
-    2. Move cells that are equal in all rows above the table, and leave out spare columns.
+    2. Show cells that are equal in all rows once, above the table; leave out spare columns.
     3. Break the last column into narrower lines.
     4. If rows share their first cell, show it once, above their second cells.
     5. Break other cells.
@@ -192,7 +192,7 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
 
 
 def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
-    """Move values that all rows share above a table, and omit spare columns until it fits."""
+    """Show shared values above the table, and omit spare columns until it fits."""
     alike = _alike(of) if len(of.rows) > 1 else []
     titles = [" ".join(title.split()) for title in of.headers]
     kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
@@ -205,7 +205,7 @@ def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[st
 
 
 def _indented(of: Fitted) -> Fitted:
-    """Merge the first two columns if rows share first cells, which get rows of their own."""
+    """If rows share a first cell, show it in a row of its own, and merge the first two columns."""
     firsts = [row[0] for row in of.rows]
     if len(set(firsts)) == len(firsts) or of.best or any(one.number for one in of.columns[:2]):
         return of
@@ -302,7 +302,7 @@ def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
 def _shrunk(
     widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
 ) -> list[int]:
-    """Reduce the widest of some columns until the first n columns fit, and return all widths."""
+    """Narrow the widest of the columns `some` until the first n fit, and return all widths."""
     found = list(widths)
     while sum(found[:n]) + GAP * (n - 1) > width:
         wider = [at for at in some if found[at] > least[at]]
@@ -341,7 +341,7 @@ def to_markdown(shown: Shown) -> str:
 
 
 def to_latex(shown: Shown) -> str:
-    """Return tables in LaTeX with the rules of booktabs.
+    """Return tables in LaTeX with booktabs rules.
 
     Lines around tables become comments, except for lines that explain signs, which become rows.
     """
@@ -522,7 +522,7 @@ class Column:
     show
         A function that formats these values as a string.
     number
-        Whether the column is aligned to the right.
+        Whether the column is right-aligned.
     wraps
         Whether cells may be broken into lines in a narrow terminal.
     hidden
@@ -570,7 +570,7 @@ class Shown:
         return written(to_markdown(self), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return a LaTeX table for the package booktabs, and write it to the path, if any."""
+        """Return a LaTeX table for the booktabs package, and write it to the path, if any."""
         return written(to_latex(self), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -596,7 +596,7 @@ class Shown:
         """Return CSV that is safe in spreadsheets, and write it to the path, if any.
 
         Strings that a spreadsheet program would read as formulas, because they begin with ``=``,
-        ``+``, ``-`` or ``@``, get an apostrophe in front. Numbers are written as in `to_csv`.
+        ``+``, ``-`` or ``@``, are prefixed with an apostrophe. Numbers are written as in `to_csv`.
         """
         return written(to_spreadsheet(self), path)
 

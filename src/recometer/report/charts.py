@@ -60,7 +60,7 @@ SPECS: dict[str, Callable[[Chart], Spec]] = {}
 
 
 def drawing(kind: str) -> Callable[[Callable[[Chart], Spec]], Callable[[Chart], Spec]]:
-    """Return a decorator that registers a function that draws charts of a kind."""
+    """Return a decorator that registers a function for drawing charts of a kind."""
 
     def register(function: Callable[[Chart], Spec]) -> Callable[[Chart], Spec]:
         SPECS[kind] = function
@@ -102,7 +102,7 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
 
 
 class Drawing(dict[str, Any]):
-    """A Vega-Lite specification that contains its data, and that notebooks display as a chart."""
+    """A Vega-Lite specification with its data, which notebooks display as a chart."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, Any]:
         svg = str(need("vl_convert").vegalite_to_svg(dict(self)))

@@ -44,7 +44,7 @@ class Inputs:
 
     @property
     def first(self) -> EvaluationRecord:
-        """The first evaluation, which stands for all in the properties that they share."""
+        """The first evaluation, used for the properties that all evaluations share."""
         return self.models[0].first
 
     def definition(self, metric: str) -> MetricDefinition:

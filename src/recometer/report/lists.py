@@ -34,7 +34,7 @@ from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 from recometer.stats.checks import check_whole
 
-LOWEST = -1e300  # a number below all scores
+LOWEST = -1e300  # lower than any score
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class ListSource:
     protocol: Protocol
     seed: int
     threads: int
-    own: bool  # whether the source contains its own labels
+    own: bool  # whether the source itself contains the labels
 
     def top(self, test: Interactions, k: int) -> TopLists:
         """Return the first k places of the lists for the users of `test`."""
@@ -165,7 +165,7 @@ def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int
 
 
 def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, UserLists]:
-    """Return the first k places of the given users' lists, and the relevant items that they miss.
+    """Return the first k places of the users' lists, and the relevant items missing from them.
 
     `users` contains ids, or positions if there are no ids. The keys of the result are indices into
     `users`; users who are not in the test data are left out.
@@ -437,7 +437,7 @@ def _n_relevant(given: Inputs, position: int) -> int:
 
 
 def _lists(found: UserLists, items: _Items) -> UserLists:
-    """Return lists in which items are numbers, and at most `MOST_MISSED` missed items."""
+    """Return lists with items as numbers, and with at most `MOST_MISSED` missed items."""
 
     def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
         return tuple(one._replace(item=items.number(one.item)) for one in entries)

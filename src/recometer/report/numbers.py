@@ -98,7 +98,7 @@ def standings_of(given: Inputs, metric: str) -> Standings:
 
 
 def _with_interval(given: Inputs, standing: Standing) -> Standing:
-    """Return a standing with the interval of the model's evaluation, if it has only one."""
+    """Return a standing with the evaluation's interval if the model was evaluated only once."""
     model = given.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
     if len(model.runs) > 1 or not model.has(standing.metric):
@@ -148,7 +148,7 @@ def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
 
 
 def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]:
-    """Return rows with the histogram of each pair's differences other than 0."""
+    """Return rows with the histogram of each pair's nonzero differences."""
     largest = max(
         (float(np.fmax.reduce(np.abs(one), initial=0)) for one in differences.values()), default=0
     )

@@ -1,4 +1,4 @@
-"""The page, and how reports are written to files.
+"""Makes the page of a report, and writes reports to files.
 
 The page is HTML that needs no other files, with a Content-Security-Policy that forbids eval. Files
 are written completely or not at all, and never over other kinds of files.

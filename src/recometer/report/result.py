@@ -106,7 +106,7 @@ def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None
 
 
 def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
-    """Raise an error, before any work, if a report cannot be written or would replace an input.
+    """Raise an error early if a report cannot be written or would replace an input.
 
     Raises
     ------

@@ -62,7 +62,7 @@ MAKERS: list[tuple[str, Maker]] = []
 
 
 def in_section(section: Literal["leaderboard", "users", "groups"]) -> Callable[[Maker], Maker]:
-    """Return a decorator that registers a function that makes a section's charts."""
+    """Return a decorator that registers a function for making a section's charts."""
 
     def register(make: Maker) -> Maker:
         MAKERS.append((section, make))
@@ -128,7 +128,7 @@ def _bars(standings: Standings) -> list[Row]:
 
 @in_section("leaderboard")
 def curves(content: Content) -> Iterable[Chart]:
-    """Yield a chart of metrics' means at each of their cut-offs, if there are enough."""
+    """Yield a chart of metrics' means at each cut-off, if there are enough cut-offs."""
     given, numbers = content.given, content.numbers
     families: dict[str, dict[int, str]] = {}
     for name in given.metrics:
@@ -444,7 +444,7 @@ def popularity(content: Content) -> Iterable[Chart]:
 def _listed(
     given: Inputs, name: str, known: ListSource | None, k: int
 ) -> tuple[Int64, Array | None] | None:
-    """Return the positions of all items that a model lists, repeats included, and the ids."""
+    """Return the positions of all items that a model lists, repeats included, and the item ids."""
     lists = given.model(name).first.lists
     if lists is None or lists.depth < k:
         if known is None:

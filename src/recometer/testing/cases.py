@@ -133,12 +133,12 @@ def cases(
     max_items: int = 5,
     gains: st.SearchStrategy[float] | None = None,
 ) -> RankingCase:
-    """Draw a `RankingCase` with many ties and all special kinds of items.
+    """Draw a `RankingCase` with many ties and every special kind of item.
 
     Parameters
     ----------
     min_users, max_users, max_items
-        The size of the case. Five items have at most 120 orders.
+        Bounds on the size of the case. Five items have at most 120 orders.
     gains
         Values in the test data; NaN stands for items that were not judged. By default, some values
         are negative or 0.
@@ -163,7 +163,7 @@ def cases(
 def variants(name: str) -> list[dict[str, Value]]:
     """Return parameter sets for a metric: the defaults, and sets that differ in one value.
 
-    For numbers, the values that differ are `Parameter.examples`.
+    Numeric parameters take the values in `Parameter.examples`.
     """
     parameters = METRICS[name].parameters
     given: dict[str, Value] = {
@@ -279,7 +279,7 @@ def rating_cases(
     Parameters
     ----------
     min_users, max_users, max_items
-        The size of the case. Five items have at most 120 orders.
+        Bounds on the size of the case. Five items have at most 120 orders.
     predicted
         A strategy for predicted ratings. By default, it draws possible true ratings, and values
         between and beyond them.
@@ -357,7 +357,7 @@ class ListCase:
         return sum(map(len, [*self.train, *self.others]))
 
     def users(self, which: Sequence[int]) -> ListCase:
-        """Return a case with only some of the lists, in this order; `train` keeps all users."""
+        """Return a case with only some of the lists, in this order, but with all training users."""
         left = [list(row) for user, row in enumerate(self.train) if user not in which]
         return dataclasses.replace(
             self,
@@ -437,12 +437,12 @@ class ListCase:
 def list_cases(
     draw: st.DrawFn, *, min_users: int = 1, max_users: int = 4, max_items: int = 7
 ) -> ListCase:
-    """Draw a `ListCase` with all special kinds of users and items.
+    """Draw a `ListCase` with every special kind of user and item.
 
     Parameters
     ----------
     min_users, max_users, max_items
-        The size of the case.
+        Bounds on the size of the case.
     """
     n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
 

@@ -1,4 +1,4 @@
-"""Laws for metrics, some of which depend on the declaration of a metric in the registry.
+"""Laws for metrics; some of the laws depend on how the registry declares a metric.
 
 A law is a function that takes metrics, and raises an AssertionError that names the metrics that
 break the law. Values are float64 [n_users, n_metrics].
@@ -173,8 +173,8 @@ def same_bits(left: Float64, right: Float64) -> Bool:
 def some_cases(share: float = 1) -> settings:
     """Return settings for a law: a fifth of the cases in the current profile, but at least 6.
 
-    The default of 20 cases suffices, because each case is checked for all metrics and usually for
-    all rules for ties. `share` scales this number.
+    The default of 20 cases suffices, because each case is checked for all metrics and usually under
+    all tie rules. `share` scales this number.
     """
     most = settings.default.max_examples if settings.default else 100
     return settings(deadline=None, max_examples=round(share * max(most // 5, 6)))
@@ -182,7 +182,7 @@ def some_cases(share: float = 1) -> settings:
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of input for metrics, with functions through which a law applies to any kind."""
+    """A kind of input for metrics, with the functions that let a law apply to any kind."""
 
     cases: Callable[..., st.SearchStrategy[Any]]  # returns a strategy that draws cases
     record: Callable[..., Any]  # makes the input for metrics from a case and, optionally, scores
@@ -268,7 +268,7 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=1), share=1)
     def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that values for ``ties="expected"`` are means over all orders of tied items."""
+        """Check that values under ``ties="expected"`` are means over all orders of tied items."""
         metrics = averaged(metrics)
         orders = list(case.orders(0))
         each = case.users([0] * len(orders))
@@ -280,7 +280,7 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
 
     @law(kind.cases(max_users=MOST_USERS))
     def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric], case: Any) -> None:
-        """Check that without ties, all rules for ties give the same bits."""
+        """Check that without ties, all tie rules give the same bits."""
         order = np.argsort(np.argsort(scores_of(case), axis=1, kind="stable"), axis=1)
         record = kind.record(case, order.astype(np.float64))
         expected = kind.values(record, metrics)
@@ -470,7 +470,7 @@ def users_who_do_not_count_are_as_if_they_were_not_there(
 def _list_values(
     data: ListData, metrics: Sequence[Metric], *_: object, weights: Int64 | None = None
 ) -> Float64:
-    """Compute the values of all users, or at least one row: float64 [n_rows, n_metrics]."""
+    """Compute the values of all users, in at least one row: float64 [n_rows, n_metrics]."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     listed = ListedUsers(data)

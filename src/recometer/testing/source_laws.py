@@ -340,7 +340,7 @@ def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
 
 
 def places_are_counts_of_scores(case: SourceCase) -> None:
-    """Check that `above`, `tied` and `before` equal counts over all pairs of scores."""
+    """Check that `above`, `tied` and `before` match counts from comparing all pairs of scores."""
     if not case.by_scores:
         return
     train = set() if case.train is None else _pairs(case.train).keys()
