@@ -1,1 +1,1 @@
-"""The steps of `evaluate`: read the arguments, request records, compute the metrics."""
+"""The steps of `evaluate`: read the arguments, request records and compute the metrics."""

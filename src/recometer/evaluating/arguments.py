@@ -30,7 +30,7 @@ from recometer.sources.candidates import Items
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
 
-# Parameters of other libraries that `evaluate` does not have.
+# Names of parameters that other libraries have, but `evaluate` does not.
 THRESHOLDS = (
     "threshold",
     "relevance_threshold",
@@ -108,7 +108,7 @@ def protocol_of(
 ) -> Protocol:
     """Return the protocol with some rules replaced.
 
-    An error about an unknown rule may suggest one of the `parameters` instead.
+    The error for an unknown rule may suggest a name from `parameters`.
     """
     if isinstance(protocol, str):
         protocol = named_protocol(protocol)
@@ -160,7 +160,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
 
     Under a convention, ties in a source without an input order are broken by item id. Without
     training data, `cold_start` leaves nobody out. ``nan_scores="undefined_for_all"`` becomes
-    "undefined", because sources treat both values in the same way.
+    "undefined", because sources treat both values alike.
     """
     if protocol.nan_scores == "undefined_for_all":
         protocol = protocol.replace(nan_scores="undefined")
@@ -195,7 +195,7 @@ class Arguments:
     by_hand: Sequence[str] = ()  # the rules set by the user; a warning names unused ones
     # Computed from all training data, if `train` contains only some of the users.
     popularity: Popularity | None = None
-    expects_unknown: bool = False  # whether to issue no warning about unknown test users
+    expects_unknown: bool = False  # whether to skip the warnings about unknown ids
     some_users: bool = False  # whether test is one of several blocks of users
 
 

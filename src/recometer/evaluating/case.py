@@ -94,12 +94,13 @@ class Case:
         """Return the description and the fingerprints of each argument."""
         texts = {"source": {"description": self.source.describe()}, **self.sides.descriptions}
         found = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
-        if self.source.facts.threshold:  # replaces the rule in the description
+        # A threshold of the source replaces the rule `relevant_from`, which `reading` describes.
+        if self.source.facts.threshold:
             found["test"].pop("reading", None)
         return found
 
     def kept(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
-        """Return the arguments for repeating the evaluation, or None if they are too large."""
+        """Return the arguments needed to repeat the evaluation, or None if they are too large."""
         every = [array for of in arrays.values() for array in of.values() if array is not None]
         n_bytes = sum(math.prod(array.shape) * array.dtype.itemsize for array in every)
         sources = [data for data in self.inputs.values() if isinstance(data, Source)]
@@ -201,7 +202,7 @@ def find_records(case: Case) -> Records:
 
 
 def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[RankedUsers]:
-    """Return the users with only their judged items of each item group that metrics read."""
+    """Return, for each item group that metrics read, the users with the group's judged items."""
     sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
     assert arguments.catalogue is not None
     of_groups = ranks_of_groups(
@@ -255,7 +256,7 @@ def request_of(case: Case) -> Request:
 
 
 def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
-    """Count each user's judged items and relevant items, from `ranks` if given."""
+    """Count each user's judged and relevant items, from `ranks` if given."""
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
@@ -508,7 +509,10 @@ def means_of(case: Case) -> dict[str, float]:
 
 
 def _fields(case: Case, part: Part) -> dict[str, Any]:
-    """Check all users together, and return all fields except those about how it was made."""
+    """Check all users together, and return the fields of the result.
+
+    The definitions, timings, versions and inputs are not included.
+    """
     sides, protocol = case.sides, case.sides.arguments.protocol
     check_facts(part.facts, part.counts, case.requirements, protocol, case.inputs_for_messages)
     fields = {**vars(part), **part.users._asdict()}

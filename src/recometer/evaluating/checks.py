@@ -34,11 +34,11 @@ class BlockFacts(NamedTuple):
     n_early: int  # number of users whose lists end early
     n_unknown: int  # number of unknown users, except those that a rule leaves out
     n_any_cutoff: int  # number of blocks whose source allows any cut-off, as `Pairs` does
-    n_compared: int  # number of blocks without a baseline, or with a user whom it lists
-    depth: int  # length of the longest known ranking of a user
-    n_candidates: int  # the largest number of candidates of a user
+    n_compared: int  # number of blocks without a baseline, or with one that has any lists
+    depth: int  # length of the longest known ranking
+    n_candidates: int  # largest number of candidates of any user
     n_listed: int  # length of the longest list
-    undefined: Mapping[str, Int64]  # number of users by `Reason`, for metrics undefined for all
+    undefined: Mapping[str, Int64]  # number of users by `Reason`, for metrics with no values
 
     @classmethod
     def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
@@ -260,7 +260,7 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
 
 
 def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return a mask of users whose value changes if the first item also fills missing places."""
+    """Return a mask of users whose value changes if the first item fills the missing places."""
     unknown = ranks.n_candidates < 0
     n_items = np.where(unknown, ranks.depth, ranks.n_candidates + ranks.n_excluded)
     user = ranks.user
@@ -325,7 +325,7 @@ def warn_of_undefined(
 
 
 def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
-    """If no test value reaches the threshold, return a sentence about it; else an empty string."""
+    """If no test value reaches the threshold, return a sentence that says so; otherwise ""."""
     high = 1.0 if value_range is None else value_range[1]
     if not is_threshold(relevant_from) or high >= relevant_from:
         return ""
@@ -419,7 +419,7 @@ def check_shifted(
     protocol: Protocol,
     by_hand: Collection[str],
 ) -> None:
-    """Refuse ids of the model that seem to be positions in the ids of the data.
+    """Refuse a source if its ids, or those of the data, look like positions.
 
     `data` contains test and train; None stands for data that were not passed, or that the source
     contains. If the user set ``shifted_ids="kept"`` and it has no effect, a warning says so.
@@ -436,7 +436,7 @@ def check_shifted(
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
-    """Return a message if the ids of one side look like positions in the other, or ""."""
+    """Return a message if the ids of one side look like positions; otherwise ""."""
     named: list[Array | None] = [getattr(one, f"{kind}_ids", None) for one in data]
     sides = [side_ids for side_ids in named if side_ids is not None and len(side_ids)]
     known = source.facts.known_ids(kind) if sides else None
@@ -445,7 +445,7 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) ->
     kinds = {*map(ids.kind, sides), ids.kind(known)}
     if kinds != {"int"} and not (kinds == {"str"} and sides[0][0][:1].isdecimal()):
         return ""
-    # If one side uses positions as ids, the id 0 occurs on one side only (on either).
+    # If one side uses positions as ids, exactly one of the sides has the id 0.
     zero = 0 if kinds == {"int"} else "0"
     if _has(sides, zero) == bool((known == zero).any()):
         return ""
@@ -473,7 +473,7 @@ def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) ->
 
 
 def _has(sides: Sequence[Array], one: int | str) -> bool:
-    """Return whether any of the sorted arrays contains an id."""
+    """Return whether any of the sorted arrays contains the id `one`."""
     for side in sides:
         place = int(np.searchsorted(side, one))
         if place < len(side) and side[place] == one:

@@ -108,7 +108,7 @@ class Preparation:
     def of_known_users(self) -> Self:
         """Return an evaluator whose means include only the users that the source knows.
 
-        Use it for a source that has only some of the users, such as the users in the first batches.
+        Use it for a source that has only some of the users, such as those in the first batches.
         """
         rules = self.arguments.protocol.replace(no_list="undefined")
         arguments = dataclasses.replace(self.arguments, protocol=rules, expects_unknown=True)

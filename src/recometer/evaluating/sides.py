@@ -65,7 +65,7 @@ class Sides:
     test: Interactions  # with repeated rows merged, and with the users that users="listed" adds
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
-    memory: Memory = dataclasses.field(default_factory=Memory)  # stores matches with sources
+    memory: Memory = dataclasses.field(default_factory=Memory)  # caches how data match sources
     # The first evaluation fills in the fingerprints of the arrays and the `Counts`.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
@@ -95,7 +95,7 @@ class Sides:
 
     @cached_property
     def negative_gains(self) -> bool:
-        """Whether a metric counts gains below 0."""
+        """Whether test has gains below 0 that a metric counts."""
         lowest, protocol = self.test.value_range[0], self.arguments.protocol
         return lowest < 0 and requirements_of(self.metrics, protocol).negative_gains
 

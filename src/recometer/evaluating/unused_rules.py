@@ -1,4 +1,4 @@
-"""Finds rules that the user set although they do not change the requested metrics.
+"""Finds rules that the user set, but that do not change the requested metrics.
 
 A warning names such rules. It does not name the rules of a convention, which are meant for all
 kinds of data that its library takes, lists as well as matrices.
@@ -91,7 +91,7 @@ def warn_without_effect(
     *,
     trained: bool,
 ) -> None:
-    """Warn about rules that the user set although they do not change the requested metrics.
+    """Warn about rules that the user set, but that do not change the requested metrics.
 
     `given` is from `given_by_hand`; `trained` says whether there are training data.
     """

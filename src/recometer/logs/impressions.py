@@ -53,8 +53,8 @@ class Impressions:
         The column of propensities: the probability, above 0 and at most 1, with which the logging
         policy showed the item.
     position
-        The column of items' positions in their slates. A position may occur only once
-        in a slate.
+        The column with each item's position in its slate. A position may occur only once in a
+        slate.
     slate
         The column of slate ids, if several items were shown together. Slates of different users are
         different slates, so the slates of each user may be numbered from 0.
@@ -123,7 +123,7 @@ class Impressions:
         self.reward = _numbers(table, reward, "rewards", self.n)
         self.propensity = _numbers(table, propensity, "propensities", self.n)
         _check(self.propensity, f"propensity of column {propensity!r}", above_0=True)
-        self._cells = self._users  # a cell is a user at a position, numbered position by position
+        self._cells = self._users  # a cell is a user at a position: position * n_users + user
         self._positions = np.zeros(1)
         self._slates_of_users: Float64 | None = None
         if slate is not None and position is not None:
@@ -198,8 +198,8 @@ class Impressions:
         Raises
         ------
         InputError
-            If probabilities or predictions are invalid, there are fewer than two users, or the
-            effective number of users of a policy is too small.
+            If probabilities or predictions are invalid, there are fewer than two users, or a
+            policy has too few effective users.
         ColumnError
             If a column does not exist, or a policy has an unknown column.
         InputTypeError

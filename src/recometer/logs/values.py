@@ -78,8 +78,8 @@ class Weights:
     largest : tuple of float
         The largest weights, in descending order.
     mean, interval
-        The mean weight, which should be 1 - `unsupported` if the propensities are right, and its
-        interval.
+        The mean weight and its interval. The mean should be 1 - `unsupported` if the propensities
+        are right.
     unsupported
         The share of the policy's probability that goes to items that the logging policy never
         shows; NaN unless all logging probabilities are known.

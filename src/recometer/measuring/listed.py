@@ -86,7 +86,7 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Metrics with one value for all users count empty lists, too, for instance as not full.
+            # Metrics with one value for all users also count empty lists, for instance as not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 

@@ -50,7 +50,7 @@ class RankedUsers(Measured):
         self.seed, self.user_keys = seed, user_keys
         # Avoid reference cycles, so that the memory of a block is freed immediately.
         self._settled: dict[Settling, Ranks] = {}
-        self._applied: dict[int, _Rules] = {}  # by the identity of their `protocol`
+        self._applied: dict[int, _Rules] = {}  # keyed by the id of their `protocol`
         self._groups: dict[_Grouping, Groups] = {}
 
     def blocks(self) -> list[slice]:

@@ -85,7 +85,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 
 
 def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
-    """Add a row for each copy of a repeated test pair; under "counted", just one can be a hit."""
+    """Add a row for each copy of a repeated test pair; under "counted", copies cannot be hits."""
     copies = ranks.copies
     if rule not in COUNT_EACH or copies is None:
         return ranks

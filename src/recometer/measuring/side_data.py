@@ -352,7 +352,7 @@ class _Items:
 
 
 def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
-    """Spread numbers over item positions, with 0 elsewhere."""
+    """Return an array with the numbers at the given positions, and 0 elsewhere."""
     found = np.zeros(n_items, np.int64)
     found[positions] = numbers
     return found

@@ -53,7 +53,7 @@ LATEX = {
 }
 
 
-# Rules have the colour of the text, which is light in dark notebooks.
+# The lines between rows have the colour of the text, which is light in dark notebooks.
 NOTEBOOK = (
     ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
     ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
@@ -343,7 +343,7 @@ def to_markdown(shown: Shown) -> str:
 def to_latex(shown: Shown) -> str:
     """Return tables in LaTeX with booktabs rules.
 
-    Lines around tables become comments, except for lines that explain signs, which become rows.
+    Lines around tables become comments, except for lines that explain symbols, which become rows.
     """
 
     def escape(text: str) -> str:
@@ -587,8 +587,8 @@ class Shown:
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return rows in CSV, and write them to the path, if any.
 
-        Undefined values are empty. Strings are unchanged; use `to_spreadsheet` for programs that
-        might read some strings as formulas.
+        Undefined values become empty fields. Strings are unchanged; use `to_spreadsheet` for
+        programs that might read some strings as formulas.
         """
         return written(to_csv(self), path)
 
@@ -623,7 +623,7 @@ class Table(Printed):
     notes
         The lines below the table.
     legend
-        The lines that explain signs, shown before the notes and, in LaTeX, as part of the table.
+        The lines that explain symbols, shown before the notes and, in LaTeX, as part of the table.
     head
         The lines above the table.
     best

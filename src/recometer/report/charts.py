@@ -135,7 +135,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Replace the range of `WHO` by three colours, for which Vega-Lite has no named range."""
+    """Replace the range of `WHO` with three colours, for which Vega-Lite has no named range."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)

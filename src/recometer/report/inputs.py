@@ -24,7 +24,7 @@ TITLES = {"activity": "the user's training items", "popularity": "popularity of 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of users by the property that `title` names."""
+    """A grouping of users by the property that `title` names."""
 
     title: str
     names: tuple[str, ...]

@@ -63,7 +63,7 @@ class Headline:
 
     verdict: str  # the main sentence
     winner: str  # the best model on the primary metric
-    certain: bool | None  # whether the winner beats all others significantly; None if alone
+    certain: bool | None  # whether the winner beats all others significantly; None for one model
     sentences: tuple[str, ...]  # further sentences, about metrics, users and limitations
     difference: PairRow | None = None  # the difference that the page draws below the verdict
     harmed: str = ""  # the id of the user who loses most, as text; empty if nobody loses

@@ -1,7 +1,7 @@
 """Makes the page of a report, and writes reports to files.
 
 The page is HTML that needs no other files, with a Content-Security-Policy that forbids eval. Files
-are written completely or not at all, and never over other kinds of files.
+are written completely or not at all, and never replace files of other kinds.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Report:
         Raises
         ------
         InputError
-            If the file's name ends neither in ``.png`` nor in ``.svg``.
+            If the file's name ends in neither ``.png`` nor ``.svg``.
         """
         suffix = as_path(path, "a chart").suffix.lower()
         if suffix not in charts.IMAGES:
@@ -95,7 +95,7 @@ class Report:
 
 
 def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
-    """Check the path, if any, make a report, and write it to the path."""
+    """Check the path if one is given, make a report, and write it there."""
     if path is None:
         return Report(content())
     form = format_of(path)

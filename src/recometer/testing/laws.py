@@ -1,7 +1,7 @@
 """Laws for metrics; some of the laws depend on how the registry declares a metric.
 
-A law is a function that takes metrics, and raises an AssertionError that names the metrics that
-break the law. Values are float64 [n_users, n_metrics].
+A law is a function that takes metrics and raises an AssertionError that names those which break
+it. Values are float64 [n_users, n_metrics].
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def check_laws(metric: str) -> None:
     Raises
     ------
     AssertionError
-        If the metric breaks a law. The traceback shows which law, and the case that breaks it.
+        If the metric breaks a law. The traceback shows the law and the case that breaks it.
     """
     if not isinstance(metric, str) or metric not in METRICS:
         hint = "without cut-off and parameters, which are drawn" if "@" in str(metric) else ""

@@ -89,7 +89,7 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
     Raises
     ------
     AssertionError
-        If the source breaks a law. The traceback shows which law, and the case that breaks it.
+        If the source breaks a law. The traceback shows the law and the case that breaks it.
     InputTypeError
         If `make` is not a function that returns a source.
 
