@@ -94,7 +94,7 @@ class Case:
         """Return the description and the fingerprints of each argument."""
         texts = {"source": {"description": self.source.describe()}, **self.sides.descriptions}
         found = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
-        # A threshold of the source replaces the rule `relevant_from`, which `reading` describes.
+        # The source's threshold replaces the rule `relevant_from`, which `reading` describes.
         if self.source.facts.threshold:
             found["test"].pop("reading", None)
         return found

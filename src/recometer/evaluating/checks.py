@@ -58,7 +58,7 @@ MOST = ("depth", "n_candidates", "n_listed")  # `merge` takes the maximum of the
 
 
 class Inputs(NamedTuple):
-    """The inputs of an evaluation, for messages."""
+    """The inputs of an evaluation that messages mention."""
 
     source: Source
     baseline: Source | None

@@ -32,7 +32,7 @@ class Requirements(NamedTuple):
     reads_ranks: bool  # whether any metric reads ranks rather than ratings or lists
     side_data: Mapping[SideData, Metric]  # each kind, with a ranking metric that needs it
     side_data_of_lists: Mapping[SideData, Metric]
-    depth: int | None  # how many top places ranking metrics read; None for all
+    depth: int | None  # number of top places that ranking metrics read; None for all
     cutoff: int  # the largest cut-off of ranking metrics, or 0 without cut-offs
     depth_of_lists: int
     whole_ranking: tuple[str, ...]  # names of metrics that need the whole ranking

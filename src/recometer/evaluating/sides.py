@@ -57,7 +57,7 @@ class Counts(NamedTuple):
 class Sides:
     """The test data, and all facts about them that do not depend on a source.
 
-    Properties that take time are computed only once, when they are first read.
+    Expensive properties are computed only once, when they are first read.
     """
 
     arguments: Arguments
@@ -186,7 +186,7 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
 def as_counted(
     test: Interactions, metrics: Sequence[Metric], protocol: Protocol, *, brought: bool = False
 ) -> Interactions:
-    """Return test data with one row per user-item pair, whose value follows the rules.
+    """Return test data with one row per user-item pair; the rules determine its value.
 
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
     `repeated_test` decides; by default, values are added up unless the user set a threshold. If the

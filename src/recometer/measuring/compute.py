@@ -117,7 +117,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of users who do not count in a mean; see `reasons.outside`."""
+        """Return a mask of users who do not count towards a mean; see `reasons.outside`."""
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
@@ -126,7 +126,7 @@ class Measured(abc.ABC):
 
 
 class _Plan(NamedTuple):
-    """The work for the metrics of a record, variant by variant."""
+    """The work to be done for the metrics of one record, variant by variant."""
 
     variants: tuple[Variant, ...]
     n_metrics: int

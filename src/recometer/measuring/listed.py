@@ -77,7 +77,7 @@ class ListedUsers(Measured):
             n_relevant = self.judged.n_relevant
             if rules.no_relevant != "computed":
                 mark(result, n_relevant == 0, Reason.NO_RELEVANT)
-            if rules.min_positives > 1:  # having no relevant item is another reason
+            if rules.min_positives > 1:  # having no relevant items is a separate reason
                 mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
         if not definition.of_empty_lists:
             mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
@@ -86,12 +86,13 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Metrics with one value for all users also count empty lists, for instance as not full.
+            # Metrics with one value for all users also count empty lists, for instance among the
+            # lists that are not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of users who do not count in a mean."""
+        """Return a mask of users who do not count towards a mean."""
         rules, without = variant.rules, variant.metrics[0].definition.without
         # Unless the metric reads relevance, the value of a list does not depend on test.
         reads = "relevant" in without and rules.no_relevant != "undefined"

@@ -78,7 +78,7 @@ class RankedUsers(Measured):
         return self._ruled(reading).reasons(reading.facts[number])
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of users who do not count in a mean."""
+        """Return a mask of users who do not count towards a mean."""
         return self._ruled(variant.how).outside
 
     @classmethod
@@ -280,7 +280,7 @@ class _Rules:
         # An unknown user has only misses, and nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         mark(result, few, Reason.FEW_CANDIDATES)
-        if protocol.min_positives > 1:  # having no relevant item is another reason
+        if protocol.min_positives > 1:  # having no relevant items is a separate reason
             mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
         if not protocol.cold_start:
             mark(result, ~raised(ranks.flags, UserFlag.TRAINED), Reason.COLD_START)
@@ -289,7 +289,7 @@ class _Rules:
 
     @cached_property
     def outside(self) -> Bool | None:
-        """The users who do not count in any mean, or None if all count."""
+        """The users who do not count towards any mean, or None if all count."""
         return why.outside(self.known, self._have_relevant, self._have_rows, self.protocol)
 
     def _have_relevant(self) -> Bool:

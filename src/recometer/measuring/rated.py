@@ -73,7 +73,7 @@ class RatedUsers(Measured):
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of users who do not count in a mean."""
+        """Return a mask of users who do not count towards a mean."""
         return self.ranked.outside(variant)
 
     def compute(self, variant: Variant) -> Float64:
@@ -104,7 +104,8 @@ class RatedTogether:
     predictions
         The rows of users whose ratings and predictions are all finite.
     reasons : mapping of str to uint8 [n_users]
-        Reasons from `recometer.measuring.compute.compute`. Users without a reason count.
+        Reasons from `recometer.measuring.compute.compute`. Users count if their reason is one of
+        `reasons.OF_ONE_USER`.
     """
 
     predictions: Predictions

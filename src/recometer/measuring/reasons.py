@@ -1,4 +1,4 @@
-"""Reasons for undefined values, what replaces such values, and which users count in a mean."""
+"""Reasons for undefined values, what replaces such values, and which users count towards means."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | N
 
 
 def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
-    """Return the values that count in a metric's mean, and NaN for other users.
+    """Return the values that count towards a metric's mean, and NaN for other users.
 
     The rules `users` and `missing` decide which values count. Under ``missing="nan"``, one NaN
     makes all values NaN.

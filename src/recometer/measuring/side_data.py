@@ -257,7 +257,7 @@ def ranks_of_groups(
 
 
 def members(catalogue: Catalogue, group: str) -> Int64:
-    """Return the positions of the items of a category."""
+    """Return the positions of the items in a category."""
     assert catalogue.categories is not None
     column = catalogue.category_names.index(group)
     return np.flatnonzero(catalogue.categories[:, [column]].toarray()[:, 0])

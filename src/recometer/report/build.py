@@ -117,7 +117,7 @@ def depth_of(known: Mapping[str, ListSource]) -> int:
 
 
 def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
-    """Return the audit that was passed, a new audit of the split, or why there is none."""
+    """Return the given audit, a new audit of the split, or the reason why there is none."""
     if isinstance(wanted, Audit):
         return wanted
     if wanted is not None and not isinstance(wanted, bool):

@@ -59,7 +59,7 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True)
 class Headline:
-    """The headline at the beginning of the report."""
+    """The headline at the top of the report."""
 
     verdict: str  # the main sentence
     winner: str  # the best model on the primary metric

@@ -298,7 +298,7 @@ def distributions(content: Content) -> Iterable[Chart]:
 
 @in_section("groups")
 def groups(content: Content) -> Iterable[Chart]:
-    """Yield charts of the models' differences and means by group of users."""
+    """Yield charts of the models' differences and means by user group."""
     given, numbers = content.given, content.numbers
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)
@@ -333,7 +333,7 @@ def groups(content: Content) -> Iterable[Chart]:
 
 @in_section("groups")
 def item_groups(content: Content) -> Iterable[Chart]:
-    """Yield a chart of differences, or of a single model's means, by group of items."""
+    """Yield a chart of differences, or of a single model's means, by item group."""
     given, pairs = content.given, content.pairs
     rows: dict[tuple[str, ...], list[Row]] = {}
     for name in given.metrics:

@@ -117,7 +117,10 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
 
 
 MOST_USERS = 8
-"""The maximum number of users per case in most laws; a few large cases are faster than many."""
+"""The maximum number of users per case in most laws.
+
+A few large cases are faster than many small ones.
+"""
 
 
 def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
