@@ -1,7 +1,7 @@
-"""The command line, with a module for each command, and the entry point `main`.
+"""The command line: a module for each command, and the entry point `main`.
 
-Exit codes are 0 for success, 1 for a failure that is explained on standard error, 2 for wrong
-usage, and 130 for Ctrl-C.
+The exit codes are 0 for success, 1 for a failure (explained on standard error), 2 for a usage
+error, 3 for a bad or undecided verdict, and 130 for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line with `arguments`, or with the arguments of this process, and exit."""
+    """Run the command line with `arguments` (by default, those of this process), then exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Show characters that the stream cannot encode as escapes, instead of raising an error.
+            # Escape characters that the stream cannot encode instead of raising an error.
             stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app
@@ -41,8 +41,8 @@ def _finish_output(text: str = "") -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes standard output again on exit, which must not fail.
+        # Python flushes standard output once more on exit, and that flush must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if error.errno != errno.EPIPE:  # it is no error if a reader such as head stops early
+        if error.errno != errno.EPIPE:  # a reader such as head may stop early
             sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""The Typer application, which imports a command when it runs, and prints errors and warnings."""
+"""The Typer application, which imports commands on demand and prints errors and warnings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MARKUP: Final = "markdown"
 
 @functools.cache
 def command_of(name: str) -> Any:
-    """Import a command for Typer on demand, because importing may take longer than running it."""
+    """Import a command on demand, because importing them all takes longer than many runs."""
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     module = "names" if name in LISTINGS else name
     function = getattr(importlib.import_module(f"recometer.cli.{module}"), name)
@@ -36,18 +36,18 @@ def command_of(name: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """A Typer group that imports commands on demand, and prints errors and warnings as messages."""
+    """A Typer group that imports commands on demand and prints errors and warnings as messages."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands: Any = dict.fromkeys(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or None if no command has this name."""
+        """Return the command with this name, or None if there is none."""
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command, and print recometer's errors and warnings on standard error."""
+        """Run a command and print recometer's errors and warnings to standard error."""
         try:
             with naming_options(), warnings.catch_warnings():
                 warnings.simplefilter("always", DataWarning)
@@ -57,7 +57,7 @@ class Commands(TyperGroup):
             typer.echo(f"Error: {error}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
-        except PermissionError as error:  # there is no permission to enter a parent folder
+        except PermissionError as error:  # no permission to enter a parent folder
             where = visible(os.fsdecode(error.filename or "A file"))
             typer.echo(
                 f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for the "

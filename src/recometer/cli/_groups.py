@@ -51,17 +51,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the parts of options' values that may be inputs, such as FILE in ``NAME=FILE,FILE``.
+    """Yield the parts of option values that may be input files, such as FILE in ``NAME=FILE,FILE``.
 
-    Options for output are skipped, because their values are of type `Path`.
+    Output options are skipped, because their values are `Path` objects, not strings.
     """
     for name, value in values.items():
         texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or name == "separator":  # "-" is a separator, too
+        if not isinstance(texts, list) or name == "separator":  # its "-" is not standard input
             continue
         for text in texts:
             first, *others = text.split(",")
-            # The comma may also be part of the path.
+            # The comma may also be part of a path.
             whole = [text, text.partition("=")[2]] if others else []
             for path in filter(None, [first, first.partition("=")[2], *others, *whole]):
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]

@@ -71,19 +71,19 @@ ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """A file reader that finds columns by the names in options, or by common names.
+    """A file reader that finds columns by the names in the options or by common names.
 
-    The keys of `columns` are the kinds of columns that the command reads: some of ``"user"``,
+    The keys of `columns` are the kinds of columns that the command reads, among ``"user"``,
     ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``. Each kind is mapped to a column
-    name, to None, or to False for no column. If a file does not have the named column, the reader
-    tries common names (except for ``"value"`` and ``"time"``), because test data, training data and
-    models may use different names.
+    name, to None (search for common names) or to False (no column). If a file does not have the
+    named column, the reader tries common names (except for ``"value"`` and ``"time"``), because
+    test data, training data and models may use different names.
     """
 
     stdin: StandardInput
     columns: Mapping[str, Any]
     note: Note
-    separator: Any = None  # the separator of the items in a cell, or False
+    separator: Any = None  # the separator between items in a cell, or False
 
     def __post_init__(self) -> None:
         user = self.columns.get("user")
@@ -93,13 +93,13 @@ class Inputs:
 
     @property
     def columns_alone(self) -> dict[str, Any]:
-        """The columns for files without sessions, in which only a user column is read."""
+        """The columns to read from files without sessions: the user column instead of the pair."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Make messages in the block name the model, and show pipes as the user named them.
+        """Make messages in the block name the model and refer to pipes as the user named them.
 
         Without a model, warnings begin with `what`. Errors do not, because they name the file.
         """
@@ -137,7 +137,7 @@ class Inputs:
         time: bool = False,
         test: Interactions | None = None,
     ) -> Interactions:
-        """Read interactions, with ids of the same type as the test ids."""
+        """Read interactions, and convert their ids to the types of the test ids."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             if file.name.lower().endswith(".npz"):
@@ -198,12 +198,12 @@ class Inputs:
         return ids
 
     def _has(self, file: Path, kind: str) -> bool:
-        """Return whether a table has a user column or an item column, depending on `kind`."""
+        """Return whether a table has a column of this kind, ``"user"`` or ``"item"``."""
         names = column_names(file)
         return self.columns_alone[kind] in names or bool(common_names(kind, names))
 
     def columns_of(self, path: str) -> dict[str, Any]:
-        """Find the columns of a file to split, as options of `split`, and print them as a note."""
+        """Return the columns of the file to split, as arguments of `split`; also print them."""
         file = self.stdin.path(path)
         if files.kind_of(file) is not None:
             self._say("data", file, "TREC qrels")
@@ -231,7 +231,7 @@ class Inputs:
         return self._pairs(model, file, test, rated)
 
     def answers(self, model: Model, catalogue: object, depth: int | None) -> rm.Lists:
-        """Read lists that a language model wrote, and cut them off at a depth, if any."""
+        """Read lists that a language model wrote, and cut them off at `depth` unless it is None."""
         with self.stated(model):
             if not isinstance(catalogue, Catalogue):
                 raise InputError(
@@ -279,7 +279,7 @@ class Inputs:
                 return Catalogue.of_groups(file, catalogue, column=column or None, item=item_column)
 
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> rm.Lists:
-        """Read recommended lists, and convert their ids to the types of the test ids."""
+        """Read recommendation lists, and convert their ids to the types of the test ids."""
         trec = files.kind_of(file) is not None
         wanted: dict[str, Any] = {}
         if not trec:
@@ -320,7 +320,8 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, None if truth is None else False)
         if truth:
             wanted[kinds[0]] = truth
-        # A rating is a label here, so it must not be the score, even if no other column qualifies.
+        # A rating is a label here, so it must not be taken for the score, even if no other column
+        # qualifies.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
         found, columns = found_columns(file, wanted)

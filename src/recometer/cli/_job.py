@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """The test and training files, if there are any, and the folder of their split."""
+    """The paths of the test file, the training file and the folder of their split, if any."""
 
     test: str | None
     train: str | None
@@ -59,13 +59,13 @@ def parts_of(data: DataOptions) -> list[Part]:
 
 
 def _folds(folder: str) -> list[Path]:
-    """Return the folders of the folds in a folder, in ascending order; there may be none."""
+    """Return the fold folders in `folder`, in ascending order; there may be none."""
     every = (Path(folder) / f"fold_{number}" for number in itertools.count())
     return list(itertools.takewhile(Path.is_dir, every))
 
 
 def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, Any]:
-    """Return the columns that options name, supplemented by the columns of a saved split."""
+    """Return the columns that options name; a saved split supplies those that no option names."""
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
     for folder in (part.split for part in parts if part.split is not None):
         of_split = load_split(str(folder)).columns
@@ -77,7 +77,7 @@ def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data of one fold, or all data if there are no folds, and the models to read."""
+    """The models to read, and the data of one fold (all the data if there are no folds)."""
 
     inputs: Inputs
     models: Sequence[Model]
@@ -91,14 +91,14 @@ class Job:
     def evaluate(
         self, model: Model, source: Source, metrics: Metrics, protocol: Protocol, **more: Any
     ) -> rm.Evaluation:
-        """Evaluate a model; `more` are further arguments of `recometer.evaluate`."""
+        """Evaluate a model; `more` is passed on to `recometer.evaluate`."""
         options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
         options |= {**self.arguments, **more}
         with self.inputs.stated(model):
             return rm.evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
     def settled(self, protocol: Protocol, name: str, rules: Mapping[str, Any]) -> Protocol:
-        """Return a protocol with the same rule `users` for all models, to make means comparable."""
+        """Return a protocol with the same `users` rule for all models, so means are comparable."""
         if name != Protocol().name or "users" in rules:
             return protocol
         runs = [model.name for model in self.models if self.inputs.is_trec(model)]
@@ -132,7 +132,7 @@ class Job:
 
 
 def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:
-    """Return the columns of the catalogue that options name, as arguments of `Catalogue`."""
+    """Return the catalogue columns that options name, as arguments of `Catalogue`."""
     names = ("categories", "features", "propensity")
     found = {name: column for name in names if (column := getattr(data, name)) is not None}
     for option in found:
@@ -175,14 +175,14 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
 
 
 class Work(NamedTuple):
-    """The models that options name, and the jobs, whose data are read one by one."""
+    """The models that options name, and the jobs, whose data are read one job at a time."""
 
     models: Sequence[Model]
     n_folds: int  # the number of folds, or 0 if there are none
     jobs: Iterator[Job]
 
     def alone(self, done: str) -> tuple[Job, Model, Source]:
-        """Read the only model; for several models or folds, raise an error with the verb `done`."""
+        """Read the only model; several models or folds are an error, which uses the verb `done`."""
         if self.n_folds or len(self.models) > 1:
             what, hint = "model", ""
             if self.n_folds:
@@ -203,7 +203,7 @@ def reading(
     metrics: Iterable[Metric] = (),
     baseline: str | None = None,
 ) -> Iterator[Work]:
-    """Check the options for models and data, and return the work; its jobs read the files.
+    """Check the options for models and data, and yield the work, whose jobs read the files.
 
     Copies of standard input are deleted at the end of the block.
     """
@@ -273,7 +273,7 @@ def given_rules(options: RuleOptions) -> dict[str, Any]:
 
 
 def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
-    """Return the protocol that the value of an option names, with some rules replaced."""
+    """Return the protocol that an option names, with `rules` applied to it."""
     if as_listed(name) in protocol_names():
         found = named_protocol(name)
     elif name.endswith(".parquet"):

@@ -1,4 +1,4 @@
-"""Notes and texts that commands print, errors about wrong usage, and exit codes."""
+"""Notes and text that commands print, usage errors, and exit codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Note = Callable[[str], None]
 
 
 class ExitCode(enum.IntEnum):
-    """The exit code of a command, which says how the command ended."""
+    """The exit codes of the commands."""
 
     DONE = 0
     FAILED = 1
@@ -50,7 +50,7 @@ def known_name(name: str, known: Collection[str], what: str = "", option: str | 
 
 @contextlib.contextmanager
 def usage_of(option: str) -> Iterator[None]:
-    """Turn errors that recometer raises in the block into wrong usage of an option."""
+    """Turn errors that recometer raises in the block into usage errors for an option."""
     try:
         yield
     except RecometerError as error:

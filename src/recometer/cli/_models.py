@@ -47,7 +47,7 @@ def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
     """Return the models that options name.
 
     The function raises an error if there are no models, if two models have the same name, or if the
-    number of files is wrong. `form` is the format of pipes, whose names do not show it.
+    number of files is wrong. `form` is the format of pipes, because their names do not reveal it.
     """
     found = [
         *_of_one_file(options, "run"),
@@ -123,7 +123,7 @@ def split_name(text: str, option: str) -> tuple[str, str]:
 
 
 def stem(path: str) -> str:
-    """Return the name of a file without its extension, to be used as a model's name."""
+    """Return the name of a file without its extension, for use as a model's name."""
     if is_stream(path):
         return "stdin" if is_stdin(path) else "pipe"
     name = Path(path).name

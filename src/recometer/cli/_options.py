@@ -16,7 +16,7 @@ from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS
 
-# Each of these functions declares an option in a different panel of the help.
+# Each of these functions declares an option in its own panel of the help.
 data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
@@ -44,7 +44,7 @@ def output_folder(text: str) -> Path:
 
 
 def metrics_option(help: str, default: str) -> Any:
-    """Declare the option --metrics of a command."""
+    """Declare the --metrics option of a command."""
     return typer.Option(
         "--metrics",
         "-m",
@@ -73,7 +73,7 @@ FormatIn = Annotated[
 ]
 User = Annotated[str | None, column_option(help="Column of users, or USER,SESSION.")]
 Item = Annotated[str | None, column_option(help="Column of items.")]
-# The values of these options are False for "none".
+# These options turn "none" into False.
 Value = Annotated[Any, or_none(metavar="COLUMN", help="Column of ratings or counts, or none.")]
 Time = Annotated[Any, or_none(metavar="COLUMN", help="Column of times, or none.")]
 Separator = Annotated[
@@ -124,7 +124,7 @@ Threads = Annotated[
 Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print only warnings and errors.")]
 
 
-# The commands that compare models have these options.
+# Options of the commands that compare models.
 ComparedWith = Annotated[
     str | None,
     typer.Option(
@@ -175,7 +175,7 @@ class ComparingOptions:
     ] = None
 
     def arguments(self, metrics: list[str] | None) -> dict[str, Any]:
-        """Return the arguments of `recometer.compare` for these options and the metrics."""
+        """Return the metrics and the options that are set, as arguments of `recometer.compare`."""
         return {
             name: " ".join(value) if isinstance(value, list) else value
             for name, value in {"metrics": metrics, **vars(self)}.items()
@@ -185,7 +185,7 @@ class ComparingOptions:
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """The options that name the data, and say how to read them."""
+    """The options that name the data and say how to read them."""
 
     test: Test = None
     train: Train = None
@@ -270,7 +270,7 @@ Baseline = Annotated[
 
 @dataclasses.dataclass(frozen=True)
 class RuleOptions:
-    """The options for the seed, and for rules that override the protocol."""
+    """The options that set the seed and override rules of the protocol."""
 
     relevant_from: RelevantFrom = None
     depth: Annotated[
@@ -304,7 +304,7 @@ class RuleOptions:
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """The options that do not change any number."""
+    """The options that have no effect on the numbers."""
 
     form: Form = "table"
     per_user: PerUser = False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
-    """Load the saved evaluations of each model, keyed by name; several evaluations are runs.
+    """Load each model's saved evaluations, keyed by its name; several evaluations are its runs.
 
     Each text has the form ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for
     each model.
@@ -45,7 +45,7 @@ def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
 
 
 def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
-    """Raise an error, before any work, if no report can be written to an option's path."""
+    """Raise an error early if a report cannot be written to the path that an option names."""
     from recometer.report.result import check_report, format_of  # imported only for reports
 
     with usage_of(option):
@@ -76,7 +76,7 @@ def groups_of(text: str | None, results: Mapping[str, rm.Evaluation]) -> str | p
 
 
 def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
-    """Read two columns of ``[COLUMN=]FILE``: the user ids, and one other column.
+    """Read two columns of ``[COLUMN=]FILE``: the user ids and one other column.
 
     The user ids are converted to the type of those in `result`.
 

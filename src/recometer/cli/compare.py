@@ -64,7 +64,7 @@ def _chosen(
 
 @dataclasses.dataclass(frozen=True)
 class GateOptions:
-    """The options of gates."""
+    """The options for gates."""
 
     gate: Annotated[
         list[str] | None,
@@ -96,7 +96,7 @@ class GateOptions:
             check_replaced([self.junit], lambda path: path.suffix == ".xml", files)
 
     def report(self, comparison: Any) -> GateReport | None:
-        """Return the result of checking the gates for a comparison, or None without gates."""
+        """Return the result of checking the gates for a comparison, or None if there are none."""
         if not self.gate:
             return None
         with usage_of("--gate"):
@@ -172,7 +172,7 @@ def compare(
     """Test whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
 
     Models are compared user by user. With --gate, the command fails if a model is worse than
-    the baseline by more than the bound, and ends with 3 if the users are too few to tell.
+    the baseline by more than the bound, and exits with code 3 if there are too few users to tell.
     """
     gates.check(comparing.baseline, files)
     models = loaded_results(results)

@@ -81,7 +81,7 @@ def demo(
     """
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse(metrics)  # reject wrong names before any model is fitted
+        parsed = parse(metrics)  # reject unknown names before any model is fitted
     if report is not None:
         check_page(report, "--report", [] if data is None else [data])
     threads = resolve_threads(threads)
@@ -119,7 +119,7 @@ def demo(
             begin = perf_counter()
             try:
                 source: Source
-                if name == "svd":  # normalise items, because users have few of them
+                if name == "svd":  # scale items to equal norm, because histories are short
                     source = baselines.truncated_svd(train, normalise=True, seed=seed)
                 else:
                     source = fit_baseline(name, train, seed, None)

@@ -75,14 +75,16 @@ def evaluate(
 ) -> None:
     """Evaluate models on interactions; both are read from files.
 
-    Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Options
-    of models, --metrics and --rule may be repeated. See docs/command-line.md for details.
+    Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Model
+    options, --metrics and --rule may be repeated. See docs/command-line.md for details.
     """
     rules_by_name = given_rules(rules)
     named_protocol = protocol_of("--protocol", protocol, rules_by_name)
     metrics: AnyMetrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        parsed = parse_under(metrics, named_protocol)  # reject wrong names before any file is read
+        parsed = parse_under(
+            metrics, named_protocol
+        )  # reject unknown names before any file is read
     resolve_threads(run.threads)
     if flat is not None:
         check_replaced([flat], _is_flat, files)
@@ -120,7 +122,7 @@ def evaluate(
 
 
 def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Path]]:
-    """Make the result folders, and return the paths for each model's folds and whole result.
+    """Make the result folders, and return the paths of each model's results per fold and overall.
 
     The function raises an error if the results would replace an input, or a file of another kind.
     """
@@ -144,7 +146,7 @@ def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Pat
 
 
 def _is_flat(path: Path) -> bool:
-    """Return whether a file contains only values with flat names."""
+    """Return whether a file is flat JSON, as written by --flat."""
     try:
         content = json.loads(path.read_bytes())
         return isinstance(content, dict) and all(FlatName.read(name) for name in content)

@@ -1,4 +1,4 @@
-"""``recometer metrics``, ``conventions`` and ``rules``: list all names, or explain one."""
+"""``recometer metrics``, ``conventions`` and ``rules``: list all names, or explain one of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def metrics(
     name: Annotated[str | None, _to_explain("Metric", "ndcg")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List every metric with its formula, or explain one."""
+    """List every metric with its formula, or explain one of them."""
     _list_or_explain(name, form, _metrics, _explain_metric)
 
 
@@ -56,7 +56,7 @@ def conventions(
     name: Annotated[str | None, _to_explain("Convention", "lenskit")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List the conventions of other libraries, or explain how one differs from recometer."""
+    """List the conventions of other libraries, or explain how one of them differs from ours."""
     _list_or_explain(name, form, _conventions, _explain_convention)
 
 
@@ -64,7 +64,7 @@ def rules(
     name: Annotated[str | None, _to_explain("Rule", "ties")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List the rules that determine metrics, or explain one. Set rules with --rule NAME=VALUE."""
+    """List the rules of metrics, or explain one of them. Change a rule with --rule NAME=VALUE."""
     _list_or_explain(name, form, _rules, _explain_rule)
 
 

@@ -1,4 +1,4 @@
-"""The command ``recometer split``, which splits interactions in a file into train and test."""
+"""The command ``recometer split``, which splits a file of interactions into train and test."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Read = Callable[[str], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A way to choose users or interactions, with its syntax on the command line and its meaning.
+    """A way to choose users or interactions, with its command-line syntax and its meaning.
 
     `read` converts the values, and each function in `options` converts the value of an option.
     `make` takes the converted values and options.
@@ -42,7 +42,7 @@ class Part:
     usage: str
     meaning: str = ""
     read: Read = str
-    # The functions that convert the values of options, keyed by OPTION.
+    # The functions that convert option values, keyed by the name of the option.
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)
 
 
@@ -343,9 +343,9 @@ def split(
     """Split interactions into train and test.
 
     --who says which users are tested, and --what which of their interactions are held out. All
-    columns are kept. Filters apply in the order of this help, and --seen after the split. Columns
-    are found by their common names (user_id, movieId, timestamp, ...) unless you name them. TIME
-    is a number as in the data, or a date such as 2024-05-31.
+    columns are kept. Filters are applied in the order listed here, but --seen after the split.
+    Columns are found by their common names (user_id, movieId, timestamp, ...) unless you name them.
+    TIME is a number as in the data, or a date such as 2024-05-31.
     """
     if choice.what is None:
         raise typer.BadParameter(f"it is required: {usages(WHAT.values())}.", param_hint="--what")
@@ -380,7 +380,7 @@ def split(
             else:
                 _check_folders(out, [], files)
                 splits.split(path, held_out, **settings).save(out)
-                made = Split.load(out)  # fast, because Parquet files state their number of rows
+                made = Split.load(out)  # fast, because Parquet files store their row counts
             table = made.table()
     note(f"written: {out}")
     words = {repr(rule): str(rule.option) for rule in left_out}
@@ -388,7 +388,7 @@ def split(
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
-    """Replace Python calls in notes by the options on the command line."""
+    """Replace the Python calls in notes with the equivalent command-line options."""
     defaults = Choice()
     given = {
         field.name: value

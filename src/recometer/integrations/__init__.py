@@ -1,4 +1,4 @@
-"""Use recometer in experiment trackers, training loops and hyperparameter searches.
+"""Integrations with experiment trackers, training loops and hyperparameter searches.
 
-Most modules are named after a library, and no other module imports that library.
+Most modules are named after a library, which no other module imports.
 """

@@ -38,7 +38,7 @@ def loads(text: bytes) -> Any:
     Raises
     ------
     InputError
-        If the pickle is damaged, or contains a value that is not plain.
+        If the pickle is damaged or contains a value that is not plain.
     """
     try:
         return _Plain(io.BytesIO(text)).load()

@@ -18,12 +18,12 @@ def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
 
 
 def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
-    """Return the means, keyed by their names in loggers, such as ``val_ndcg_at_10``."""
+    """Return the means, keyed by the names that loggers receive, such as ``val_ndcg_at_10``."""
     return {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
 
 
 class Evaluating:
-    """The base class of training callbacks, which checks their arguments and makes sources."""
+    """The base class of training callbacks: it checks their arguments and makes their sources."""
 
     source_needed: ClassVar[bool] = True
     """Whether the user must pass a function that makes a source from the model."""
@@ -81,7 +81,7 @@ def check_evaluator(evaluator: object) -> None:
 
 
 def logged_twice(name: str) -> InputError:
-    """Return the error for a value that would replace an earlier value logged under its name."""
+    """Return the error for a value that would replace an earlier one logged under the same name."""
     return InputError(
         f"{name!r} is logged twice, and the second value would replace the first. Hint: "
         "RecometerCallback(..., prefix=...) gives each callback names of its own."

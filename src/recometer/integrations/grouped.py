@@ -28,7 +28,7 @@ def evaluator_of_rows(
     threads: int | None,
     rules: Mapping[str, Any],
 ) -> Evaluator:
-    """Return an evaluator for rows that contain their labels.
+    """Return an evaluator for rows that come with labels.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def evaluator_of_rows(
 
 
 class GroupedMetrics:
-    """Metrics for rows in queries. Queries play the role of users, and rows the role of items."""
+    """Metrics for rows grouped by query. Queries play the role of users, and rows that of items."""
 
     convention: ClassVar[str]
     """The library's convention, which is the default for `protocol`."""
@@ -109,6 +109,6 @@ class GroupedMetrics:
         ]
 
     def shown(self, metric: str) -> str:
-        """Return a metric's name, with a prefix if the library has a metric with this name."""
+        """Return a metric's name, with a prefix if the library has a metric of the same name."""
         name = re.split(r"[@(-]", metric)[0]
         return f"recometer_{metric}" if name in self.taken else metric

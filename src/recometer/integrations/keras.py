@@ -1,4 +1,4 @@
-"""Evaluate Keras models on the whole catalogue at the end of epochs."""
+"""Evaluate Keras models on the whole catalogue during training."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
         ``rm.Scores(function, ...)`` with a function that calls ``model.predict``.
     prefix
-        The prefix for the names of the means. The rest of a name is the same as in
-        `Evaluation.flat`: ``val_ndcg_at_10``.
+        The prefix for the names of the means. The rest of each name is as in `Evaluation.flat`, for
+        instance ``val_ndcg_at_10``.
     every_n_epochs
         The number of epochs between evaluations. In other epochs, the logs repeat the latest means,
         because callbacks that monitor them need a value.
@@ -37,7 +37,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Attributes
     ----------
     result : Evaluation or None
-        The latest evaluation in this call of ``fit``.
+        The latest evaluation in this call to ``fit``.
 
     Raises
     ------
@@ -69,7 +69,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._fits = False
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Discard the evaluation of an earlier call of ``fit``."""
+        """Discard the evaluation from an earlier call to ``fit``."""
         self.result, self._fits = None, True
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
@@ -86,7 +86,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
             )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Evaluate the model if it is due, and add the latest means to the logs.
+        """Evaluate the model if an evaluation is due, and add the latest means to the logs.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Ranking metrics for LightGBM: for ``lightgbm.train``, ``lightgbm.cv`` and `LGBMRanker`."""
+"""Ranking metrics for LightGBM (``lightgbm.train``, ``lightgbm.cv`` and `LGBMRanker`)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from recometer.integrations.grouped import GroupedMetrics
 class RankingMetrics(GroupedMetrics):
     """Metrics to pass to LightGBM as ``feval``.
 
-    The values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the
-    default convention ``lightgbm``, ``ndcg@10`` and ``map@10`` have the values that LightGBM itself
-    prints: a query without a relevant document counts as 1. LightGBM records the values under the
-    names ``recometer_ndcg@10`` and ``recometer_map@10``, so they do not replace its own.
+    The values are the same as those from ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``.
+    With the default convention ``lightgbm``, ``ndcg@10`` and ``map@10`` have the values that
+    LightGBM itself prints: a query without a relevant document counts as 1. LightGBM records the
+    values under the names ``recometer_ndcg@10`` and ``recometer_map@10``, so they do not replace
+    its own.
 
     Parameters
     ----------
@@ -37,9 +38,8 @@ class RankingMetrics(GroupedMetrics):
     -----
     If the data have weights, the weight of a query is the mean weight of its rows, as in LightGBM.
     A query without a relevant document adds 1 to the sum, whatever its weight, as in LightGBM, so
-    the mean may exceed 1. ``ndcg@10`` has the gains 2^label - 1, and raises an error if a table of
-    gains (``label_gain``) contains other gains; `of_ranker` cannot see this table, and raises no
-    error.
+    the mean may exceed 1. ``ndcg@10`` uses the gains 2^label - 1 and raises an error if
+    ``label_gain`` sets other gains; `of_ranker` cannot see ``label_gain``, so it raises no error.
 
     Examples
     --------
@@ -56,8 +56,8 @@ class RankingMetrics(GroupedMetrics):
         Raises
         ------
         InputError
-            If the data have a table of gains (``label_gain``) that the convention's ``ndcg`` does
-            not use. The method also raises the errors of `of_ranker`.
+            If ``label_gain`` sets gains that differ from those of the convention's ``ndcg``. The
+            method also raises the errors of `of_ranker`.
         """
         if not hasattr(data, "get_group"):
             raise InputTypeError(
@@ -65,7 +65,7 @@ class RankingMetrics(GroupedMetrics):
                 "lightgbm.train(..., feval=...); of_ranker is for LGBMRanker."
             )
         self._check_gains((getattr(data, "params", None) or {}).get("label_gain"))
-        data.construct()  # has no effect for a Dataset in train()
+        data.construct()  # train() has already done so
         return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
 
     def _check_gains(self, table: Any) -> None:

@@ -33,9 +33,9 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         ``rm.Evaluator(test, train=train, metrics=...)``.
     source
         A function that takes the module and returns the source to evaluate, for instance ``lambda
-        module: rm.Factors(module.users.weight, module.items.weight)``. None means that the module
-        has a method that `from_model` recognises: ``score_users(rows)``, if the test data have no
-        ids, or ``recommend(users, k)``.
+        module: rm.Factors(module.users.weight, module.items.weight)``. With None, the module must
+        have a method that `from_model` recognises: ``score_users(rows)`` (if the test data have no
+        ids) or ``recommend(users, k)``.
     test
         Another evaluator for ``trainer.test``. Its means are logged with the prefix ``test_``.
     prefix
@@ -46,7 +46,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     Attributes
     ----------
     result : Evaluation or None
-        The latest evaluation, on the first process.
+        The latest evaluation, available only in the first process.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         If `evaluator` is not an evaluator with test data, `source` is not a function, or `prefix`
         is not a string.
     ModelError
-        In an evaluation, if the function `source` raises an exception.
+        During an evaluation, if the function `source` raises an exception.
     MissingExtraError
         On import, if Lightning is not installed.
 
@@ -97,7 +97,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
                     raise logged_twice(name)
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        """Discard the evaluation of an earlier call of ``fit``."""
+        """Discard the evaluation from an earlier call to ``fit``."""
         self.result = None
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:

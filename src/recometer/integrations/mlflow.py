@@ -1,4 +1,4 @@
-"""An MLflow evaluator for ``mlflow.models.evaluate`` that logs results in runs."""
+"""An MLflow evaluator for ``mlflow.models.evaluate`` that logs its results to MLflow runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recometer.evaluation import Evaluation, evaluate
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
-# `mlflow.models.evaluate` has these model types. MLflow has metrics of its own for retrievers.
+# Model types of `mlflow.models.evaluate`. MLflow has metrics of its own for retrievers.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 
@@ -26,11 +26,11 @@ class RecometerEvaluator:
     """The evaluator of ``mlflow.models.evaluate(..., evaluators="recometer")``.
 
     The data have either a row per user-item pair, with its relevance as the target and its score as
-    the prediction, or a row per user, with a list of relevant items as the target and a list of
-    items, best first, as the prediction. ``evaluator_config`` takes arguments of
-    `recometer.evaluate` by name, such as ``metrics`` and ``train``, and the names of the id columns
-    as ``user`` and ``item``. The evaluator logs metrics under the names of `Evaluation.flat`, and
-    the evaluation as an artifact.
+    the prediction, or a row per user, with a list of relevant items as the target and a ranked list
+    of items as the prediction. ``evaluator_config`` takes arguments of `recometer.evaluate` by
+    name, such as ``metrics`` and ``train``, and the names of the id columns as ``user`` and
+    ``item``. The evaluator logs metrics under the names of `Evaluation.flat`, and the evaluation as
+    an artifact.
 
     MLflow finds this evaluator through its entry point, and uses it by default for the model types
     recommender and ranker.

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["IntervalPruner", "cautious", "report"]
 
-# The name of a trial's attribute that contains the better end of the interval at each step.
+# The trial attribute that stores the better end of the interval at each step.
 HOPEFUL = "recometer: hopeful ends"
 
 
 def cautious(result: Evaluation, metric: str | Metric) -> float:
-    """Return the worse end of a mean's confidence interval, which the model probably surpasses.
+    """Return the worse end of a mean's confidence interval; the true mean is probably better.
 
     If higher values are better, this is the lower end. Among many trials, the one with the best
     mean is often just lucky. If your objective returns this end instead of the mean, the search
@@ -74,8 +74,9 @@ def report(
     optuna.TrialPruned
         If the pruner stops the trial.
     InputError
-        If there is no interval, there are several cut-offs, the study has the opposite direction or
-        several directions, or the step is not a whole number of at least 0.
+        If there is no interval, if there are several cut-offs, if the study optimises in the
+        opposite direction or in several directions, or if the step is not a whole number of at
+        least 0.
     InputTypeError
         If `trial` is not a trial, or `result` is not an evaluation.
     MissingExtraError
@@ -98,7 +99,7 @@ def report(
 
 
 class IntervalPruner:
-    """A pruner that stops trials that are almost certainly worse; the trials must use `report`.
+    """A pruner for trials that use `report`; it stops those that are almost certainly worse.
 
     A trial is pruned if the better end of its interval is worse than the worse end of another
     trial's interval at the same step. Optuna's own pruners compare only the worse ends.

@@ -29,9 +29,9 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     """Rank the whole corpus for each query, and return the means of recometer's metrics.
 
     Pass the evaluator to ``SentenceTransformerTrainer(..., evaluator=...)``, or call it with a
-    model. It replaces ``InformationRetrievalEvaluator``, and takes the same data. Recometer's rules
-    apply to equal scores and undefined values. The model's own similarity function
-    (``model.similarity_fn_name``) compares the texts.
+    model. It replaces ``InformationRetrievalEvaluator`` and takes the same data. Recometer's rules
+    apply to equal scores and undefined values. Texts are compared with the model's own similarity
+    function (``model.similarity_fn_name``).
 
     Parameters
     ----------
@@ -43,10 +43,11 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     metrics
         The metrics, as in `recometer.evaluate`.
     primary_metric
-        The metric that determines the best checkpoint, such as ``"rr@10"``. None means the first.
+        The metric that determines the best checkpoint, such as ``"rr@10"``. None means the first
+        one.
     name
-        The prefix for the names of metrics, which are those of `Evaluation.flat`:
-        ``name_ndcg_at_10``.
+        The prefix for the names of metrics. The rest of each name is as in `Evaluation.flat`, for
+        instance ``name_ndcg_at_10``.
     batch_size, show_progress_bar
         Options that the evaluator passes to the model when it encodes the texts.
     **options
@@ -62,11 +63,11 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     ------
     InputError
         If a query of `relevant_docs` is not in `queries`, or `primary_metric` is not in `metrics`.
-        In a call, if the model does not return a vector for each text.
+        When called, if the model does not return a vector for each text.
     InputTypeError
-        If an argument or the model has a wrong type.
+        If an argument or the model has the wrong type.
     ModelError
-        In a call, if the model raises an exception.
+        When called, if the model raises an exception.
     MissingExtraError
         On import, if sentence-transformers is not installed.
     """
@@ -130,7 +131,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         return found
 
     def _source(self, model: Any) -> Source:
-        """Return each query's scores for all documents."""
+        """Return a source with each query's scores for all documents."""
         queries = self._encoded(model, "encode_query", self.queries)
         corpus = self._encoded(model, "encode_document", self.corpus)
         names: dict[str, Any] = {"user_ids": list(self.queries), "item_ids": list(self.corpus)}

@@ -90,7 +90,7 @@ class RankingScore:
         InputError
             If there are no groups.
         InputTypeError
-            If there are more positional arguments, because the function is called like a scorer.
+            If there are more positional arguments, as when the function is called like a scorer.
         """
         if more:  # scikit-learn calls a scorer with an estimator, X and y
             raise InputTypeError(
@@ -129,8 +129,8 @@ def ranking_scorer(
     metric, protocol, rules
         The arguments of `RankingScore`.
     groups
-        The name of the column in X that contains each row's group. None means that scikit-learn
-        passes the groups on, after ``sklearn.set_config(enable_metadata_routing=True)``:
+        The name of the column in X that contains each row's group. With None, scikit-learn must
+        pass the groups, which requires ``sklearn.set_config(enable_metadata_routing=True)``:
         ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
 
     Raises

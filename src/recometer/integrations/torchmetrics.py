@@ -97,7 +97,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 "rm.Evaluator."
             )
         self._evaluator = evaluator
-        # `forward` returns means over the users in a batch alone.
+        # `forward` returns means over only the users in the batch.
         self._of_batch = evaluator if evaluator.sides is None else evaluator.of_known_users()
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._evaluator.stream(**self._names)
@@ -143,7 +143,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             return (self._whole or self._stream).compute()
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Add a batch, and return the means over its users alone."""
+        """Add a batch, and return the means over only its users."""
         self.update(*args, **kwargs)
         if kwargs.get("indexes") is not None:
             kwargs["users"] = kwargs.pop("indexes")
@@ -194,7 +194,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         ------
         InputError
             If the evaluators differ in test data, training data, metrics, rules or seed. Loading or
-            gathering a state can raise this error, too.
+            gathering a state can also raise this error.
         InputTypeError
             If `incoming_state` is not a `RankingMetrics`.
         """
@@ -220,7 +220,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the state, which includes all batches after ``persistent(True)``."""
+        """Return the state; it includes all batches if ``persistent(True)`` was called before."""
         self._absorb()
         before, self.counted = self.counted, [self._message()]
         try:

@@ -1,4 +1,4 @@
-"""Ranking metrics for XGBoost: for ``xgboost.train``, ``xgboost.cv`` and `XGBRanker`."""
+"""Ranking metrics for XGBoost (``xgboost.train``, ``xgboost.cv`` and `XGBRanker`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from recometer.stats.checks import check_whole
 class RankingMetrics(GroupedMetrics):
     """Metrics to pass to XGBoost as ``custom_metric``.
 
-    The values are the same as in ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the
-    default convention ``xgboost``, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` have the
-    values that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades. XGBoost
-    records the values under names such as ``recometer_ndcg@10``, so they do not replace its own.
+    The values are the same as those from ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``.
+    With the default convention ``xgboost``, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-``
+    have the values that XGBoost itself prints; unlike in XGBoost, map and pre also accept grades.
+    XGBoost records the values under names such as ``recometer_ndcg@10``, so they do not replace its
+    own.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class RankingMetrics(GroupedMetrics):
     Notes
     -----
     XGBoost infers the better direction from the name of a metric; for most names, it assumes that
-    lower is better. To stop early in the right direction, use `early_stopping`.
+    lower is better. For early stopping in the right direction, use `early_stopping`.
 
     The mean takes group weights into account, as in XGBoost. A group without a relevant row adds 1
     to the sum, whatever its weight. XGBoost rounds the values of custom metrics to 6 decimals.
@@ -81,7 +82,7 @@ class RankingMetrics(GroupedMetrics):
         Parameters
         ----------
         rounds
-            The number of rounds without a better value after which training stops.
+            The number of rounds without improvement after which training stops.
         metric
             The metric to monitor. None means the first metric.
         options

@@ -1,4 +1,4 @@
-"""The result of `evaluate`: the values of each user, and their summary."""
+"""The result of `evaluate`: each user's values and their summary."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class EvaluationRecord(rendering.Printed):
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users with a defined value.
 
-        Rating errors, such as rmse, are over the rows of all users, as is usual;
+        Rating errors such as rmse are computed over the rows of all users, as is usual;
         ``weights="users"`` returns their means over users.
 
         `summary` also returns the number of users with a defined value, and the interval of the
@@ -172,7 +172,7 @@ class EvaluationRecord(rendering.Printed):
             known as GAUC). ``"pooled"`` divides the sum of the users' numerators by the sum of
             their denominators, for metrics that are ratios, such as precision, recall and ap; for
             predicted ratings, it returns the mean over all rows. You can also pass an array of
-            numbers [n_users], at least 0.
+            non-negative numbers [n_users].
 
         Returns
         -------
@@ -213,7 +213,7 @@ class EvaluationRecord(rendering.Printed):
         Parameters
         ----------
         metric
-            The name of the metric, or of several cut-offs: ``"ndcg@1..20"``.
+            The name of the metric, which may contain several cut-offs: ``"ndcg@1..20"``.
 
         Returns
         -------
@@ -234,12 +234,12 @@ class EvaluationRecord(rendering.Printed):
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
     def summary(self, *, cluster: object = None) -> list[SummaryRow]:
-        """Return a row per metric, with its mean, the interval, and the number of users.
+        """Return a row per metric, with its mean, interval and number of users.
 
         Parameters
         ----------
         cluster
-            The cluster of each user, as in `recometer.compare`. Intervals are then over whole
+            The cluster of each user, as in `recometer.compare`. Intervals are then based on whole
             clusters of users.
         """
         if cluster is not None:
@@ -288,14 +288,15 @@ class EvaluationRecord(rendering.Printed):
             a dict from user to group; or a data frame with a column of users and a column of
             groups. Users without a group, or with a missing group, are left out and counted.
             ``"activity"`` divides users into quantiles of their number of training items, and
-            ``"popularity"`` into quantiles of the mean number of training users of these items.
+            ``"popularity"`` into quantiles of the mean popularity (number of training users) of
+            these items.
         column, user
-            The columns of groups and of users in the frame. By default, users are read
-            from the column with a common name, such as ``user_id``, and groups from the only other
-            column.
+            The names of the group column and of the user column in the data frame. By default,
+            users are read from the column with a common name, such as ``user_id``, and groups from
+            the only other column.
         quantiles
             The number of groups for ``"activity"`` and ``"popularity"``, at least 2. There are
-            fewer groups if many users have the same value, because they stay together.
+            fewer groups if many users have the same value, because such users stay together.
         cluster
             As in `summary`.
 
@@ -429,7 +430,7 @@ class EvaluationRecord(rendering.Printed):
         return rules_of(self._by_name[name], self.protocol)
 
     def known_metric(self, metric: str | Metric) -> Metric:
-        """Return the requested metric with this name."""
+        """Return the evaluated metric that has this name."""
         return self._by_name[self._known(metric)]
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
@@ -671,7 +672,7 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
 
 
 def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
-    """Return distinct names of metrics, as spelled in `known`; unknown metrics keep their names."""
+    """Return the distinct metric names, as spelled in `known`; unknown metrics keep their names."""
     among = {str(one): one for one in known}
     return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
 
@@ -695,7 +696,7 @@ def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
 def notes_on(
     inputs: Mapping[str, Mapping[str, Any]], counts: Mapping[str, int], protocol: Protocol
 ) -> list[str]:
-    """Return notes on the inputs of a result, on its counts, and on its rules."""
+    """Return notes on the inputs, the counts and the rules of a result."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
     found += [described["reading"] for described in inputs.values() if "reading" in described]
     found += [

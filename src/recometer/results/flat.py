@@ -1,9 +1,9 @@
 """Flat names and values for experiment trackers, in which ``ndcg@10`` is ``ndcg_at_10``.
 
-A name has only ASCII letters, digits and ``_``, which MLflow, W&B, TensorBoard and DVC all accept,
-and begins with the metric. It is read from left to right: a word of `WORDS` between two ``_`` means
-a sign, a ``_`` between two digits means a decimal point, and ``_x2f_`` means the character with
-this hexadecimal code. Every other ``_`` means itself.
+A name begins with the metric and consists of ASCII letters, digits and ``_``, which MLflow, W&B,
+TensorBoard and DVC all accept. It is read from left to right: a word from `WORDS` between two ``_``
+stands for a sign, a ``_`` between two digits for a decimal point, and ``_x2f_`` for the character
+with this hexadecimal code. Every other ``_`` stands for itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 WORDS = {"@": "at", "(": "with", "=": "is", ",": "and", "-": "minus", "+": "plus", " ": "space"}
 _SIGNS = {word: sign for sign, word in WORDS.items()}
-# The words that precede the model's name, and the other model's name in a comparison.
+# The words before the model's name and, in a comparison, before the other model's name.
 _OF, _VERSUS = "of", "versus"
 _TOKEN = re.compile(
     rf"_(?P<sign>{'|'.join(_SIGNS)})_"
@@ -45,7 +45,7 @@ class FlatName:
     Attributes
     ----------
     metric
-        The name as in `recometer.evaluate`, such as ``"ndcg@10"``.
+        The name of the metric as in `recometer.evaluate`, such as ``"ndcg@10"``.
     statistic
         ``"mean"`` (for a comparison, the difference of two means); ``"low"`` and ``"high"``, the
         ends of its interval; ``"chance"``, the expected value for a random order; ``"counted"`` and
@@ -155,7 +155,7 @@ def _written(text: str) -> str:
 
 
 def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
-    """Replace characters other than letters and digits by a word, an underscore or a code."""
+    """Replace characters other than letters and digits with a word, an underscore or a code."""
     found = []
     for place, character in enumerate(text):
         around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]

@@ -1,4 +1,4 @@
-"""Pools the evaluations of several folds into one."""
+"""Pool the evaluations of several folds into one."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
         "folds": tuple(folds),
     }
     pooled = made(**given)
-    # Folds are not independent: metrics with one value per fold have no interval.
+    # Folds are not independent, so metrics with one value per fold have no interval.
     unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
     pooled._intervals.update(dict.fromkeys(first.together, unknown))
     return pooled
@@ -134,7 +134,7 @@ def _values(
 
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
-    """Return the position of each fold's users among all users, the total number, and all ids."""
+    """Return each fold's users as positions among all users, with the number and ids of these."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:
         n_users = max(fold.n_users for fold in folds)

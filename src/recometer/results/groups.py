@@ -1,4 +1,4 @@
-"""Metrics of groups of users, and the differences between the groups."""
+"""Metrics for groups of users, and the differences between the groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SegmentRow:
     low, high
         The ends of the interval of the mean; NaN if there is none, which `note` then explains.
     counted
-        The number of users in the mean.
+        The number of users who count in the mean.
     method, note
         How the interval was computed, and a remark about it, if any.
     """
@@ -75,21 +75,21 @@ class SegmentRow:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Segments(Printed):
-    """The metrics of groups of users; see `Evaluation.by`.
+    """The metrics for groups of users; see `Evaluation.by`.
 
     Attributes
     ----------
     rows : tuple of SegmentRow
-        The rows, by metric and then by group.
+        The rows, ordered by metric and then by group.
     groups : tuple of str
         The groups, in sorted order or from the lowest to the highest quantile.
     left_out : int
         The number of users without a group.
     confidence : float
-        Coverage of the intervals.
+        The confidence level of the intervals.
     not_kept : tuple of str
         Metrics with one value for all users that are missing because the result was loaded from a
-        file, and files do not contain the lists from which they are computed.
+        file, which does not contain the lists from which they are computed.
     """
 
     rows: tuple[SegmentRow, ...]
@@ -205,9 +205,9 @@ def segments_of(
     confidence: float,
     not_kept: tuple[str, ...],
 ) -> Segments:
-    """Return every metric for each group; `codes` and `names` are from `read_groups`.
+    """Return every metric for each group; `codes` and `names` are as returned by `read_groups`.
 
-    `summed_up` takes positions of users, and returns the summary of these users, a row per metric.
+    `summed_up` takes the positions of users and returns their summary, with a row per metric.
     """
     summed = operator.attrgetter("mean", "low", "high", "counted", "method", "note")
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
@@ -295,7 +295,7 @@ def read_groups(
         positions = _positions(users, user_ids, n_users)
         of_user = [None if row < 0 else labels[row] for row in positions.tolist()]
     present = {label for label in of_user if label is not None}
-    # Sort groups of several types as strings.
+    # Sort groups of mixed types as strings.
     try:
         ordered = sorted(present)
     except TypeError:
@@ -332,7 +332,7 @@ def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
 
 
 def _labels(groups: Any) -> list[Any]:
-    """Return a label for each entry, or None if it is missing."""
+    """Return the labels as a list, with None for missing ones."""
     shape = np.shape(groups) if hasattr(groups, "tolist") else (len(groups),)
     if len(shape) != 1:
         raise InputError(
@@ -353,7 +353,7 @@ def _labels(groups: Any) -> list[Any]:
 
 
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
-    """Return the position of each user of the result among `users`, or -1."""
+    """Return the position in `users` of each user of the result, or -1 if there is none."""
     of_groups = ids.as_ids(users, "user ids of groups")
     wanted = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, of_groups)
     return ids.match(wanted, of_groups, "user ids of the result", "user ids of groups")
@@ -374,7 +374,7 @@ def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int6
     Raises
     ------
     InputError, InputTypeError
-        If a user has no cluster, or the argument does not contain clusters.
+        If a user has no cluster, or the argument does not assign clusters to users.
     """
     if cluster is False:
         return None

@@ -1,4 +1,4 @@
-"""Computes means over users, weighted or not, and their intervals."""
+"""Compute means over users, weighted or not, and their intervals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def intervals_over_users(
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users.
 
-    `clusters` has a user number for each session; all sessions of a user are drawn together.
+    `clusters` contains the user number of each session; all sessions of a user are drawn together.
     """
     ends = intervals.resampled(
         computed_for_all(data, metrics, protocol),
@@ -86,12 +86,12 @@ def intervals_over_users(
 
 
 def resamples_of(size: int) -> int:
-    """Return the number of resamples of users; `size` is their total number of places or rows."""
+    """Return how often to resample the users, whose data have `size` places or rows in total."""
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 
 def weighted(values: Float64, weight: Float64) -> float:
-    """Return the mean of the values that are not NaN."""
+    """Return the weighted mean of the values that are not NaN."""
     counted = ~np.isnan(values)
     return mean_of(values[counted], weight[counted])
 
@@ -137,7 +137,7 @@ def mean_of_parts(
 ) -> float:
     """Return the F measure of the mean precision and the mean recall; NaN if both are 0.
 
-    `metric` must be ``f`` (otherwise InputError), with its parameters. `values` are
+    Raises InputError if `metric` is not ``f`` (with any parameters). `values` are
     each user's ``(1 + b²) h / (b² R + L)``, from which the number of hits h follows. They are NaN
     for users without a hit and for users who do not count. R is `n_relevant`, L is the number of
     places that count, and `depth` is the number of known places.

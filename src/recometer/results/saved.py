@@ -1,4 +1,4 @@
-"""Saves evaluations in Parquet files, one file each."""
+"""Save each evaluation in a Parquet file, and read it back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
     *("negative_gains", "binary_gains"),
 )
-# The names of columns that do not contain values of metrics.
+# The names of columns that do not contain metric values.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
 
@@ -29,7 +29,7 @@ _reason_column = "{}: reason".format
 def write(
     fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
-    """Write the fields of an evaluation, and intervals of metrics with one value for all users."""
+    """Write an evaluation's fields, and the intervals of metrics with one value for all users."""
     from recometer.data import storage  # slow to import, rarely needed
 
     columns = {name: fields[name] for name in PER_USER}

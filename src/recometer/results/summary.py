@@ -1,6 +1,6 @@
 """The summary of a result: a row per metric, and the tables that ``print`` shows.
 
-Tables of models and of groups of users have a column per metric.
+Tables of models or of user groups have a column per metric.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recometer.rendering import Column, Table
 from recometer.rendering.formats import GAP, number
 from recometer.stats.ends import METHODS
 
-# Descriptions of counts, each with the effect of the rule. Other counts are shown by name.
+# Descriptions of counts, with the effect in parentheses. Other counts are shown by name.
 COUNTS = {
     "users_unknown": "test users that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
@@ -55,12 +55,12 @@ class SummaryRow:
     mean
         The mean over the users with a defined value; NaN if there are none.
     low, high
-        Ends of the mean's interval; NaN if there is none, which `note` then explains.
+        The ends of the mean's interval; NaN if there is none, which `note` then explains.
     counted, skipped
-        The numbers of users who are and are not in the mean.
+        The numbers of users who do and do not count in the mean.
     reasons
         The reasons why the metric is undefined, with the number of users for each reason. These
-        users are skipped, or count with the number that the rule ``undefined`` sets.
+        users are skipped, or count with the value that the rule ``undefined`` sets.
     method
         How the interval was computed: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
@@ -118,7 +118,7 @@ def interval_column(confidence: float) -> Column:
 
 
 def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) -> Table:
-    """Return the table of a result: a line per metric, with notes below."""
+    """Return the table of a result: a row per metric, with notes below."""
     chance = any(not math.isnan(row.chance) for row in rows)
     notes = [*on_intervals(rows, protocol.confidence), *below]
     if chance:
@@ -185,7 +185,7 @@ def fitting(
 ) -> list[Table]:
     """Return one table of all metrics, or several tables if one would exceed the width.
 
-    `make` makes the table of the given metrics, without notes, because these follow the last table.
+    `make` returns the table for some metrics, without notes, because these follow the last table.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:
