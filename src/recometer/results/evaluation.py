@@ -118,7 +118,7 @@ class EvaluationRecord(rendering.Printed):
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Return whether the result has a metric (or all of several metrics), under any name."""
+        """Return whether the result has the metrics that a name (or synonym) stands for."""
         try:
             names_of(metric, self._by_name, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):

@@ -1,4 +1,4 @@
-"""Jobs that evaluate blocks of users on executors, with the code of `recometer.evaluate`."""
+"""Jobs that evaluate blocks of users on executors, using the code of `recometer.evaluate`."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class Job:
     arguments: Arguments  # without `train` and `baseline`
     metrics: tuple[Metric, ...]  # with the largest gain in the test data as a parameter if needed
     settled: Protocol  # the rules, adapted to the source
-    candidates: Any  # None without candidates, or if they are in `tables`
+    candidates: Any  # None if there are none, or if they are in `tables`
     lists: bool  # whether all users are in one block, whose note has the parts `OF_ALL`
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield the values of users, and a note with each block's contribution to the totals.
+        """Yield the users' values and, for each block, a note with its contribution to the totals.
 
         Tables are sent as bytes, so that Spark has few cells to convert; see `packed`.
         """
@@ -72,17 +72,17 @@ class Job:
 
     @property
     def over_users(self) -> dict[int, Metric]:
-        """The metrics with one value for all users, keyed by their place in `metrics`."""
+        """The metrics with one value for all users, keyed by their positions in `metrics`."""
         return {n: m for n, m in enumerate(self.metrics) if m.definition.over_users}
 
     @property
     def of_users(self) -> dict[int, Metric]:
-        """The metrics with a value for each user, keyed by their place in `metrics`."""
+        """The metrics with a value for each user, keyed by their positions in `metrics`."""
         return {n: m for n, m in enumerate(self.metrics) if not m.definition.over_users}
 
     @property
     def by_chance(self) -> dict[int, Metric]:
-        """The metrics also computed for a random order, keyed by their place in `metrics`."""
+        """The metrics also computed for a random order, keyed by their positions in `metrics`."""
         metrics = self.metrics if self.arguments.chance else ()
         return {n: m for n, m in enumerate(metrics) if knows_chance(m)}
 
@@ -209,12 +209,12 @@ def _note(case: Case, part: Part) -> Note:
 
 
 def merged(notes: Iterable[bytes]) -> Note:
-    """Combine the notes of all blocks by maxima, minima and sums, or raise the error of a block."""
+    """Combine the notes of all blocks (by maximum, minimum or sum), or raise a block's error."""
     how = {"most": max, "least": min}
     combined: Note = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
     combined["facts"]["facts"] = []
     for note in sorted(notes):
-        for part, numbers in pickle.loads(note).items():  # noqa: S301  # of a `Job`
+        for part, numbers in pickle.loads(note).items():  # noqa: S301  # from a `Job`
             if part == "error":
                 ((name, message),) = numbers.items()
                 raise getattr(errors, name, errors.InternalError)(message)
@@ -285,7 +285,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the smallest id, or None. Of string ids, only "0" and "1" count, read as numbers."""
+    """Return the smallest id, or None. Of string ids, only "0" and "1" count, as integers."""
     arrays = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in arrays):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in arrays)), None)
@@ -321,7 +321,7 @@ def run_job(job: Any, frame: Frame, shared: str | None = None) -> Frame:
 def _runner(
     content: bytes | None, name: str, digest: bytes, version: str, install: str
 ) -> Callable[[Any], Iterator[Any]]:
-    """Return a function that checks the version of recometer on an executor, and runs the job."""
+    """Return a function that checks the version of recometer on an executor and runs the job."""
 
     def run(batches: Any) -> Iterator[Any]:
         # Spark pickles this function by value, so it must not use any name from this module.
@@ -350,7 +350,7 @@ def _runner(
 
 
 def results_of(content: bytes | None, name: str, digest: bytes, batches: Any) -> Iterator[Any]:
-    """Run a job on an executor, pickled in `content` or, if `content` is None, in a file."""
+    """Run a pickled job on an executor; without `content`, load the job from the file `name`."""
     if name not in _jobs:
         job = pickle.loads(content) if content is not None else _read(name, digest)  # noqa: S301
         _jobs.clear()

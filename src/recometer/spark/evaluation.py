@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from recometer.protocol import Rules
 
 # The approximate maximum numbers of scores and of users per partition of factors. The size of such
-# a partition in bytes does not reflect the work.
+# a partition in bytes does not reflect the amount of work.
 SCORES, USERS = 5 * 10**9, 2**16
 MOST_KNOWN = 2**20  # hints search for similar spellings among at most this many ids
 # The values of the first block of each partition (in its second row) are sent to the driver along
@@ -76,7 +76,7 @@ def evaluate(
     partitions: int | None = None,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
-    """Measure on Spark how well a model's output finds the items that users chose.
+    """Measure, on Spark, how well the output of a model finds the items that users chose.
 
     Arguments, metrics and conventions are the same as for `recometer.evaluate`, and every user's
     values are identical to the last bit. For up to several million users, ``recometer.evaluate``
@@ -101,11 +101,11 @@ def evaluate(
     baseline
         The source of another model, for metrics that compare the lists of two models.
     metrics, protocol, catalogue, seed, chance, **rules
-        As in `recometer.evaluate`. The catalogue is on the driver, and is sent to the executors.
+        As in `recometer.evaluate`. The catalogue is read on the driver and sent to the executors.
     lists
-        Whether one task evaluates all users, and sends their lists and rows to the driver. Rating
+        Whether one task evaluates all users and sends their lists and rows to the driver. Rating
         errors such as rmse need this. Otherwise, coverage and other metrics with one value for all
-        users are added up by item, and have no intervals.
+        users are computed from sums per item, and have no intervals.
     shared
         A folder for the factors of all items, which the driver and all executors can access. By
         default, Spark copies the factors to each executor as a file, which tasks map into memory.
@@ -230,7 +230,7 @@ class Evaluator:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Plan:
-    """An evaluation that is ready to run: the arguments of `evaluate` after they were read."""
+    """An evaluation that is ready to run, made from the arguments of `evaluate`."""
 
     outputs: Mapping[str, Output]  # "source", and "baseline" if a metric reads it
     sides: Mapping[str, Table]  # "test", and "train" and "candidates" if there are any
@@ -326,7 +326,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions for factors; None lets Spark decide for other sources."""
+        """Return the number of partitions for factors, or None for other sources: Spark decides."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -491,7 +491,7 @@ def _sides(source: Output, test: object, train: object, candidates: object) -> d
 def _evaluate_folds(
     source: object, test: Sequence[Any], train: object, rules: object, **options: Any
 ) -> Any:
-    """Evaluate each fold, and pool the results."""
+    """Evaluate each fold and pool the results."""
     if not test or not all(isinstance(fold, SparkSplit) for fold in test):
         tables.need_frame(test, "test")
     check_no_train(test, train)

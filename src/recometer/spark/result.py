@@ -154,7 +154,7 @@ class SparkEvaluation(rendering.Printed):
         Raises
         ------
         InputError
-            If, under the rules, a mean or an interval cannot be computed from moments.
+            If the rules require a mean or an interval that cannot be computed from moments.
         """
         columns, of_users = ["count(u)"], self.job.of_users
         for number, metric in of_users.items():
@@ -227,7 +227,7 @@ class SparkEvaluation(rendering.Printed):
         return compute_for_all(together, list(metrics.values()), self.job.settled)
 
     def unpersist(self) -> None:
-        """Release the values of the users; Spark computes them again if needed."""
+        """Release the users' values; Spark recomputes them if needed."""
         if self.kept:
             self.rows.unpersist()
 
@@ -310,13 +310,13 @@ def compare(
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, based on the values of every user.
 
-    The driver collects the values of all models (with the limit of `SparkEvaluation.collect`), and
+    The driver collects the values of all models (with the limit of `SparkEvaluation.collect`) and
     passes them to `recometer.compare`.
 
     Parameters
     ----------
     models
-        A dict from names of models to results of `evaluate` on the same test data, a list of
+        A dict from model names to results of `evaluate` on the same test data, a list of
         results, or anything else that `recometer.compare` takes. Data on Spark have no
         fingerprints, so nothing checks that models were evaluated on the same data.
     cluster

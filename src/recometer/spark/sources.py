@@ -1,4 +1,4 @@
-"""The output of models on Spark: DataFrames, with the meanings of their columns."""
+"""Model output on Spark: DataFrames, and the meanings of their columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRUTHS = ("relevance", "rating")
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Output:
-    """A model's output, in DataFrames on the driver that executors read block by block."""
+    """A model's output: DataFrames on the driver, which executors read block by block."""
 
     kind: str  # "factors", "lists" or "pairs"
     table: Table  # the table that contains the users' rows
@@ -173,7 +173,7 @@ class Lists:
     ----------
     frame
         Either a row per user and item, with a rank (1 is best) or a score, or a row per user with
-        an array, best first, of items or of structs like those that
+        an array, sorted best first, of items or of structs like those that
         ``ALSModel.recommendForAllUsers`` returns.
     user, item, rank, score, depth
         As in `recometer.Lists`. If the frame has both ranks and scores, you must name one of them.
@@ -331,7 +331,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
-    """Convert an Arrow column to a matrix; its arrays need equal lengths and no nulls."""
+    """Convert an Arrow column of arrays to a matrix; they need equal lengths and no nulls."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)

@@ -82,7 +82,7 @@ class SparkSplit:
         return f"SparkSplit({parts}; {self.protocol})"
 
     def unpersist(self) -> None:
-        """Release the rows of all parts; Spark computes them again if needed."""
+        """Release the rows of all parts; Spark recomputes them if needed."""
         if self.kept:
             self.rows.unpersist()
 
@@ -102,7 +102,7 @@ def split(
     time: str | Literal[False] | None = None,
     partitions: int | None = None,
 ) -> SparkSplit:
-    """Split a DataFrame into train and test, by holding out interactions of the tested users.
+    """Split a DataFrame into train and test by holding out interactions of the tested users.
 
     Every row is in the same part as with `recometer.split`, because draws depend only on the seed,
     the user's id and the item's id.
@@ -284,8 +284,8 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a split into train and test, like `recometer.audit`.
 
-    Spark gathers the rows of each user, and executors check them. The driver only receives counts
-    and examples, which it adds up.
+    Spark gathers the rows of each user, and executors check them. The driver receives only counts
+    and examples, which it combines.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def audit(
         DataFrames, or `recometer.spark.Interactions`, which name their columns. Instead of both,
         you can pass a `SparkSplit` as `train`; its remainder counts as training data.
     user, item, value, time, relevant_from, min_positives, min_candidates
-        As in `recometer.audit`. A `SparkSplit` does not need the names of its columns.
+        As in `recometer.audit`. Omit the column names for a `SparkSplit`, which knows its columns.
 
     Raises
     ------
@@ -371,7 +371,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
 
 
 def _times(table: Table, kinds: IdKinds) -> Array:
-    """Return a few of the pairs' latest times, among them the minimum and the maximum."""
+    """Return a few of the pairs' latest times, including the minimum and the maximum."""
     import polars as pl
     from pyspark.sql import functions
 

@@ -1,4 +1,4 @@
-"""Tools for Spark DataFrames: finding columns, gathering the rows of users, and running jobs.
+"""Tools for Spark DataFrames: finding columns, gathering each user's rows, and running jobs.
 
 Expressions are SQL strings, because both classic Spark and Spark Connect accept them.
 """
@@ -43,7 +43,7 @@ INSTALL = (
 
 
 class IdKinds(NamedTuple):
-    """The Spark types of all ids: ``"bigint"`` or ``"string"``, or None without sessions."""
+    """The Spark types of ids: ``"bigint"``, ``"string"``, or None if there are no sessions."""
 
     user: str
     item: str
@@ -52,7 +52,7 @@ class IdKinds(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Table:
-    """A DataFrame, and the names of its columns by their meaning.
+    """A DataFrame, and the names of its columns, keyed by meaning.
 
     If `entry` names an array column, the elements of its arrays are items, or structs with a field
     for items and possibly a field for scores.
@@ -66,7 +66,7 @@ class Table:
 
     @classmethod
     def of(cls, data: object, label: str, requested: Mapping[str, Any], **options: Any) -> Table:
-        """Find the columns as in other frames; the `options` are passed to `choose_columns`."""
+        """Find the columns as for other frames; the `options` are passed to `choose_columns`."""
         frame = need_frame(data, label)
         try:
             columns = choose_columns(frame.columns, requested, **options)
@@ -96,7 +96,7 @@ class Table:
         return {**columns, "user": [columns["user"], session]} if session else columns
 
     def type_of(self, option: str) -> Any:
-        """Return the Spark type of a column, or for arrays, the type of their elements."""
+        """Return the Spark type of a column or, for arrays, the type of their elements."""
         name, schema = self.columns[option], self.frame.schema
         if self.entry is None or option not in NESTED:
             return schema[name].dataType
@@ -104,7 +104,7 @@ class Table:
         return element[name].dataType if element.typeName() == "struct" else element
 
     def sql(self, option: str, kinds: IdKinds) -> str:
-        """Return SQL for a column, with ids cast to their kind, and numbers except times to double.
+        """Return SQL for a column; ids are cast to their kind, and numbers except times to double.
 
         If the values are inside arrays, the expression casts the arrays' elements.
         """
@@ -279,7 +279,7 @@ def persisted(rows: Frame) -> bool:
 def acted(call: Callable[[], Any]) -> Any:
     """Run a job on Spark, and raise recometer's own errors without Spark's message around them.
 
-    Errors from executors that lack recometer or memory are translated, too.
+    Errors from executors that lack recometer or memory are also translated.
     """
     try:
         return call()
