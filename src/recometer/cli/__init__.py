@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line with `arguments` (by default, those of this process), then exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Escape characters that the stream cannot encode instead of raising an error.
+            # Instead of raising an error, escape characters that the stream cannot encode.
             stream.reconfigure(errors="backslashreplace")
     try:
         from recometer.cli._app import app

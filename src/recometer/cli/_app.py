@@ -27,7 +27,7 @@ MARKUP: Final = "markdown"
 
 @functools.cache
 def command_of(name: str) -> Any:
-    """Import a command on demand, because importing them all takes longer than many runs."""
+    """Import a command on demand, because the import may take longer than the command itself."""
     alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     module = "names" if name in LISTINGS else name
     function = getattr(importlib.import_module(f"recometer.cli.{module}"), name)

@@ -18,7 +18,7 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command so that its parameters can be groups of options, or `Files`.
+    """Decorate a command so that its parameters can be option groups or `Files`.
 
     Typer sees every option of a group as a separate parameter. The function receives
     the groups, populated with the options' values.

@@ -175,14 +175,17 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
 
 
 class Work(NamedTuple):
-    """The models that options name, and the jobs, whose data are read one job at a time."""
+    """The models that options name, and the jobs, which read their data one after another."""
 
     models: Sequence[Model]
     n_folds: int  # the number of folds, or 0 if there are none
     jobs: Iterator[Job]
 
     def alone(self, done: str) -> tuple[Job, Model, Source]:
-        """Read the only model; several models or folds are an error, which uses the verb `done`."""
+        """Read the only model, or raise an error if there are several models or folds.
+
+        The error says that only one is `done` at a time, for instance ``"checked"``.
+        """
         if self.n_folds or len(self.models) > 1:
             what, hint = "model", ""
             if self.n_folds:

@@ -16,7 +16,7 @@ from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS
 
-# Each of these functions declares an option in its own panel of the help.
+# Each of these functions declares an option in its own help panel.
 data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
@@ -26,7 +26,7 @@ or_none = functools.partial(data_option, parser=lambda text: False if text == "n
 
 
 def relevant_from(text: str) -> Any:
-    """Read a value of the rule `relevant_from`."""
+    """Parse a value of the rule `relevant_from`."""
     declared = Protocol.declared["relevant_from"]
     value = declared.read(text)
     try:

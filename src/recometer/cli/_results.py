@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
-    """Load each model's saved evaluations, keyed by its name; several evaluations are its runs.
+    """Load each model's saved evaluations, keyed by its name; several are repeated runs.
 
     Each text has the form ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for
     each model.

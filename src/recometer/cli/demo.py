@@ -89,7 +89,7 @@ def demo(
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
         raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
-    # Programs read formats other than tables, so print everything else to standard error.
+    # Formats other than tables are for programs, so print everything else to standard error.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         if data is None:
             say("Data     ", MSWEB_ATTRIBUTION)

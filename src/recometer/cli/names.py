@@ -48,7 +48,7 @@ def metrics(
     name: Annotated[str | None, _to_explain("Metric", "ndcg")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List every metric with its formula, or explain one of them."""
+    """List all metrics with their formulas, or explain one of them."""
     _list_or_explain(name, form, _metrics, _explain_metric)
 
 
@@ -56,7 +56,7 @@ def conventions(
     name: Annotated[str | None, _to_explain("Convention", "lenskit")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List the conventions of other libraries, or explain how one of them differs from ours."""
+    """List other libraries' conventions, or explain how one of them differs from recometer."""
     _list_or_explain(name, form, _conventions, _explain_convention)
 
 
@@ -64,7 +64,7 @@ def rules(
     name: Annotated[str | None, _to_explain("Rule", "ties")] = None,
     form: options.Form = "table",
 ) -> None:
-    """List the rules of metrics, or explain one of them. Change a rule with --rule NAME=VALUE."""
+    """List all rules, or explain one of them. To change a rule, use --rule NAME=VALUE."""
     _list_or_explain(name, form, _rules, _explain_rule)
 
 

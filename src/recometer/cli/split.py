@@ -246,7 +246,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Filters:
-    """The options for filters, in the order in which the filters apply."""
+    """The options for filters, in the order in which they are applied."""
 
     from_value: Annotated[
         float | None,

@@ -52,7 +52,7 @@ def why(
 ) -> None:
     """Explain why one library's number differs from another's.
 
-    The command prints both formulas. For these data, it shows how the mean changes as the rules
+    The command prints both formulas. For your data, it also shows how the mean changes as the rules
     change one by one, and which users' values differ most. Rules set by options apply to both
     sides.
     """

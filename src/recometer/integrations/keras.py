@@ -15,7 +15,7 @@ keras: Any = need("keras", "RecometerCallback", "keras")
 class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[misc]
     """Evaluate a model on the whole catalogue, and add the means to the epoch's logs.
 
-    Put it before callbacks that read the logs: ``callbacks=[RecometerCallback(...),
+    Put this callback before those that read the logs: ``callbacks=[RecometerCallback(...),
     keras.callbacks.EarlyStopping(monitor="val_ndcg_at_10", mode="max")]``.
 
     Parameters
@@ -78,7 +78,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         self._warn_if_never()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Warn if ``model.evaluate`` calls this method, rather than the validation in ``fit``."""
+        """Warn if called by ``model.evaluate`` rather than by the validation in ``fit``."""
         if not self._fits:
             warn(
                 "RecometerCallback evaluates at the end of epochs of fit(), and has no effect in "

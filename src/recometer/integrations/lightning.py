@@ -19,9 +19,9 @@ TEST = "test_"  # the prefix for the names of means that are logged in ``trainer
 class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
     """Evaluate a module on the whole catalogue, and log the means.
 
-    The evaluator's rules say whether training items are left out. At the end of each validation,
-    the callback logs the means under the names of `Evaluation.flat` with a prefix, such as
-    ``val_ndcg_at_10``, so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and
+    The evaluator's rules determine whether training items are left out. At the end of each
+    validation, the callback logs the means under the names of `Evaluation.flat` with a prefix, such
+    as ``val_ndcg_at_10``, so that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and
     ``ModelCheckpoint`` can monitor them. Without validation, the callback logs them at the end of
     each training epoch. If there are several processes, only the first one evaluates the module,
     and all of them log its means.

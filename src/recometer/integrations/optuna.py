@@ -50,7 +50,7 @@ def report(
     *,
     prune: bool = True,
 ) -> float:
-    """Report the worse end of a metric's interval, and let the pruner prune the trial.
+    """Report the worse end of a metric's interval, and let the pruner stop the trial.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             return (self._whole or self._stream).compute()
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
-        """Add a batch, and return the means over only its users."""
+        """Add a batch, and return the means for this batch alone."""
         self.update(*args, **kwargs)
         if kwargs.get("indexes") is not None:
             kwargs["users"] = kwargs.pop("indexes")

@@ -110,7 +110,7 @@ class EvaluationRecord(rendering.Printed):
 
     @cached_property
     def clusters(self) -> Int64 | None:
-        """An integer for each session that identifies its user; None without sessions."""
+        """An integer for each session that identifies its user; None if there are no sessions."""
         return ids.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
@@ -556,7 +556,7 @@ class EvaluationRecord(rendering.Printed):
         return None if self.list_data is None else ListedUsers(self.list_data)
 
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
-        """Return intervals for the values in `together`, from resampled users."""
+        """Return intervals for the values in `together`, computed from resampled users."""
         found: dict[str, Interval] = {}
         by_record: dict[bool, list[Metric]] = {}
         for metric in self.metrics:
@@ -574,7 +574,7 @@ class EvaluationRecord(rendering.Printed):
         return found
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
-        """Recompute the metrics that have one value for all users, over the users `chosen` only.
+        """Recompute the metrics that have one value for all users, using only the `chosen` users.
 
         Return the fields that change.
         """

@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class FlatName:
-    """The meaning of a flat name: ``str(name)`` writes the name, and `FlatName.read` reads it.
+    """The parts of a flat name: ``str()`` joins them, and `FlatName.read` parses a name.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class FlatName:
 
     @classmethod
     def read(cls, name: str) -> FlatName:
-        """Return the meaning of a flat name.
+        """Parse a flat name.
 
         Raises
         ------
@@ -127,7 +127,7 @@ def named(
 ) -> dict[str, float | int]:
     """Return values, keyed by their flat names; with a path, also write them to a JSON file.
 
-    Undefined values are null. Raises FileError if the file cannot be written.
+    Undefined values are written as null. Raises FileError if the file cannot be written.
     """
     found = {
         str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)

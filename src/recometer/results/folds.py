@@ -115,8 +115,8 @@ def _values(
     reasons: dict[str, UInt8] = {}
     for name in first.reasons:
         total, times = np.zeros(n_users), np.zeros(n_users)
-        # If no fold defines the value, use the value and the reason of the last fold in which
-        # the user has a relevant item, or else of the first fold.
+        # If no fold defines the value, use the value and the reason of the last fold in which the
+        # user has a relevant item, or else those of the first fold.
         instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
         for fold, place in zip(folds, places, strict=True):
             why = fold.reasons[name]
@@ -134,7 +134,7 @@ def _values(
 
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
-    """Return each fold's users as positions among all users, with the number and ids of these."""
+    """Return the positions of each fold's users among all users, and all users' number and ids."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:
         n_users = max(fold.n_users for fold in folds)

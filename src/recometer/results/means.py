@@ -57,7 +57,7 @@ def intervals_over_users(
     seed: int,
     clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
-    """Return the intervals of metrics with one value for all users, from resampled users.
+    """Return the intervals of metrics with one value for all users, using resampled users.
 
     `clusters` contains the user number of each session; all sessions of a user are drawn together.
     """
@@ -86,7 +86,7 @@ def intervals_over_users(
 
 
 def resamples_of(size: int) -> int:
-    """Return how often to resample the users, whose data have `size` places or rows in total."""
+    """Return how many times to resample users with `size` list places or rows in total."""
     return int(np.clip(PLACES_RESAMPLED // max(1, size), *RESAMPLES))
 
 

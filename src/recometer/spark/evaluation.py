@@ -326,7 +326,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions for factors, or None for other sources: Spark decides."""
+        """Return the number of partitions for factors; otherwise None, which lets Spark decide."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -334,7 +334,7 @@ class Plan:
         return max(1, -(-n_users // USERS), n_users * len(items[0]) // SCORES)
 
     def check_whole(self, totals: Note, facts: BlockFacts) -> None:
-        """Raise the errors and warnings that depend on all users, like `recometer.evaluate`."""
+        """Raise the errors and warnings that depend on all users, as `recometer.evaluate` does."""
         checks.check_not_empty(facts.n_users, facts.n_rows)
         self._check_positions(totals["least"])
         if self.candidates is not None:
@@ -404,7 +404,7 @@ class Plan:
         return descriptions
 
     def _popularity(self) -> Popularity:
-        """Return the number of training users of each item."""
+        """Return how many training users each item has."""
         rows = self.sides["train"].select(IdKinds._fields, self.kinds).distinct()
         counted = acted(rows.groupBy("i").count().toArrow)
         item_ids = ids(counted["i"])
@@ -445,7 +445,7 @@ class Plan:
         return checks.Unknown(examples, spellings)
 
     def _check_positions(self, least: Mapping[str, int]) -> None:
-        """Raise an error for ids that look like positions, like `recometer.evaluate`.
+        """Raise an error for ids that look like positions, as `recometer.evaluate` does.
 
         `least` contains the smallest id of each side; see `block._least`. The ids of all users and
         items are only sent to the driver if one side begins with 0 and the other does not.

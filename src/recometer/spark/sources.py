@@ -331,7 +331,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
 
 
 def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
-    """Convert an Arrow column of arrays to a matrix; they need equal lengths and no nulls."""
+    """Convert an Arrow column of arrays (of equal length, without nulls) to a matrix."""
     import pyarrow.compute as pc
 
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)

@@ -148,8 +148,8 @@ def folds(
     """Split a DataFrame several times, for cross-validation or for successive time windows.
 
     In each fold, every row is in the same part as with `recometer.split.folds`. Either `what`
-    (`KFold` or `Windows`) or `who` (`UserFolds`) makes the folds. All other options are the
-    same as for `split`.
+    (`KFold` or `Windows`) or `who` (`UserFolds`) defines the folds. All other options are the same
+    as for `split`.
 
     Examples
     --------
@@ -226,7 +226,7 @@ class _Splitter:
         return SparkSplit(**parts, protocol=protocol, columns=column_names, rows=rows, kept=kept)
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
-        """Return all rows with an additional column for the part of each row."""
+        """Return all rows with an additional column that says which part each row belongs to."""
         from pyspark.sql.types import ByteType, StructField, StructType
 
         what, order = self.what, [*filter(None, self.table.columns.values())]
