@@ -84,7 +84,7 @@ RelevantFrom = Annotated[
     rule_option(
         parser=relevant_from,
         metavar="VALUE",
-        help="Least relevant value, or not_zero. [default: above 0]",
+        help="Smallest relevant value, or not_zero. [default: above 0]",
     ),
 ]
 ProtocolName = Annotated[
@@ -110,7 +110,7 @@ ReportPath = Annotated[
         "--report", metavar="FILE", help="Also write a report to this file: .html or .md."
     ),
 ]
-PerUser = Annotated[bool, output_option("--per-user", help="Also print the values of every user.")]
+PerUser = Annotated[bool, output_option("--per-user", help="Also print every user's values.")]
 By = Annotated[
     str | None,
     output_option(
@@ -145,7 +145,7 @@ class ComparingOptions:
         rule_option(
             metavar="METRICS",
             help="Metrics that decide which model is best. p-values are adjusted for the number of "
-            "comparisons on them, and a report is about the first. May be repeated.",
+            "comparisons on them, and reports focus on the first. May be repeated.",
             show_default="all",
         ),
     ] = None
@@ -236,7 +236,7 @@ class ModelOptions:
         list[str] | None,
         model_option(
             metavar="[NAME=]FILE",
-            help="Answers of a language model, with titles of --catalogue: Parquet, CSV, TSV.",
+            help="Answers of a language model, with titles from --catalogue: Parquet, CSV, TSV.",
         ),
     ] = None
     factors: Annotated[

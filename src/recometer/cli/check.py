@@ -27,7 +27,7 @@ def check(
     protocol: options.ProtocolName = "recometer",
     places: Annotated[
         int,
-        options.rule_option("--places", "-k", min=1, help="Number of places of lists to check."),
+        options.rule_option("--places", "-k", min=1, help="Number of list places to check."),
     ] = 10,
     users: Annotated[
         int,

@@ -112,7 +112,7 @@ def compare(
         typer.Argument(
             metavar="[NAME=]RESULT[,RESULT]...",
             help="Files that result.save(path) or recometer evaluate --out wrote, or folders of "
-            "them. Several separated by commas are seeds of one model.",
+            "them. Files separated by commas are runs of one model with different seeds.",
         ),
     ],
     comparing: options.ComparingOptions,

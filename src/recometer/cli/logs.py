@@ -89,8 +89,8 @@ def logs(
     """Estimate from a log with propensities how good other policies would have been.
 
     The first table says whether the log can answer this question: effective users, largest weights,
-    and the mean weight, which should be 1. The logging policy is called logged. With --gate 'snips
-    >= -1%', the command fails if a policy is worse than the baseline by more than that.
+    and the mean weight, which should be 1. The logging policy is called logged. With --gate
+    'snips >= -1%', the command fails if a policy is worse than the baseline by more than that.
     """
     gates.check(baseline, files)
     if report is not None:

@@ -324,8 +324,8 @@ def split(
         options.output_option(
             parser=options.output_folder,
             metavar="FOLDER",
-            help="Write train.parquet, test.parquet, ... into this folder, or into a folder in it "
-            "for each of several folds.",
+            help="Write train.parquet, test.parquet, ... into this folder or, if there are several "
+            "folds, into a subfolder for each.",
         ),
     ],
     choice: Choice,
