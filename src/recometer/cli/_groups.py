@@ -12,7 +12,7 @@ from typing import Any, NewType
 from recometer.cli._models import FOLD
 
 Files = NewType("Files", tuple[str, ...])
-"""The type of a parameter that receives all paths in the command's options that may be inputs."""
+"""The type of a parameter that receives all potential input paths in the command's options."""
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 

@@ -104,7 +104,7 @@ def logs(
             raise typer.BadParameter(
                 f"{text!r} {fault}. Hint: --policy new=COLUMN.", param_hint="--policy"
             )
-        # A path must contain a dot; the name of a log column may contain one, too.
+        # A path must contain a dot; the name of a log column may also contain one.
         is_column = source in columns_of_log or "." not in source
         policies[name] = source if is_column else Path(source)
     values = Impressions(log, **dataclasses.asdict(columns)).evaluate(

@@ -31,8 +31,8 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[NAME=]RESULT[,RESULT]...",
-            help="Files that recometer evaluate --out wrote, or folders of them. Files separated by "
-            "commas are runs of one model with different seeds.",
+            help="Files that recometer evaluate --out wrote, or folders of them. Files separated "
+            "by commas are runs of one model with different seeds.",
             show_default=False,
         ),
     ] = None,

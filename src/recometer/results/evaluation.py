@@ -183,7 +183,7 @@ class EvaluationRecord(rendering.Printed):
         Raises
         ------
         InputError
-            If the weights do not fit, or a metric does not have a pooled mean.
+            If the weights do not match the users, or a metric does not have a pooled mean.
         """
         over_all = self.over_users, self.over_rows
         together = together_of(self.metrics, self.protocol, *over_all, weights)
@@ -307,7 +307,7 @@ class EvaluationRecord(rendering.Printed):
         Raises
         ------
         InputError
-            If the number of users differs, no user has a group, or training data are needed but
+            If an array has the wrong length, no user has a group, or training data are needed but
             missing.
         InputTypeError
             If the argument does not assign groups to users.
@@ -362,7 +362,7 @@ class EvaluationRecord(rendering.Printed):
         Raises
         ------
         InputError, InputTypeError
-            If positions do not exist, a mask has another length, or the type is not supported.
+            If a position does not exist, a mask has the wrong length, or the type is not supported.
         """
         chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {

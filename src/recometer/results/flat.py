@@ -23,7 +23,7 @@ Statistic = Literal[
     "mean", "low", "high", "chance", "counted", "skipped", "p_value", "adjusted_p"
 ]  # fmt: skip
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
-"""The statistics of a metric; the name of a mean is the name of the metric alone."""
+"""The statistics of a metric; a mean has the same flat name as the metric itself."""
 
 WORDS = {"@": "at", "(": "with", "=": "is", ",": "and", "-": "minus", "+": "plus", " ": "space"}
 _SIGNS = {word: sign for sign, word in WORDS.items()}

@@ -107,7 +107,7 @@ def evaluate(
         errors such as rmse need this. Otherwise, coverage and other metrics with one value for all
         users are computed from sums per item, and have no intervals.
     shared
-        A folder for the factors of all items, which the driver and all executors can access. By
+        A folder that the driver and all executors can access, for the factors of all items. By
         default, Spark copies the factors to each executor as a file, which tasks map into memory.
     partitions
         The number of partitions for the users. None means a number suited to the size of the data.
@@ -276,7 +276,7 @@ class Plan:
         return tables.kinds_of([*self.tables.values(), *items])
 
     def check(self) -> None:
-        """Raise an error for arguments that Spark or `recometer.evaluate` do not support."""
+        """Raise an error for arguments that Spark or `recometer.evaluate` does not support."""
         metrics, catalogue = self.arguments.metrics, self.arguments.catalogue
         train: Any = self.sides.get("train")
         baseline = self.outputs.get("baseline")

@@ -100,7 +100,7 @@ class SparkEvaluation(rendering.Printed):
         return self._unpacked("users").selectExpr(*chosen, *(USERS if reasons else ()))
 
     def collect(self, limit: int | None = None) -> Evaluation:
-        """Collect the values of all users on the driver, in the form that `evaluate` returns.
+        """Collect all users' values on the driver, and return them as an ordinary `Evaluation`.
 
         You can save the result, compare it, and make reports. Unlike an ordinary evaluation, it
         lacks `activity` and the fingerprints of the inputs.
@@ -109,7 +109,8 @@ class SparkEvaluation(rendering.Printed):
         ----------
         limit
             The maximum number of values to collect. The default is 200 million, or less if these
-            would take more than a quarter of the driver's memory. Later calls ignore this limit.
+            would take more than a quarter of the driver's memory. Once the values have been
+            collected, the limit has no effect.
 
         Raises
         ------

@@ -85,7 +85,7 @@ class Table:
 
     @property
     def description(self) -> str:
-        """The description of the data in results."""
+        """How results describe the data."""
         return f"DataFrame of Spark, columns {', '.join(filter(None, self.columns.values()))}"
 
     @property
@@ -191,7 +191,7 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
 
 
 def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
-    """Return a row per user u, with a column per table that holds the user's rows as an array.
+    """Return a row per user u; for each table, a column holds the user's rows as an array.
 
     If `partitions` is None, Spark chooses the number based on the size of the data. For a
     user with more than `MOST_ROWS` rows, the column ``many`` contains the number of rows, and the
@@ -229,7 +229,7 @@ def without_sessions(label: str) -> InputError:
 
 
 def is_frame(data: object) -> bool:
-    """Return whether this is a DataFrame of classic Spark or Connect, without importing either."""
+    """Return whether this is a DataFrame of classic Spark or Spark Connect, importing neither."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
