@@ -269,15 +269,16 @@ class Filters:
         filter_option(
             metavar="N",
             min=1,
-            help="Leave out items with fewer interactions (both are counted once).",
+            help="Leave out items with fewer interactions; counts are not repeated, unlike with "
+            "--core.",
         ),
     ] = None
     core: Annotated[
         str | None,
         filter_option(
             metavar="K",
-            help="Leave out users and items with fewer interactions, repeatedly, until none is "
-            "left: 5, or user=5,item=3.",
+            help="Leave out users and items with fewer interactions, repeatedly, until all have "
+            "enough: 5, or user=5,item=3.",
         ),
     ] = None
     seen: Annotated[
