@@ -269,8 +269,8 @@ class Filters:
         filter_option(
             metavar="N",
             min=1,
-            help="Leave out items with fewer interactions; counts are not repeated, unlike with "
-            "--core.",
+            help="Leave out items with fewer interactions (both filters count only once, unlike "
+            "--core).",
         ),
     ] = None
     core: Annotated[
