@@ -1,8 +1,8 @@
 """Measure how good recommendations are: exactly, comparably and fast.
 
-`evaluate` ranks the whole catalogue for every user of a test set and returns an `Evaluation`;
-`Factors`, `Scores`, `Lists` and `Pairs` wrap the output of a model; `Interactions` reads who
-interacted with what; `recometer.baselines` contains simple models for comparison.
+`evaluate` ranks the whole catalogue for every test user and returns an `Evaluation`; `Factors`,
+`Scores`, `Lists` and `Pairs` wrap the output of a model; `Interactions` reads interaction data;
+`recometer.baselines` contains simple models for comparison.
 """
 
 import importlib

@@ -26,7 +26,7 @@ def plain_number(value: Any) -> Any:
 
 
 def any_of(which: Bool | UInt8 | Int64) -> bool:
-    """Return whether any entry is True, or above 0; faster than ``any()`` for small arrays."""
+    """Return whether any entry is True (or positive); faster than ``any()`` for small arrays."""
     return which.size > 0 and bool(which.item(which.argmax()) > 0)
 
 
@@ -46,7 +46,7 @@ def largest(numbers: Int64) -> int:
 
 
 def steps(numbers: Int64) -> Int64:
-    """Return the differences of consecutive numbers, like `numpy.diff`, but faster."""
+    """Return the differences between consecutive numbers, like `numpy.diff`, but faster."""
     differences: Int64 = numbers[1:] - numbers[:-1]
     return differences
 
@@ -67,7 +67,7 @@ def follow(places: Int64) -> bool:
 
 
 def slices(stop: int, size: int, start: int = 0) -> list[slice]:
-    """Cut range(start, stop) into slices of `size` numbers, or of one if `size` is below 1."""
+    """Cut range(start, stop) into slices of `size` numbers (or of 1 if `size` is smaller)."""
     step = max(1, size)
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 

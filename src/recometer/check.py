@@ -1,8 +1,7 @@
 """``python -m recometer.check``: check this installation, like ``recometer check``.
 
-Run this module; do not import it. Importing it would replace the function `recometer.check` with
-the module. The module therefore raises an exception on import, so that it does not become an
-attribute of the package.
+Run this module; do not import it. An import would replace the function `recometer.check` with the
+module, so the module raises an exception when it is imported.
 """
 
 import sys

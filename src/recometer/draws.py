@@ -8,7 +8,7 @@ from recometer.arrays import UInt64
 
 
 def mix(bits: UInt64) -> UInt64:
-    """Scramble 64-bit numbers, one to one: the output function of SplitMix64.
+    """Scramble 64-bit numbers one-to-one, with the output function of SplitMix64.
 
     Steele, Lea & Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
     """

@@ -43,7 +43,7 @@ __all__ = [
 
 
 OPTIONS = {"groups": "by"}  # arguments whose command-line options have other names
-RULE_OPTIONS = ("ties", "relevant_from")  # rules that have their own option
+RULE_OPTIONS = ("ties", "relevant_from")  # rules that have options of their own
 LONGEST = 8_000  # maximum length of a message, because a name may have millions of characters
 # Matches control characters, direction marks and lone surrogates, which control a terminal or are
 # invisible.
@@ -117,10 +117,10 @@ class DataWarning(UserWarning):
 
 
 def visible(text: str) -> str:
-    r"""Escape the characters of a string that control a terminal or are invisible.
+    r"""Escape characters that are invisible or control a terminal.
 
-    Names of models, users and items are not trusted. If not escaped, they could colour the text
-    after them, delete the text before them, or look like a separate line.
+    Names of models, users and items are not trusted. Unescaped, they could colour the text after
+    them, delete the text before them, or look like a separate line.
     """
     if text.isprintable():
         return text
@@ -129,7 +129,7 @@ def visible(text: str) -> str:
 
 def brief(value: object) -> str:
     """Return the (possibly shortened) repr of an argument, for messages."""
-    import reprlib  # imported on use, because only messages need it
+    import reprlib  # imported only here, because only messages need it
 
     show = reprlib.Repr()
     show.maxstring = show.maxother = 80
@@ -145,7 +145,7 @@ def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
     If there are too many names for a message, `listed` is a sentence that replaces the list and
     says where to find them.
     """
-    import difflib  # imported on use, because only messages need it
+    import difflib  # imported only here, because only messages need it
 
     names = list(names)
     of_lower = {candidate.lower(): candidate for candidate in reversed(names)}
@@ -155,12 +155,12 @@ def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
 
 
 def python_or_command(python: str, command: str) -> str:
-    """Return `command` if the command line is running, and `python` otherwise."""
+    """Return `command` when running from the command line, and `python` otherwise."""
     return command if _options.get() else python
 
 
 def argument_text(name: str, value: object = ...) -> str:
-    """Return an argument as the user writes it: ``time=False``, or ``--time none``.
+    """Return an argument as a user would write it: ``time=False``, or ``--time none``.
 
     Without a value, return ``train=``, or ``--train``.
     """
@@ -173,7 +173,7 @@ def argument_text(name: str, value: object = ...) -> str:
 
 
 def rule_text(name: str, value: object) -> str:
-    """Return a rule as the user writes it: ``seen='excluded'``, or ``--rule seen=excluded``."""
+    """Return a rule as a user would write it: ``seen='excluded'``, or ``--rule seen=excluded``."""
     if name in RULE_OPTIONS or not _options.get():
         return argument_text(name, value)
     return f"--rule {name}={option_value(value)}"
@@ -215,7 +215,7 @@ def need(module: str, feature: str, extra: str, package: str | None = None) -> A
 
 
 def warn(message: str) -> None:
-    """Issue a DataWarning that points at the user's code: the first frame outside recometer."""
+    """Issue a DataWarning that points to the user's code: the first frame outside recometer."""
     package = os.path.dirname(__file__) + os.sep
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -225,7 +225,7 @@ def warn(message: str) -> None:
 
 @contextlib.contextmanager
 def naming(model: str, *, errors: bool = True) -> Iterator[None]:
-    """Put a name, such as a model's, at the start of warnings and, if `errors`, also of errors."""
+    """Prefix warnings (and errors, if `errors`) with a name, such as that of a model."""
     token = _model.set(f"{model}: " if model else "")
     try:
         yield

@@ -41,16 +41,16 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     Attributes
     ----------
     values : mapping of str to float64 [n_users]
-        The users' values of each metric that has a value per user. An undefined value is NaN, or
-        the number that the rule ``undefined`` sets.
+        For each metric that has a value per user, the values of all users. An undefined value is
+        NaN, or the number that the rule ``undefined`` sets.
     reasons : mapping of str to uint8 [n_users]
-        The `Reason` why each metric is undefined for a user, or 0 if it is defined.
+        For each metric, the `Reason` why it is undefined for each user, or 0 if it is defined.
     user_ids : [n_users] or None
-        The ids, in the order of all other arrays. None if users are positions.
+        The ids, in the order of all other arrays. None if positions identify the users.
     n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
-        For each user, the numbers of relevant items, of ranked items, of items that are excluded
-        because they are in train, and of known places (the length of a list). The last three are
-        -1 if they are unknown, or no metric reads them.
+        For each user, the numbers of relevant items, ranked items, items excluded because they are
+        in the training data, and known places (the length of the list). The last three are -1 if
+        they are unknown, or if no metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -58,7 +58,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     protocol
         The rules that determined the values.
     seed
-        The seed for everything random.
+        The seed for all random choices.
     counts
         The numbers of users, items or rows that rules affected, for instance ``users_unknown``.
     definitions
@@ -72,8 +72,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         For source, test, train and candidates: a description, the SHA-256 of the arrays, and in
         some cases a warning.
     over_rows
-        Rating metrics over the rows (for fcp, the pairs of rows) of all users together. `mean`
-        returns them unless the rule ``average`` or weights say otherwise;
+        Rating metrics computed over the rows (for fcp, over the pairs of rows) of all users
+        together. `mean` returns them unless the rule ``average`` or weights say otherwise;
         ``mean(weights="users")`` is the mean over users.
     negative_gains : bool
         Whether any gain is below 0. If not, intervals of ndcg do not extend below 0.
@@ -82,7 +82,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     activity : int64 [n_users] or None
         The number of training items of each user. None without training data.
     popularity : float64 [n_users] or None
-        The mean number of training users of each user's training items; NaN if there are none.
+        For each user, the mean popularity of the user's training items, that is, their mean number
+        of training users; NaN if there are no training items.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; `mean` returns them, too.
     chance : mapping of str to float64 [n_users]
@@ -91,7 +92,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         The first places of each user's ranking, if a list metric was requested. Not saved.
     inputs_kept : mapping or None
         The arguments of `evaluate`, so that `recometer.explain` can repeat the evaluation. Not
-        saved. None if they take more than 256 MB, or the scores are a function.
+        saved. None if they take more than 256 MB, or if the scores are a function.
     """
 
     def by_items(
@@ -108,12 +109,13 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         ----------
         groups
             The group of each item: a dict from item to group, a data frame or the path of a table
-            with a column of items and one of groups, an array if items are positions, or a
+            with an item column and a group column, an array if items are positions, or a
             `Catalogue` whose categories are the groups. None means that an item has no group. An
             item may have several groups, as in a column with ``"Comedy|Drama"``.
         column, item
             If `groups` is a table: the names of its group column and of its item column. By
-            default, the item column has a common name, and the group column is the only other one.
+            default, the item column is recognised by its name, and the group column is the only
+            other column.
 
         Returns
         -------
@@ -125,7 +127,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         ------
         InputError
             If the result does not contain its inputs (because it was loaded from a file, or they
-            take more than 256 MB), no metric takes a group, or there are no groups.
+            take more than 256 MB), if no metric takes a group, or if there are no groups.
 
         Examples
         --------
@@ -167,10 +169,10 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
 class FoldedEvaluation(FoldedRecord, Evaluation):
     """Several folds, pooled: a user's value is the mean over the folds where it is defined.
 
-    Every user counts once, no matter in how many folds they are tested. Intervals of means are
-    therefore over users, who are independent of each other, unlike folds. Numbers of relevant items
-    are added up over folds; of a user's other numbers, the largest is kept. A metric with one value
-    for all users is the mean over folds. `save` stores the pooled values.
+    Every user counts once, no matter how many folds they are tested in. Intervals of means are
+    therefore over users, who are independent of each other, unlike folds. A user's numbers of
+    relevant items are added up over the folds; for all other numbers, the largest is kept. A metric
+    with one value for all users is averaged over the folds. `save` stores the pooled values.
 
     Attributes
     ----------
@@ -181,14 +183,14 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
     def by_items(
         self, groups: object, *, column: str | None = None, item: str | None = None
     ) -> FoldedEvaluation:
-        """Evaluate each fold again for groups of items, and pool; see `Evaluation.by_items`."""
+        """Evaluate each fold for groups of items, as in `Evaluation.by_items`, and pool them."""
         folds = (cast(Evaluation, fold) for fold in self.folds)
         by_items = [fold.by_items(groups, column=column, item=item) for fold in folds]
         return pool(by_items, FoldedEvaluation)
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
-    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, exactly as it was.
+    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, exactly as it was saved.
 
     Raises
     ------
@@ -278,9 +280,9 @@ def evaluate(
 ) -> Evaluation | dict[str, Evaluation]:
     """Measure how well the output of a model finds the items that users chose.
 
-    For each user, the whole catalogue is ranked, without the user's training items and the
-    items that `candidates` and `exclude` leave out. The formulas are in
-    `Evaluation.definitions` and in the documentation.
+    For each user, the whole catalogue is ranked, except for the user's training items and the items
+    that `candidates` and `exclude` leave out. The formulas are in `Evaluation.definitions` and in
+    the documentation.
 
     Parameters
     ----------
@@ -289,26 +291,27 @@ def evaluate(
         may also be a fitted model that `from_model` recognises without further options, such as
         a model with a method ``recommend(users, k)``, which is called for the test users. For
         folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
-        returns a source, or a list of sources, one per fold. With a dict from model names to any of
-        these, all are evaluated, and the shared data (test, train, ...) are prepared only once.
+        returns a source, or a list of sources, one per fold. If you pass a dict from model names to
+        any of these, all models are evaluated, and the data that they share (test, train, ...) are
+        prepared only once.
     test
         The items that should have been recommended: an `Interactions`, or anything that
         `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if
         the source contains the labels, as in ``rm.Pairs(frame, ...)``. A `Split` contains the
-        training data as well. For `Folds`, or a list of `Split`, the result pools all folds, and
-        has the evaluation of each fold in ``.folds``.
+        training data as well. For `Folds`, or a list of `Split` objects, the result pools all
+        folds, and contains the evaluation of each fold in ``.folds``.
     train
-        Interactions to exclude from the ranking, in any form that `test` takes. None excludes
+        Interactions to exclude from the ranking, in any form that `test` accepts. None excludes
         nothing.
     candidates
         The items that may be recommended. None stands for the whole catalogue. A list of items
         (ids, or positions if the source has no ids), or a data frame with a single column, applies
-        to all users. An `Interactions`, or anything that `Interactions.of` takes, has a set of
-        candidates for each user (its values do not matter), as does an array of positions
-        [n_users, n], padded with -1. `Negatives` adds the test items to such sets, and
-        `SampledCandidates` draws them. A relevant item that is not a candidate is a miss, and the
-        result counts such items. If the sets are samples, the values differ from those on the whole
-        catalogue, and the result says so.
+        to all users. An `Interactions`, or anything that `Interactions.of` takes, lists the
+        candidates of each user (the values do not matter), as does an array of positions
+        [n_users, n], padded with -1. `Negatives` adds the test items to such candidates, and
+        `SampledCandidates` draws candidates at random. A relevant item that is not a candidate
+        counts as a miss, and the result says how many there are. Values on sampled candidates
+        differ from those on the whole catalogue, and the result says so.
     exclude
         A list of items that must not be recommended to any user.
     metrics
@@ -323,43 +326,43 @@ def evaluate(
     catalogue
         Data about the items: a `Catalogue`, or anything that `Catalogue` takes (the number of
         items, their ids, a data frame, a file). List metrics read categories, features and
-        propensities from it. For `Lists`, it also tells how many items could have been
-        recommended; rules that need the number of candidates apply only if it is known. Sources
-        that score every item already know this number.
+        propensities from it. For `Lists`, it also says how many items could have been recommended;
+        rules that need the number of candidates apply only if it is known. Sources that score every
+        item already know this number.
     baseline
         Another source to compare the lists with, for metrics that need one (unexpectedness@k,
         overlap@k, rbo@k, serendipity@k).
     seed
-        The seed for everything random: ``ties="random"``, and the resampled users behind
-        intervals of metrics with one value for all users.
+        The seed for all random choices: the order of tied items under ``ties="random"``, and the
+        resampling of users for intervals of metrics with one value for all users.
     threads
-        Maximum number of threads. None uses all available processors. The result does not
-        depend on it.
+        Maximum number of threads. None uses all available processors. The result does not depend on
+        this number.
     progress
         Whether to show a progress bar on standard error. None shows one only on a terminal, and
         only if the work takes a while.
     chance
-        Whether to compute the exact expected value of each metric under a random order of the
-        same candidates as well (``result.chance``, and a column of the table). It shows whether a
-        value such as 0.91 is better than chance. This requires ranking all candidates.
+        Whether to also compute the exact expected value of each metric under a random order of the
+        same candidates (``result.chance``, and a column of the table). It shows whether a value
+        such as 0.91 is better than chance. This requires ranking all candidates.
     **rules
-        Individual rules, which replace rules of the protocol, for instance ``ties="random"``.
+        Individual rules, which override those of the protocol, for instance ``ties="random"``.
 
     Returns
     -------
     Evaluation, or a dict from model names to evaluations
-        For several models, `Leaderboard` and `compare` take the dict.
+        You can pass this dict to `Leaderboard` and `compare`.
 
     Raises
     ------
     InputError
-        If data do not fit, test is empty, a cut-off is below 1, no test user is known, or no
-        scores can be ranked because all of them are NaN or infinite. Also if the source cannot
-        provide a metric (lists that end early have no metrics of the whole ranking, and sources
-        without ratings have no rating metrics), or if the metric's side data are missing
-        (categories, a baseline, ...). The message names the metric and the argument. Also if the
-        ids of the source look like positions among the ids of test and train (see the rule
-        `shifted_ids`).
+        If the data do not match, test is empty, a cut-off is below 1, no test user is known, or no
+        scores can be ranked because all of them are NaN or infinite. Also if the source does not
+        support a metric (lists that end early do not support metrics of the whole ranking, and
+        sources without ratings do not support rating metrics), or if data that the metric needs are
+        missing (categories, a baseline, ...); the message then names the metric and the argument.
+        Also if the ids of the source seem to be positions instead of the ids used in test and
+        train, or the other way round (see the rule `shifted_ids`).
     InputTypeError
         If the type of an object is not supported, or ids cannot be matched.
     UnknownNameError
@@ -368,14 +371,14 @@ def evaluate(
     Warns
     -----
     DataWarning
-        Among others, if a rule that you pass has no effect on the result, such as ``duplicates``
-        for `Factors`. There is no such warning for the rules of a convention. Also if more
-        than a tenth of the test users, or of the relevant rows, are unknown to the source. That
-        warning gives examples, and says so if the two sides seem to spell ids differently.
+        For instance, if a rule that you pass has no effect on the result, such as ``duplicates``
+        for `Factors`. There is no such warning for the rules of a convention. Also if more than a
+        tenth of the test users, or of the relevant rows, are unknown to the source. That warning
+        gives examples, and says so if the two sides seem to spell ids differently.
 
     Examples
     --------
-    Ann already has the book and then chose the song; Bob has the song and then chose the game.
+    Ann already had the book and then chose the song; Bob had the song and then chose the game.
 
     >>> import recometer as rm
     >>> source = rm.Factors(

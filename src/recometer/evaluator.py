@@ -65,15 +65,15 @@ class Evaluator(Preparation):
     progress, chance, **rules
         See `recometer.evaluate`. The data are shared, not copied. Do not change them while the
         evaluator is in use: it raises an error if it notices a change, but it may not notice if
-        only a few numbers change. Without `test`, each source must contain the labels, and less is
-        prepared. `test` may be a `Split`.
+        only a few numbers change. Without `test`, each source must contain the labels, and there is
+        less to prepare. `test` may be a `Split`.
 
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
         See `recometer.evaluate`. The constructor raises errors about the arguments above. A call
-        raises errors about the source, or if the data of an argument were changed. An evaluator
-        that has refused a source can be used for the next one.
+        raises errors about the source, and an error if the data of an argument have changed. After
+        an evaluator has refused a source, you can still use it for others.
 
     Warns
     -----
@@ -134,15 +134,15 @@ class Stream:
     Parameters
     ----------
     evaluator
-        The evaluator with the metrics and rules. If it has test data, batches are scores of all
-        items, or lists; otherwise, batches are candidates together with their labels.
+        The evaluator, which determines the metrics and rules. If it has test data, batches are
+        scores of all items, or lists; otherwise, batches are candidates together with their labels.
     item_ids
-        The item ids that columns of scores and positions in arrays of items stand for. Required if
-        test has item ids.
+        The ids of the items to which the columns of scores and the positions in arrays of items
+        refer. Required if test has item ids.
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
-        first occurrence, for samplers that repeat some users so that every process gets the same
-        number.
+        first occurrence, for samplers that repeat some users so that every process gets equally
+        many.
 
     Examples
     --------
@@ -175,7 +175,7 @@ class Stream:
                 "give the evaluator a test."
             )
         self._places = None if sides is None else UserPlaces(sides.test)
-        # Whether users and items in arrays are positions in test.
+        # Whether users and items in arrays are positions in the test data.
         self._by_position = item_ids is None and sides is not None and sides.test.user_ids is None
         self._counted: Streamed | None = None
         self._n_batches = self._n_again = 0
@@ -203,12 +203,12 @@ class Stream:
             candidates of the batch, with the user of each candidate in `users`; or a data frame, or
             `Pairs`.
         relevance
-            The labels for these scores, in the same shape. Candidates with a label of NaN are left
+            The labels for these scores, in the same shape. Candidates whose label is NaN are left
             out.
         users : [batch]
             The user of each row: ids if test has user ids, otherwise positions. For candidates with
-            labels, any ids. None means that the users are unknown; they are numbered in order
-            of arrival.
+            labels, any ids will do. None means that the users are unknown; they are numbered in
+            order of arrival.
         items : [batch, k]
             Lists of items, best first, padded with -1, instead of `scores`.
         padding
@@ -218,10 +218,10 @@ class Stream:
         Raises
         ------
         InputError
-            If the batch does not fit, or a user occurs again (see `repeated`).
+            If the batch is not in one of these forms, or a user occurs again (see `repeated`).
         InputTypeError
-            If the type of an argument is not supported, or differs between these users and the
-            test users.
+            If the type of an argument is not supported, or the ids in `users` differ in type from
+            those of the test users.
         """
         lists = items is not None and scores is relevance is padding is None
         if lists and self._take_indices(items, users):
@@ -291,12 +291,12 @@ class Stream:
         self._counted = counted
 
     def _take_indices(self, items: Any, users: Any) -> bool:
-        """Add lists of positions if these are plain, valid arrays; return whether it added them."""
+        """Add lists of positions if they are plain, valid arrays; return whether this was done."""
         counted = self._counted
         if (
             self._by_position
             and isinstance(counted, StreamedLists)
-            and type(items) is type(users) is np.ndarray  # not a subclass, such as masked arrays
+            and type(items) is type(users) is np.ndarray  # not a subclass, such as a masked array
             and counted.positions is not None
             and counted.positions.add(items, users)
         ):
@@ -368,7 +368,8 @@ class Stream:
             case = self._evaluator.case(source)
             request = dataclasses.replace(request_of(case), progress=False, some_users=True)
             if case.sides.test.item_ids is not None:
-                # Matching all batches may cause warnings, so do not reuse this batch's matches.
+                # Matching all batches later may cause warnings, so do not reuse this batch's
+                # matches.
                 request = dataclasses.replace(request, memory=Memory())
             if isinstance(source, Lists):
                 source.check(request)
@@ -376,7 +377,7 @@ class Stream:
                 source.rank(request)
 
     def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
-        """Return the stored batches, or an object for the first batch of this kind."""
+        """Return the object that stores the batches; before the first batch, return a new one."""
         if self._counted is not None:
             if not isinstance(self._counted, kind):
                 raise InputError(
@@ -402,13 +403,13 @@ class Stream:
     def compute(self) -> Evaluation:
         """Return the evaluation of all batches, as `evaluate` does for the whole output.
 
-        Test users who are in no batch count as unknown to the source: the rule ``no_list``
-        decides how, and ``counts["users_unknown"]`` is their number.
+        Test users who are in no batch are unknown to the source: the rule ``no_list`` determines
+        how they count, and ``counts["users_unknown"]`` is their number.
 
         Raises
         ------
         InputError
-            If no batch was added, or in any case in which `evaluate` raises it.
+            If no batch was added, or if `evaluate` would raise it for the whole output.
         """
         begin = time.perf_counter()
         return Evaluation(**fields_of(self._evaluator.case(self._source()), begin))
@@ -452,7 +453,7 @@ class Stream:
         Parameters
         ----------
         other
-            A stream of an equal evaluator, or the result of that stream's `state`.
+            A stream whose evaluator is equal, or what its `state` returned.
 
         Raises
         ------
@@ -519,7 +520,7 @@ class Stream:
 
     @property
     def n_users(self) -> int:
-        """The number of users in the batches that are evaluated."""
+        """The number of evaluated users in the batches so far."""
         return 0 if self._counted is None else self._counted.n_users
 
     def __repr__(self) -> str:
@@ -532,18 +533,18 @@ class Stream:
 
 
 class UserPlaces:
-    """Finds the places of users in test by their ids or positions."""
+    """Finds the places of users in the test data by their ids or positions."""
 
     def __init__(self, test: Interactions) -> None:
         self._ids, self._n_users = test.user_ids, test.n_users
         self._places: dict[Any, int] | None = None
 
     def of(self, users: Array) -> Int64:
-        """Return the place of each user, or -1 if not in test; `users` are from `ids.as_ids`."""
+        """Return the place of each user, or -1 if not in test; `users` comes from `ids.as_ids`."""
         if self._ids is None:
             return self._positions(users)
         integers = self._ids.dtype != object and users.dtype != object
-        if integers or ids.kind(users) != ids.kind(self._ids):  # `match` refuses different kinds
+        if integers or ids.kind(users) != ids.kind(self._ids):  # `match` refuses mixed kinds
             return ids.match(users, self._ids, "users of the batch", "user ids of test")
         if self._places is None:
             self._places = {user: place for place, user in enumerate(self._ids.tolist())}
@@ -677,7 +678,7 @@ def pairs_of(
 
 
 def _rows(users: object, score: Array) -> Array | None:
-    """Return the user of each candidate, shaped like the scores, or None for a single user."""
+    """Return the user of each candidate, in the shape of the scores, or None for a single user."""
     if score.ndim == 1:
         return None if users is None else user_ids_of(users, len(score))
     named = np.arange(len(score)) if users is None else user_ids_of(users, len(score))
@@ -690,7 +691,7 @@ def _rows(users: object, score: Array) -> Array | None:
 
 
 def came_twice(user: str, where: str) -> InputError:
-    """Return the error for a user who occurs twice; `where` names the two places."""
+    """Return the error for a user who occurs twice; `where` describes the two places."""
     return InputError(
         f"The user {user} was in {where}. Hint: each user may appear only once; if a sampler "
         "repeats users, as DistributedSampler does, evaluator.stream(repeated='first') keeps each "
@@ -746,7 +747,7 @@ def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
 
 
 def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
-    """Describe the first difference between two evaluators, or return ""."""
+    """Describe the first difference between two evaluators; return "" if there is none."""
     for name in sorted({*one, *other}, key=lambda name: (name != "test", name)):
         mine, theirs = one.get(name), other.get(name)
         if mine == theirs:
@@ -767,6 +768,6 @@ def _prints(arguments: Arguments, sides: Sides | None) -> dict[str, dict[str, st
 
 def _digest(description: str, prints: Mapping[str, str]) -> str:
     """Return a short digest of an argument's fingerprints or, without any, of its description."""
-    # A description may contain a path or an address, which may differ for equal data.
+    # A description may contain a path or a memory address, which may differ for equal data.
     text = json.dumps(prints, sort_keys=True) if prints else description
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -40,9 +40,9 @@ class Side:
     rules
         Sentences about the rules that differ from recometer's defaults.
     mean
-        The mean on the user's data.
+        The mean on these data.
     counted
-        The number of users who count in the mean.
+        The number of users who are included in the mean.
     """
 
     protocol: str
@@ -55,14 +55,14 @@ class Side:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """A change that brings one definition closer to the other, made after all earlier steps.
+    """A change that brings one definition closer to the other, made on top of all earlier steps.
 
     Attributes
     ----------
     name
         The name of the step, for instance ``"ties"``, ``"population"`` or the name of a parameter.
     change
-        The change as a phrase.
+        The change, in words.
     mean
         The mean after this step.
     users
@@ -99,7 +99,7 @@ class Explanation(Printed):
         Each user's value before the first step and after each step. It is NaN where the user does
         not count, and for a metric with one value for all users.
     n_shown : int or None
-        The number of users to show, out of those whose values differ. None shows all of them, and
+        The number of users to show, among those whose values differ. None shows all of them, and
         CSV then contains only these users.
     notes : tuple of str
         Defects of the other library that affect these data, but are not shown by any step.
@@ -201,10 +201,10 @@ def explain(
 ) -> Explanation:
     """Explain why a number differs from another library's number for the same data.
 
-    One definition is changed into the other, one rule or parameter at a time. Each step computes
-    everything again, so the changes in the mean add up to the difference. How a number is computed
-    is never a step: the number of threads, the instruction set, and skipping the scores that a
-    cut-off does not need never change a value, not even in the last bit.
+    One definition is changed into the other, one rule or parameter at a time. Every step recomputes
+    everything, so the changes in the mean add up to the difference. The way in which a number is
+    computed is never a step: neither the number of threads, nor the instruction set, nor skipping
+    the scores that a cut-off does not need ever changes a value, not even in the last bit.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ def explain(
         The metric's name is looked up in this convention first, and then in recometer.
     source, test, options
         The arguments of `evaluate` (``train=...``, ``catalogue=...``). Pass them if the result does
-        not contain its inputs, because it was loaded from a file or the inputs take more than
-        256 MB.
+        not contain its inputs, because it was loaded from a file or because they take more than 256
+        MB.
 
     Returns
     -------
@@ -352,7 +352,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric of this name under the other rules, or else the one in recometer."""
+    """Return the metric of this name under the other rules or, if there is none, recometer's."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
@@ -360,11 +360,11 @@ def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
     for name in (metric.label, plain):
         with contextlib.suppress(UnknownNameError, InputError):
             return parse_under(name, protocol)[0]
-    return parse_under(plain, protocol)[0]  # raises an error that the user sees
+    return parse_under(plain, protocol)[0]  # raises the error for the user
 
 
 def _plain(metric: Metric) -> Metric:
-    """Return the metric under recometer's name, without rules."""
+    """Return the metric with recometer's name, without rules."""
     return dataclasses.replace(metric, label="", rules=())
 
 

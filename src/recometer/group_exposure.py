@@ -1,4 +1,4 @@
-"""`exposure` and `fairness` measure how much attention groups of items get, and how fairly."""
+"""`exposure` and `fairness` measure the attention that groups of items get, and how fair it is."""
 
 from __future__ import annotations
 
@@ -56,31 +56,32 @@ def exposure(
         The source whose lists are read.
     item_groups
         The group of each item: a dict from item to group, an array if items are positions, or a
-        `Catalogue` whose categories are the groups (an item with several categories counts for
-        each of them in equal shares). An item whose group is None belongs to no group.
+        `Catalogue` whose categories are the groups (an item with several categories counts towards
+        each of them in equal parts). An item whose group is None belongs to no group.
     test
         The items that should have been recommended, and the users whose lists are read. None if
         the source contains the labels.
     train
         Interactions to exclude from the ranking; accepts the same types as `test`.
     k
-        The number of places to read.
+        The number of places to read from each list.
     discount
         The weight of place j: 1 / log2(j + 1) for ``"log"``, patience^(j - 1) for
         ``"geometric"``, and 1 for ``"none"``.
     patience
         The parameter of the geometric discount, between 0 and 1.
     protocol, threads, **rules
-        The same as for `recometer.evaluate`.
+        As in `recometer.evaluate`.
 
     Returns
     -------
     polars.DataFrame
-        A row per group, sorted, and a row for items without a group (null) if any of them is
-        listed, relevant or in the catalogue:
+        A row per group, sorted by group, and a row for items without a group (null) if any of them
+        is listed, relevant or in the catalogue:
 
         ``items``, ``listed``
-            The number of items in the group, and the number of places that they take in the lists.
+            The number of items in the group, and the number of places that these items take in the
+            lists.
         ``exposure``, ``catalogue``, ``relevant``
             The group's shares of the exposure, of the items, and of the users' relevant items.
             Each column adds up to 1.
@@ -92,7 +93,7 @@ def exposure(
     Raises
     ------
     InputError
-        If only one side has ids, or there are no groups.
+        If only some of the arguments have ids, or if there are no groups.
     InputTypeError
         If the type of the groups or the source is not supported.
 
@@ -120,8 +121,8 @@ class Fairness:
     Attributes
     ----------
     ratio : float
-        The lowest quotient of any group divided by the highest, from 0 to 1. A group's quotient is
-        its share of the attention divided by its target share. 1 means that all groups get
+        The lowest of the groups' quotients divided by the highest, from 0 to 1. A group's quotient
+        is its share of the attention divided by its target share. 1 means that all groups get
         attention in proportion to the target. Groups with a target share of 0 are left out.
     difference : float
         Half the sum of the absolute differences between the groups' shares of the attention and
@@ -130,7 +131,7 @@ class Fairness:
     rank_fairness : float
         Attention-weighted rank fairness: the mean over users of 1 minus the Jensen-Shannon
         divergence, in bits, between the groups' shares of the attention in the user's own list and
-        their target shares. 1 means that every list has the target shares.
+        their target shares. 1 means that every list matches the target shares.
     disparity : float
         Expected-exposure disparity (EE-D): the mean over users of the sum over items of e^2, where
         e is the attention that the item gets. Randomised lists have a lower disparity.
@@ -173,7 +174,8 @@ def fairness(
         The source whose lists are read. Pass several sources for a randomised model that showed the
         same users different lists; the attention is then averaged over the sources.
     item_groups, test, train, k, discount, patience, protocol, threads, **rules
-        The same as for `exposure`. The numbers about groups leave out items without a group.
+        As in `exposure`. Items without a group are left out of `ratio`, `difference` and
+        `rank_fairness`.
     target
         The share of the attention that each group should get: its share of the users' relevant
         items (``"relevant"``), its share of the items (``"catalogue"``), or a dict from group to
@@ -188,8 +190,8 @@ def fairness(
     Raises
     ------
     InputError
-        If `target` has any other value or lacks the share of a group, if several lists have
-        different users, or whenever `exposure` would raise it.
+        If `target` has any other value or lacks the share of a group, if the sources have lists for
+        different users, or if `exposure` would raise it.
 
     References
     ----------
@@ -325,7 +327,7 @@ def _list_data(
     training items.
     """
     catalogue = Catalogue.of_groups(item_groups)
-    # A dict may have groups for only some of the items.
+    # A dict may assign groups to only some of the items.
     item_ids = catalogue.item_ids if isinstance(item_groups, Catalogue) else None
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k < 2**63:
         raise InputError(f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63).")
@@ -385,9 +387,9 @@ def _frame(catalogue: Catalogue, exposures: Any) -> polars.DataFrame:
 
 
 class GroupExposure(NamedTuple):
-    """The exposure and the share of each group; the last entry is for items without a group."""
+    """The exposure and the shares of each group; the last entry is for items without a group."""
 
-    listed: Float64  # the number of places in lists that the group's items take
+    listed: Float64  # the number of places that the group's items take in the lists
     exposure: Float64  # the group's share of the exposure, which is the sum of place discounts
     relevant: Float64  # the group's share of all users' relevant items
 
@@ -434,7 +436,7 @@ def _sums(groups: scipy.sparse.csr_array, values: Float64 | Int64) -> Float64:
 
 
 def shares_of_groups(attention: scipy.sparse.csr_array, data: ListData) -> Float64:
-    """Return the groups' shares of each list's attention: float64 [n_users, n_groups].
+    """Return the groups' shares of the attention in each list: float64 [n_users, n_groups].
 
     Items without a group do not count. The shares are NaN if no item of the list has a group.
     """
@@ -454,12 +456,12 @@ def rank_fairness(shares: Float64, target: Float64) -> Float64:
     ----------
     shares : float64 [n_users, n_groups]
     target : float64 [n_groups]
-        The target and each user's shares add up to 1.
+        The target adds up to 1, and so do each user's shares.
 
     Notes
     -----
     ``1 - (KL(p, m) + KL(q, m)) / 2`` in bits with ``m = (p + q) / 2``. It is 1 if the shares equal
-    the target, and 0 if the list only has groups with a target share of 0.
+    the target, and 0 if the list contains only groups with a target share of 0.
 
     References
     ----------
@@ -484,21 +486,21 @@ def _divergence(shares: Float64, middle: Float64) -> Float64:
 def expected_exposure(
     attention: scipy.sparse.csr_array, data: ListData, worth: Float64
 ) -> tuple[Float64, ...]:
-    """Compare the attention that each item gets with an ideal, randomised ranking.
+    """Compare the attention that each item gets with its attention in an ideal, randomised ranking.
 
-    Returns the disparity, the relevance and the loss of each user: float64 [n_users] each, NaN
-    without a relevant item.
+    Returns the disparity, the relevance and the loss of each user: float64 [n_users] each, NaN for
+    users without a relevant item.
 
     Parameters
     ----------
     attention : sparse [n_users, n_items]
-        The mean attention over all lists that a user is shown.
+        Each item's mean attention over all lists that a user is shown.
     data
         The lists and their side data, which must include `test`. Training items are not
         candidates. Listed items that are not in the catalogue are not candidates either, unless
         they are test items.
     worth : float64 [k]
-        The attention for each place.
+        The attention that each place gets.
 
     Notes
     -----

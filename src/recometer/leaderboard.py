@@ -41,8 +41,9 @@ class Leaderboard(Tracked, Printed):
     """Models evaluated on the same test data, ordered by the first metric, best first.
 
     ``print(leaderboard)`` shows a row per model and a column per metric, and ``to_latex()`` returns
-    a table for a paper with the best means in bold. `to_csv` and `to_json` write all digits, and a
-    row per model and metric. A single model is shown like an `Evaluation`, with a row per metric.
+    a table for a paper with the best means in bold. `to_csv` and `to_json` write all digits; a CSV
+    file has a row per model and metric. A single model is shown like an `Evaluation`, with a row
+    per metric.
 
     Attributes
     ----------
@@ -59,9 +60,9 @@ class Leaderboard(Tracked, Printed):
     Raises
     ------
     InputError
-        If there is no model, or models were evaluated with different metrics.
+        If there is no model, or if the models were evaluated with different metrics.
     InputTypeError
-        If the argument does not contain evaluations by name.
+        If the argument is not a mapping from names to evaluations.
 
     Examples
     --------
@@ -240,7 +241,7 @@ class Leaderboard(Tracked, Printed):
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
 
     def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
-        """Return a row with the values of a random order, or a row per model if they differ."""
+        """Return a row with the values for a random order, or a row per model if these differ."""
         chances = {
             model: {metric: of_model[metric].chance for metric in metrics}
             for model, of_model in self.rows.items()
@@ -322,7 +323,7 @@ class Leaderboard(Tracked, Printed):
         ]
 
     def _protocols(self) -> list[str]:
-        """Name the rules that differ from the default, and the models that use them."""
+        """Name the rules that differ from the defaults, and the models that use them."""
         if {describe(result.protocol) for result in self.results.values()} == {
             Protocol().describe()
         }:
@@ -330,7 +331,7 @@ class Leaderboard(Tracked, Printed):
         return [f"protocol: {self._by_model(lambda result: describe(result.protocol))}"]
 
     def _by_model(self, fact_of: Callable[[Evaluation], Any]) -> str:
-        """Return the values as text, each with its models unless all models have the same value."""
+        """Return the values as text, each followed by its models unless all models share it."""
         models_by_text: dict[str, list[str]] = {}
         for model, result in self.results.items():
             value = fact_of(result)

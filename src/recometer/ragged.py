@@ -1,12 +1,12 @@
 """Ragged tables, whose rows for user u are indptr[u]:indptr[u + 1], and records of columns.
 
-A field's metadata say whether the field has an entry per row or per user:
+A field's metadata says whether the field has an entry per row or per user:
 
     item: Int64 = field(metadata=PER_ROW)
     depth: Int64 = field(metadata=PER_USER)
 
-Records use the metadata to check shapes, and to select users or rows. A field that holds
-a record has the same users as the outer record. A field without metadata applies to all users.
+Records use the metadata to check shapes, and to select users or rows. A record in a field has the
+same users as the outer record. A field without metadata applies to all users.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PER_USER: Final = {"per": "user"}
 PER_ITEM: Final = {"per": "item"}
 OFFSETS: Final = {"per": "offset"}  # for `indptr`, the offsets of each user's rows
 
-# `sums_of` splits values after this number of bits of the largest value. If the largest value is
+# `sums_of` splits values after this many leading bits of the largest value. If the largest value is
 # below SMALLEST_CUT, it adds the values without splitting them.
 BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
 
@@ -215,7 +215,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     ----------
     indptr : int64 [n_users + 1]
     users : int64 [n_taken]
-        -1 means a user without rows.
+        -1 stands for a user without rows.
 
     Returns
     -------
@@ -246,9 +246,9 @@ def lengths(indptr: Int64, users: Int64 | None) -> Int64:
 
 
 def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
-    """Add up the values that have the same number, whatever the order of rows: float64 [n].
+    """Sum the values by number, with a result that does not depend on the row order: float64 [n].
 
-    Plain addition would round with each value. Instead, each value is split into a multiple of a
+    Plain addition would round after each value. Therefore, each value is split into a multiple of a
     power of two and a small remainder. Sums of up to 2^26 multiples are exact, and the rounding
     errors of the remainders are negligible relative to the largest value.
     """
@@ -292,7 +292,7 @@ def users_of(indptr: Int64) -> Int64:
 
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
-    """Return the indptr of a table that is reduced to the rows in the mask `keep`."""
+    """Return the indptr of a table reduced to the rows that the mask `keep` selects."""
     return indptr if all_of(keep) else indptr_of(keep)[indptr]
 
 
@@ -303,7 +303,7 @@ def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
 
 
 def among(numbers: Int64, ascending: Int64) -> Bool:
-    """Return a mask of the numbers that are in another array, which must be sorted."""
+    """Return a mask of the numbers that occur in another array, which must be sorted."""
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
     at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
@@ -312,5 +312,5 @@ def among(numbers: Int64, ascending: Int64) -> Bool:
 
 
 def numbered(indptr: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
-    """Return the number of each row's pair, as defined by `pairs`."""
+    """Return the key of each row's (user, item) pair; see `pairs`."""
     return pairs(users_of(indptr), items, n_items)

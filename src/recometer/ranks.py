@@ -55,7 +55,7 @@ class Ranks(Table):
     ----------
     indptr : int64 [n_users + 1]
     item : int64 [n_judged]
-        Position of the item in the order of the (sorted) item ids.
+        Position of the item in the sorted item ids.
     above : int64 [n_judged]
         The number of candidates with a strictly higher score. 0 is the top of the list. -1 means
         that the item is not ranked, because the source does not know it or it is beyond `depth`.
@@ -77,15 +77,15 @@ class Ranks(Table):
     flags : uint32 [n_users]
         `UserFlag` bits.
     counts : mapping of str to int
-        The numbers of users, items or rows that rules affected, over all users: ``users_unknown``,
+        The total numbers of users, items or rows that rules affected: ``users_unknown``,
         ``items_unknown`` (distinct test items), ``relevant_unranked`` (relevant rows of unknown
         items), ``train_test_overlap`` (rows).
     any_cutoff : bool
         Whether every metric allows cut-offs up to the number of candidates, because the candidates
         were listed individually and are not the whole catalogue.
     n_rankable : int64 [n_users] or None
-        The number of relevant items that are candidates. None if this is the number of relevant
-        items that are ranked, because lists do not end at `depth`.
+        The number of relevant items that are candidates. None if all of these are ranked, because
+        lists do not end at `depth`.
     score : float64 [n_judged] or None
         The score of each item, or NaN if it has none. Present only if the rule `score_above` is
         set.
@@ -130,7 +130,7 @@ class Ranks(Table):
 
     @classmethod
     def unchecked(cls, *columns: Any, **others: Any) -> Ranks:
-        """Make ranks from columns that fit by construction; `columns` are the first fields."""
+        """Make ranks from valid columns, without checks; `columns` are the first fields' values."""
         ranks = object.__new__(cls)
         vars(ranks).update(zip(cls.__match_args__, columns, strict=False), **others)
         return ranks
@@ -173,12 +173,12 @@ class TopLists(Record):
     n_catalogue : int or None
         The number of items that could have been recommended to any user. None if it is unknown.
     uncatalogued : int64 [n_uncatalogued] or None
-        Positions of the listed items that are not in the catalogue, ascending. None if it is
-        unknown which items are in the catalogue.
+        Positions of the listed items that are not in the catalogue, in ascending order. None if it
+        is unknown which items are in the catalogue.
     repeats : uint8 [n_users, any]
         For each place of the lists before repeats were removed, whether its item is a repeat:
-        `KEPT_REPEAT` if ranking metrics count the repeat as a miss, `REMOVED_REPEAT` if they
-        leave it out, too, and 0 if it is not a repeat. By default, there are no repeats.
+        `KEPT_REPEAT` if ranking metrics count the repeat as a miss, `REMOVED_REPEAT` if they ignore
+        it, and 0 if it is not a repeat. By default, there are no repeats.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -296,8 +296,8 @@ def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
 def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
     """Draw distinct places; draw again for items that share a place.
 
-    Items take at most half of a group's places, so each round settles at least about half of the
-    items. No place is preferred, so every outcome is equally likely.
+    Items take at most half of a group's places, so each round settles about half of the remaining
+    items or more. No place is preferred, so every outcome is equally likely.
     """
     place = np.zeros_like(index)
     pending = np.arange(len(index))

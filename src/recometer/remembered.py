@@ -14,8 +14,8 @@ else:
     class cached_property(functools.cached_property):
         """`functools.cached_property` without its lock.
 
-        Before Python 3.12, all instances share one lock. Threads wait for each other, and a process
-        that is forked in the meantime inherits the locked lock and waits forever.
+        Before Python 3.12, all instances share one lock. Threads therefore wait for each other, and
+        a process that is forked while the lock is held waits for it forever.
         """
 
         def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:

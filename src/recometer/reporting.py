@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class Plots:
     """The charts of a report, for use in notebooks: ``result.plot.leaderboard()``.
 
-    ``dir(result.plot)`` lists the available charts. A chart takes one option for each of its
-    choices, as in ``versus.plot.values("recall@10")``. The default is the first option of each.
+    ``dir(result.plot)`` lists the available charts. Where a chart offers a choice, such as the
+    metric, its method takes the chosen option as an argument, as in
+    ``versus.plot.values("recall@10")``. The default is the first option.
     """
 
     def __init__(self, result: Reported) -> None:
@@ -72,14 +73,16 @@ class Reported:
         ----------
         path
             ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
-            replaced; any other file is not.
+            overwritten; any other file is not.
         title
-            The title of the page. By default, it is composed of the models' names.
+            The title of the page. By default, it names the models or, if there are more than two,
+            says how many there are.
         lists
             For each model, the source of its lists. Pass sources for results that do not keep their
-            own source, because they were loaded from a file or the source is large.
+            own source, because they were loaded from a file or because the source is large.
         test, train, catalogue
-            The arguments of `evaluate`. If `catalogue` is a `Catalogue`, its titles name the items.
+            The arguments of `evaluate`. If `catalogue` is a `Catalogue`, items are shown by their
+            titles.
         audit
             The result of `audit` for the split. None audits the split if its data are known and
             have at most 5 million rows; True audits it in any case, and False never.
@@ -90,8 +93,8 @@ class Reported:
             Ids of users whose lists are shown, in addition to the users who gain and lose most and
             to users drawn at random.
         n_users
-            The number of users to show among those who gain most, and again among those who lose
-            most. Twice as many users are drawn at random.
+            The report shows this many of the users who gain most, as many of those who lose most,
+            and twice as many drawn at random.
         depth
             How many places of each list to show. None shows 10, or up to 50 for scored pairs.
         item_to_item
@@ -114,9 +117,9 @@ class Reported:
         FileError
             If the path cannot be written, or is an existing file that is not a report.
         InputError
-            If the path has another suffix, or the data do not match the results.
+            If the path has any other suffix, or the data do not match the results.
         MissingExtraError
-            If you ask for the HTML page and the extra ``report`` is not installed.
+            If you request the HTML page, but the extra ``report`` is not installed.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Run tasks that release the GIL on several threads, with progress, Ctrl-C and errors."""
+"""Run GIL-releasing tasks on several threads, with support for progress, Ctrl-C and errors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_wanted() -> None:
 
 
 class Ticker:
-    """A handle by which a running task reports progress; it raises an exception on cancellation.
+    """A handle through which a running task reports progress; raises an exception on cancellation.
 
     `report`, unless it is None, is called with the weight of the work done since the last call.
     """
@@ -64,7 +64,8 @@ class Ticker:
     def advance(self, weight: float = 0.0) -> None:
         """Report that `weight` more of the task's weight is done; call it about every 50 ms.
 
-        Raises Cancelled if the work was interrupted or another task failed. Tasks do not catch it.
+        Raises Cancelled if the work was interrupted or another task failed. Tasks must not catch
+        it.
         """
         if self._cancelled.is_set():
             raise Cancelled
@@ -94,10 +95,10 @@ def run_tasks(
     Parameters
     ----------
     weights
-        The amount of work of each task, in any unit. None means that all tasks are equal. Work
-        that a task does not report counts as done when the task ends.
+        The amount of work of each task, in any unit. None means that all tasks take the same
+        amount. Work that a task does not report counts as done when the task ends.
     threads
-        Maximum number of tasks that run at a time. Tasks start in the given order.
+        Maximum number of tasks that run at the same time. Tasks start in the given order.
     progress
         Whether to show a progress bar, labelled `label`. None shows one only if standard error is a
         terminal and the work takes a while.
@@ -138,7 +139,8 @@ def run_tasks(
         workers = begun
         if alone or not workers:
             work.run()
-        # Thread.join is unsafe: before Python 3.13, Ctrl-C in it marks a running thread as ended.
+        # Thread.join is unsafe: before Python 3.13, Ctrl-C during a join marks a running thread as
+        # ended.
         while not work.wait(POLL):
             check_wanted()  # the calling thread may itself be running a task
             bar.update(work.done)
@@ -159,7 +161,7 @@ def was_started(worker: threading.Thread) -> bool:
         worker.start()
     except RuntimeError as error:  # "can't start new thread"
         if isinstance(error.__context__, KeyboardInterrupt):
-            # Ctrl-C inside Thread.start, which then failed to release a lock of the thread
+            # Ctrl-C interrupted Thread.start, which then failed to release a lock of the thread
             raise error.__context__ from None
         return False
     return True
@@ -202,10 +204,11 @@ def each_block(
     rows: int | None = None,
     per_task: int = ROWS_PER_TASK,
 ) -> list[R]:
-    """Return the results of a function on every block of n rows, in order, on all processors.
+    """Split n rows into blocks, call a function on each block, and return the results in order.
 
-    By default, blocks are short enough to stay in the processor's caches during several passes.
-    For a single pass, `rows` may be up to `ROWS_PER_TASK`. Threads take `per_task` rows at a time.
+    All processors are used. By default, blocks are short enough to stay in a processor's caches
+    during several passes. For a single pass, `rows` may be up to `ROWS_PER_TASK`. Threads take
+    `per_task` rows at a time.
     """
     size = BLOCK if rows is None else rows
 
@@ -218,7 +221,7 @@ def each_block(
 
 
 def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
-    """Return whether a function, called on slices of n rows, returns True for any row."""
+    """Call a function on slices that cover n rows; return whether it returns True for any row."""
     found = each_block(n, lambda rows: bool(function(rows).any()), ROWS_PER_TASK, ROWS_LOOKED_AT)
     return any(found)
 
@@ -226,8 +229,8 @@ def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
 def resolve_threads(threads: int | None) -> int:
     """Return the number of threads to use, at least 1.
 
-    None uses all available processors: the affinity mask, limited by the control group
-    (container).
+    None uses all available processors: those in the affinity mask, up to the limit of the control
+    group (container).
     """
     if threads is None:
         return _available_processors()
@@ -254,7 +257,7 @@ class _Work(Generic[T, R]):
         self._error: BaseException | None = None
         self._working = self._n_workers = n_workers
         # Held until the last worker ends. It is not an Event, because Ctrl-C inside Event.wait may
-        # leave the lock of the event held: the worker that sets it would then wait forever.
+        # leave the event's lock held: the worker that sets the event would then wait forever.
         self._unfinished = threading.Lock()
         self._unfinished.acquire()
 
@@ -364,7 +367,8 @@ class _Bar:
     def close(self, done: float) -> None:
         if self._rich is not None:
             display, bar = self._rich
-            # Rounding may leave the sum just below the total, and the bar would look unfinished.
+            # Rounding may leave the sum just below the total, which would make the bar look
+            # unfinished.
             ended = math.isclose(done, self._total)
             display.update(bar, completed=self._total if ended else done)
             display.stop()

@@ -67,7 +67,8 @@ class Groups:
     size : int64 [n_groups]
         The number of places in the group; always 1 except under the rule ``"expected"``.
     relevant : int64 [n_groups]
-        The number of items with the property (relevant, or a gain other than 0), at least 1.
+        The number of items that have the property (are relevant, or have a gain other than 0); at
+        least 1.
     gain : float64 [n_groups]
         Mean gain per place. If the property is relevance, a relevant item's gain is 1.
     member_gain : float64 [relevant.sum()]
@@ -131,7 +132,7 @@ class Groups:
         return all_of(self.size == 1)
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups that begin within a cut-off: one number, or int64 [n_users].
+        """Find the groups that begin within a cut-off (one number, or int64 [n_users]).
 
         Returns the rows of the groups, and how many of their places are within the cut-off: int64
         [n_rows].
@@ -160,7 +161,7 @@ class Groups:
 
     @shared
     def reach(self, cutoffs: Int64) -> Reach:
-        """Find the groups within several cut-offs: int64 [n_cutoffs]."""
+        """Find the groups that begin within any of several cut-offs: int64 [n_cutoffs]."""
         start, size, user = self.start, self.size, self.user
         rows: Int64 | slice = slice(None)  # the next step usually leaves only a few rows
         deepest = start < cutoffs.max()
@@ -192,11 +193,11 @@ class Groups:
         )
 
     def listed_ideal(self) -> tuple[Int64, Float64]:
-        """Return `ideal_indptr` and `ideal_gain` for only the ranked items."""
+        """Return `ideal_indptr` and `ideal_gain` for the ranked items only."""
         return _best_first(self.ranks, np.where(self.ranks.above >= 0, self.judged_gain, 0))
 
     def signed_ideal(self) -> tuple[Int64, Float64]:
-        """Return `ideal_indptr` and `ideal_gain`, including gains that are not positive."""
+        """Return `ideal_indptr` and `ideal_gain`, including gains of 0 or less."""
         ranks = self.ranks
         judged = slice(None) if ranks.repeated is None else ~ranks.repeated
         user, gain = ranks.user[judged], self.judged_gain[judged]
@@ -229,10 +230,10 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
     """Sum values by user, in the given order: float64 [n_users].
 
     Up to `LONG` adjacent rows of a user are added one by one. Longer runs are first summed in parts
-    of `PART` rows, which limits the rounding error to the logarithm of their length.
+    of `PART` rows, so that rounding errors grow only with the logarithm of the length.
     """
-    # A run longer than `LONG` contains two consecutive samples, so equal samples reveal long runs.
-    # There are usually none.
+    # Compare every `PART`-th row: a run longer than `LONG` contains at least two of these in
+    # succession. There are usually no such runs.
     if len(user) > PART and any_of(user[:-PART:PART] == user[PART::PART]):
         run = np.flatnonzero(begins(user))
         length = np.diff(run, append=len(user))
@@ -243,7 +244,7 @@ def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
             part = np.cumsum(heads) - 1
             sums = np.bincount(part, weights=values).astype(np.float64, copy=False)
             return sum_by_user(user[heads], sums, n_users)
-    # Unlike reduceat or a running sum, this does not let other users' rows affect a user's sum.
+    # With reduceat or a running sum, other users' rows could affect a user's sum.
     return np.bincount(user, weights=values, minlength=n_users).astype(np.float64, copy=False)
 
 
@@ -265,11 +266,11 @@ def resolve(
     ties
         ``"expected"`` keeps tied items together. ``"optimistic"`` puts the best tied items first,
         and ``"pessimistic"`` puts them last; the best items are the relevant ones, or those with
-        the highest gains (unjudged items have no gain, and negative gains come after them).
-        ``"random"`` draws one order per user. ``"item"`` puts lower item ids first, ``"item_desc"``
-        higher ones. ``"input"`` keeps the input order, for which `Ranks.before` must be counted in
-        this order; ``"as_ranked"`` does the same, except that items with equal ranks all get that
-        rank.
+        the highest gains (unjudged items have a gain of 0, so items with negative gains come after
+        them). ``"random"`` draws one order per user. ``"item"`` puts lower item ids first,
+        ``"item_desc"`` higher ones. ``"input"`` keeps the input order, in which `Ranks.before` must
+        then be counted; ``"as_ranked"`` does the same, except that items with equal ranks all get
+        that rank.
     by
         The property of items that the metric reads; see `worth_of`.
     seed
@@ -278,7 +279,7 @@ def resolve(
         A number per user for the rule ``"random"``, which makes a user's draw independent of the
         other users. By default, the user's position.
     relevant_from
-        The rule of `Protocol` with this name.
+        The `Protocol` rule of the same name.
     within
         The cut-off of the rule ``"item_desc_within"``. None means the whole ranking.
     """
@@ -356,7 +357,7 @@ def worth_of(
     * ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a relevant item; `relevant_from` is 1 by
       default.
     * ``"relevant_gain"``: its value in the test data, if it is relevant and the value is positive.
-    * ``"judgement"``: 1 for a relevant item, -1 for another judged item.
+    * ``"judgement"``: 1 for a relevant item, -1 for any other judged item.
       ``"judgement_from_zero"``: the same, but 0 for an item that is not relevant and has a value
       below 0.
     * ``"inverse_popularity"``, ``"inverse_propensity"``: for a relevant item, 1 / the value in

@@ -21,9 +21,9 @@ class Tracked:
     def flat(self, path: str | os.PathLike[str] | None = None) -> dict[str, float | int]:
         """Return means, the ends of their intervals, and numbers of users, keyed by flat names.
 
-        A name has only ASCII letters, digits and ``_``, so that MLflow, W&B, TensorBoard and DVC
-        accept it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``, ``ndcg_at_10_counted``,
-        ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` if it is known.
+        A name consists only of ASCII letters, digits and ``_``, so that MLflow, W&B, TensorBoard
+        and DVC accept it: ``ndcg_at_10``, ``ndcg_at_10_low``, ``ndcg_at_10_high``,
+        ``ndcg_at_10_counted``, ``ndcg_at_10_skipped``, and ``ndcg_at_10_chance`` if it is known.
         `recometer.results.flat.FlatName` parses such names. With several models, a mean is called
         ``ndcg_at_10_of_als``. A comparison also has differences, called
         ``ndcg_at_10_of_als_versus_bpr``, with ``..._p_value`` and ``..._adjusted_p``.
@@ -38,7 +38,7 @@ class Tracked:
         -------
         dict of str to float or int
             The values by flat name. A mean, or an end of its interval, is NaN if undefined. Numbers
-            of users are int.
+            of users are integers.
 
         Raises
         ------
@@ -82,8 +82,8 @@ class Tracked:
         artifact
             Whether to save the result as files: an evaluation as ``recometer/evaluation.parquet``,
             the evaluations of a leaderboard as ``recometer/als.parquet``, ..., and a comparison as
-            ``recometer/comparison.json``. `recometer.load` reads the Parquet files. None saves them
-            unless there is a step. The prefix also precedes the names of the files.
+            ``recometer/comparison.json``. `recometer.load` reads the Parquet files. None saves the
+            files unless `step` is given. The names of the files also begin with the prefix.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Tracked:
         for name, value in {"recometer.version": __version__, **self._tags()}.items():
             client.set_tag(run_id, name, value)
         if artifact or (artifact is None and step is None):
-            import tempfile  # imported on use, because it is rarely needed
+            import tempfile  # imported only here, because it is rarely needed
 
             with tempfile.TemporaryDirectory() as folder:
                 self._save_artifacts(folder, safe_name(prefix))

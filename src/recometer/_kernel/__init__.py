@@ -1,4 +1,4 @@
-"""The native kernel. Only this module imports the native module; it also defines its codes.
+"""The native kernel. Only this module imports the native module, which also defines enums.
 
 Every function here has a slow, simple counterpart in NumPy, in `tests/helpers/kernel_twin.py`.
 """
@@ -20,17 +20,17 @@ except ImportError as error:
 
 from recometer._kernel import _native
 
-# Either this module, which counts immediately, or a background thread, which counts once started.
+# Runs counting functions either immediately (this module) or once started (a background thread).
 Counting = types.ModuleType | _native.Background
 
 
 def instruction_set() -> str:
-    """Return the best instruction set, or the set that RECOMETER_INSTRUCTION_SET names.
+    """Return the best instruction set, or the one that RECOMETER_INSTRUCTION_SET names.
 
     Raises
     ------
     ValueError
-        If the processor does not have the named instruction set.
+        If the processor does not support the named instruction set.
     """
     chosen = os.environ.get("RECOMETER_INSTRUCTION_SET") or next(iter(_available()))
     if chosen not in _available():
@@ -44,7 +44,8 @@ def instruction_set() -> str:
 def users_at_once(instruction_set: str) -> int:
     """Return the number of users that are scored at a time.
 
-    Make the sizes of tasks multiples of this number; other sizes take as long as the next multiple.
+    Task sizes should be multiples of this number; any other size takes as long as the next
+    multiple.
     """
     return _available()[instruction_set]
 

@@ -1,4 +1,4 @@
-"""Audit a split into train and test: find its faults, and describe their effects."""
+"""Audit a train-test split: find its faults, and describe their effects."""
 
 from recometer.auditing.check import Audit, audit
 from recometer.auditing.checks import LEAKAGE

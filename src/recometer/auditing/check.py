@@ -16,7 +16,7 @@ from recometer.tasks import waiting
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Audit(Findings):
-    """The faults of a split into train and test, and their effects on the result.
+    """The faults of a train-test split, and their effects on evaluation results.
 
     ``print(audit)`` shows a table, and ``audit["overlap"]`` is a single finding.
 
@@ -78,13 +78,13 @@ def audit(
     min_positives: int = 1,
     min_candidates: int = 2,
 ) -> Audit:
-    """Look for leakage and other faults in a split into train and test.
+    """Look for leakage and other faults in a train-test split.
 
-    Rows that repeat a user-item pair are merged, as `Interactions.of` does. Apart from the numbers
-    of repeated rows, all numbers count distinct pairs, each at its latest time. Only users with
-    test interactions are test users. The audit assumes that every training or test item could be
+    Rows that repeat a user-item pair are merged, as in `Interactions.of`. Except for the numbers of
+    repeated rows, all counts are of distinct pairs, each at its latest time. Only users with test
+    interactions count as test users. The audit assumes that every training or test item could be
     recommended to any user who has no training interaction with it. Times are compared without
-    conversion; equal times are not leakage.
+    conversion; equal times do not count as leakage.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def audit(
     InputTypeError
         If the type of the data is not supported, or ids have different types.
     ColumnError, FileError
-        If `Interactions.of` raises the same error for the data.
+        If `Interactions.of` raises this error for the data.
 
     Examples
     --------

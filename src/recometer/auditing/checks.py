@@ -15,9 +15,10 @@ UNDEFINED = "their metrics are undefined, and they are not in the mean"
 class Check(NamedTuple):
     """A check that turns a count in `Facts.found` into a finding.
 
-    `what` names the counted rows, users or items. `found` is the sentence if there are any, and
-    `clear` if there are none. `what` and `found` are templates that `_numbers` fills in. `of` names
-    the total that includes the count, and `statistics` names the finding's additional numbers.
+    `what` describes the counted rows, users or items. The finding's sentence is `found` if there
+    are any, and `clear` if there are none. `what` and `found` are templates that `_numbers` fills
+    in. `of` names the total of which the count is a part, and `statistics` names the finding's
+    additional numbers.
     """
 
     name: str

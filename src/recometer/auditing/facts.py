@@ -24,8 +24,8 @@ from recometer.protocol import Protocol
 
 BLOCK = 2**22  # `_count_items` counts this many interactions at a time
 
-UNIX_TIME = 631_152_000  # the seconds from 1970 to 1990; larger numbers are taken for Unix times
-FACTOR = 100  # Unix times that differ by more than this factor have different units
+UNIX_TIME = 631_152_000  # the seconds from 1970 to 1990; larger numbers are read as Unix times
+FACTOR = 100  # Unix times that differ by more than this factor are in different units
 
 
 class Some(NamedTuple):
@@ -35,7 +35,7 @@ class Some(NamedTuple):
     examples: tuple[Any, ...]
 
     def __add__(self, other: Any) -> Some:
-        """Return the number and the first few examples in both blocks of users."""
+        """Return the total number, and the first few examples from both blocks of users."""
         few = sorted([*self.examples, *other.examples])[:EXAMPLES]
         return Some(self.n + other.n, tuple(few))
 
@@ -62,12 +62,12 @@ class Facts:
         training interactions that are newer than the oldest test interaction
         (``"training_newer"``).
     rules
-        The rules that say which users are evaluated.
+        The rules that determine which users are evaluated.
     first
         A function that takes a side and a kind of id, as in ``first("test", "user")``, and returns
         the first id as a string, or None if there are no ids.
     untimed, valued
-        The names of the sides (train, test) without times, and of the sides with values.
+        The names of the sides (train, test) without times, and of those with values.
     """
 
     found: Mapping[str, Some]
@@ -116,7 +116,7 @@ def facts_of_block(
     rules = whole.rules
     user = ragged.users_of(test.indptr)
     of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
-    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # -1 selects the 0
+    tested, trained = of_test > 0, np.append(of_train, 0)[users]  # -1 selects the appended 0
     twin = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
     relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
     untested = of_train > 0
@@ -199,15 +199,15 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
 
 
 def some(chosen: Bool, ids: Array | None) -> Some:
-    """Return the number of users or items in the mask `chosen`, and the first few of them."""
+    """Return the number of users or items that `chosen` selects, and the first few of them."""
     places = np.flatnonzero(chosen)
     return Some(len(places), examples_at(places, ids))
 
 
 def _newest(data: Interactions) -> tuple[Array, Bool]:
-    """Return the newest time of each user, and whether the user has any: [n_users + 1].
+    """Return each user's newest time, and whether the user has any times: both [n_users + 1].
 
-    The last entry is for users at the position -1, who are not in the data.
+    The last entry is for position -1, which stands for users who are not in the data.
     """
     assert data.times is not None
     known = np.append(np.diff(data.indptr) > 0, False)

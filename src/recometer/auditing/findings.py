@@ -30,11 +30,11 @@ class Finding:
     name
         The name of the check, such as ``"overlap"``.
     what
-        The things that are counted, such as ``"interactions of test that are also in train"``.
+        What is counted, such as ``"interactions of test that are also in train"``.
     level
-        ``"leakage"`` means that the model could learn the test interactions, ``"problem"`` that the
-        result would be wrong or meaningless, and ``"warning"`` that the result means less than it
-        seems to. ``"fact"`` means none of these, or that nothing was found.
+        ``"leakage"`` means that the training data may reveal the test interactions, ``"problem"``
+        that the result would be wrong or meaningless, and ``"warning"`` that the result means less
+        than it seems to. ``"fact"`` means none of these, or that nothing was found.
     count
         The number of things found, or None if they could not be checked; `sentence` says why.
     total
@@ -116,13 +116,13 @@ def among(
 
 
 def unchecked(what: str, why: str, total: int = 0, name: str = "") -> Finding:
-    """Return the finding of a check that was not possible; the sentence `why` is the reason."""
+    """Return the finding of a check that was not possible; `why` gives the reason."""
     sentence = f"Not checked: {why}"
     return Finding(name=name, what=what, level="fact", count=None, total=total, sentence=sentence)
 
 
 def examples_at(positions: Array, ids: Array | None) -> tuple[Any, ...]:
-    """Return the ids at the first few positions, or these positions if there are no ids."""
+    """Return the ids at the first few positions; without ids, return the positions themselves."""
     few = positions[:EXAMPLES]
     return tuple(few.tolist() if ids is None else ids[few].tolist())
 
@@ -176,7 +176,7 @@ class Findings(Printed):
         return {"recometer": __version__, **attributes, "findings": findings}
 
     def frame(self) -> polars.DataFrame:
-        """Return a Polars frame with a row for each finding, in which examples are strings."""
+        """Return a Polars frame with a row for each finding; examples are converted to strings."""
         import polars as pl
 
         kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)
@@ -187,20 +187,20 @@ class Findings(Printed):
         return pl.DataFrame(columns, schema=kinds)
 
     def table(self) -> Table:
-        """Return a table with a row for each finding, and notes with the sentences of findings."""
+        """Return a table with a row for each finding, and with the findings' sentences as notes."""
         return Table(COLUMNS, self.findings, self._notes())
 
     def _notes(self) -> list[str]:
         raise NotImplementedError
 
     def told(self) -> list[Finding]:
-        """Return the findings that found something or were not checked, most serious first."""
+        """Return the findings with a count above 0 or no count at all, most serious first."""
         order = ("leakage", "problem", "warning", "fact")
         found = (finding for finding in self.findings if finding.count != 0)
         return sorted(found, key=lambda finding: order.index(finding.level))
 
     def named(self, level: Level) -> list[str]:
-        """Return the names of the findings with this level."""
+        """Return the names of the findings of this level."""
         return [finding.name for finding in self.findings if finding.level == level]
 
 

@@ -1,4 +1,4 @@
-"""The checks of a model's output before it is evaluated."""
+"""The checks on a model's output before it is evaluated."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 class Answers:
     """The arguments of `check`, and the lists and ranks that the source returns.
 
-    `given` contains the arguments in the form that `evaluate` uses, with only the users to check;
-    `whole` is the test set with all users. `again` is the same source, or the lists from a second
-    call to a model. `k` is the number of places to check in each list.
+    `given` contains the arguments in the form that `evaluate` uses, restricted to the users to
+    check; `whole` is the test data of all users. `again` is the same source, or the lists from a
+    second call to a model. `k` is the number of places to check in each list.
     """
 
     given: Case
@@ -68,7 +68,7 @@ class Answers:
 
     @cached_property
     def request(self) -> Request:
-        """The request to the source, with equal scores to be ordered by item id."""
+        """The request to the source; it orders equal scores by item id."""
         protocol = self.given.protocol.replace(ties="item")
         return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
@@ -216,7 +216,7 @@ def _same_list(answers: Answers) -> Finding:
 
 
 def _different(lists: TopLists, again: TopLists) -> Bool:
-    """Return a mask of the users whose lists differ in `lists` and `again`: bool [n_users]."""
+    """Return a mask of the users whose lists differ between `lists` and `again`: bool [n_users]."""
     depth = max(lists.depth, again.depth)
     first, second = (
         named(np.pad(one.items, ((0, 0), (0, depth - one.depth)), constant_values=-1), one.item_ids)
@@ -240,8 +240,8 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-# For each user flag: the users that the check counts, the meaning of the finding, and the sentence
-# if no user has the flag.
+# For each user flag: what the check counts, the sentence if there are such users, and the sentence
+# if there are none.
 OF_FLAGS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
@@ -312,7 +312,7 @@ EFFECTS = {
 
 
 def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
-    """Return the finding that counts one side's users or items that the source does not know."""
+    """Count the users or items of one side (train or test) that the source does not know."""
     data = answers.whole if side == "test" else answers.train
     what = f"{side} {kind}s that the source does not know"
     if data is None:
@@ -465,7 +465,7 @@ def _no_better_than_chance(answers: Answers) -> Finding:
 
 
 def _difference(values: Float64, chance: Float64) -> stats.Interval:
-    """Return the interval of the mean difference from chance, limited to the possible range."""
+    """Return an interval for the mean difference from chance, limited to the possible range."""
     known = ~np.isnan(values)
     if not known.any():
         return stats.Interval.unknown(CONFIDENCE, 0, "No user has a value.")
@@ -511,8 +511,8 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 }
 
 
-# For each kind of invalid place in generated lists: the places that the check counts, the meaning
-# of the finding, and the sentence if there is no such place.
+# For each kind of invalid place in generated lists: what the check counts, the sentence if there
+# are such places, and the sentence if there are none.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",
@@ -535,7 +535,7 @@ OF_PLACES = {
 
 
 def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
-    """Return the checks for a source, which for generated lists include those in `OF_GENERATED`."""
+    """Return the checks for a source; for generated lists, they include those in `OF_GENERATED`."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
     others = {name: find for name, find in CHECKS.items() if name != "listed_items_unknown"}

@@ -23,8 +23,8 @@ from recometer.sources.scores import Scores
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
-# The file contains calls to the kernel, with the results of a slow NumPy version;
-# tests/helpers/kernel_problems.py writes it.
+# Calls to the kernel, together with the results of a slow NumPy version; the file is written by
+# tests/helpers/kernel_problems.py.
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
 # These kernel functions are compiled separately for each instruction set.
 OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
@@ -139,7 +139,7 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
     for name, given, expected in _problems():
         own = {"instruction_set": instruction_set} if name in OF_A_SET else {}
         getattr(_kernel, name)(**given, **own)
-        for argument in expected.keys() - {"finished"}:  # later calls read "finished"
+        for argument in expected.keys() - {"finished"}:  # only later calls read "finished"
             one, other = given[argument], expected[argument]
             compared += one.size
             different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))

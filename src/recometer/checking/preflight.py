@@ -40,7 +40,7 @@ class Preflight(Findings):
     source, test, train
         Descriptions of the model's output and of the data; `train` is None without training data.
     n_checked, n_users : int
-        The number of test users who were checked, and the number of all test users.
+        The number of test users who were checked, and the total number of test users.
     k : int
         The number of places that were checked in each list.
     """
@@ -102,7 +102,7 @@ def check(
     The checks find out whether two calls agree, whether scores distinguish items, whether ranks
     agree with lists, whether the source knows the users and items, how it ranks training items, and
     whether the model is better than chance. The outcome of each check is a finding with a count,
-    examples and its effect on the result of an evaluation.
+    examples, and the effect on an evaluation.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def check(
     Raises
     ------
     InputError, InputTypeError, UnknownNameError
-        If the data do not match, as for `evaluate`.
+        If `evaluate` would raise this error for the same arguments.
 
     Examples
     --------
