@@ -67,7 +67,7 @@ def follow(places: Int64) -> bool:
 
 
 def slices(stop: int, size: int, start: int = 0) -> list[slice]:
-    """Cut range(start, stop) into slices of `size` numbers (or of 1 if `size` is smaller)."""
+    """Cut range(start, stop) into slices of `size` numbers; a `size` below 1 counts as 1."""
     step = max(1, size)
     return [slice(first, min(first + step, stop)) for first in range(start, stop, step)]
 

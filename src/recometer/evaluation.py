@@ -126,8 +126,8 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
         Raises
         ------
         InputError
-            If the result does not contain its inputs (because it was loaded from a file, or they
-            take more than 256 MB), if no metric takes a group, or if there are no groups.
+            If the result does not contain its inputs (because it was loaded from a file, or because
+            they take more than 256 MB), if no metric takes a group, or if there are no groups.
 
         Examples
         --------
@@ -170,9 +170,9 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
     """Several folds, pooled: a user's value is the mean over the folds where it is defined.
 
     Every user counts once, no matter how many folds they are tested in. Intervals of means are
-    therefore over users, who are independent of each other, unlike folds. A user's numbers of
-    relevant items are added up over the folds; for all other numbers, the largest is kept. A metric
-    with one value for all users is averaged over the folds. `save` stores the pooled values.
+    therefore over users, who are independent of each other, unlike folds. For each user, the number
+    of relevant items is summed over the folds; for every other number, the largest value is kept. A
+    metric with one value for all users is averaged over the folds. `save` stores the pooled values.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class FoldedEvaluation(FoldedRecord, Evaluation):
     def by_items(
         self, groups: object, *, column: str | None = None, item: str | None = None
     ) -> FoldedEvaluation:
-        """Evaluate each fold for groups of items, as in `Evaluation.by_items`, and pool them."""
+        """Evaluate each fold with `Evaluation.by_items`, and pool the results."""
         folds = (cast(Evaluation, fold) for fold in self.folds)
         by_items = [fold.by_items(groups, column=column, item=item) for fold in folds]
         return pool(by_items, FoldedEvaluation)
@@ -310,8 +310,8 @@ def evaluate(
         candidates of each user (the values do not matter), as does an array of positions
         [n_users, n], padded with -1. `Negatives` adds the test items to such candidates, and
         `SampledCandidates` draws candidates at random. A relevant item that is not a candidate
-        counts as a miss, and the result says how many there are. Values on sampled candidates
-        differ from those on the whole catalogue, and the result says so.
+        counts as a miss, and the result says how many such items there are. Values on sampled
+        candidates differ from those on the whole catalogue, and the result says so.
     exclude
         A list of items that must not be recommended to any user.
     metrics

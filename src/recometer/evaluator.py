@@ -72,8 +72,8 @@ class Evaluator(Preparation):
     ------
     InputError, InputTypeError, UnknownNameError
         See `recometer.evaluate`. The constructor raises errors about the arguments above. A call
-        raises errors about the source, and an error if the data of an argument have changed. After
-        an evaluator has refused a source, you can still use it for others.
+        raises errors about the source, and an error if the data of an argument have changed. An
+        evaluator that has refused a source can still be used for others.
 
     Warns
     -----
@@ -123,7 +123,7 @@ class Evaluator(Preparation):
 
 
 class Stream:
-    """An evaluation of model output that arrives in batches; made by `Evaluator.stream`.
+    """An evaluation of model output that arrives in batches; returned by `Evaluator.stream`.
 
     From scores of all items, a stream keeps only the judged items' ranks, so its memory does not
     grow with the number of items (if you request a list metric, it also keeps the lists). Lists,
@@ -141,8 +141,8 @@ class Stream:
         refer. Required if test has item ids.
     repeated
         What happens if a user occurs again: ``"error"`` raises an error; ``"first"`` keeps the
-        first occurrence, for samplers that repeat some users so that every process gets equally
-        many.
+        first occurrence, for samplers that repeat some users so that every process gets the same
+        number of users.
 
     Examples
     --------
@@ -362,7 +362,7 @@ class Stream:
         self._counted = counted
 
     def _check(self, source: Lists | Pairs) -> None:
-        """Raise the errors that ranking this batch would raise, but no warnings."""
+        """Raise the errors that ranking this batch would raise, but suppress warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)
             case = self._evaluator.case(source)
@@ -453,7 +453,7 @@ class Stream:
         Parameters
         ----------
         other
-            A stream whose evaluator is equal, or what its `state` returned.
+            A stream with an equal evaluator, or what the `state` of such a stream returned.
 
         Raises
         ------

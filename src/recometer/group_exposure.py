@@ -184,8 +184,8 @@ def fairness(
     Returns
     -------
     Fairness
-        A number is NaN if it is undefined because no list has an item with a group, no group has a
-        target share above 0, or no user has a relevant item.
+        A number is NaN if it is undefined because no list contains an item that has a group, no
+        group has a target share above 0, or no user has a relevant item.
 
     Raises
     ------

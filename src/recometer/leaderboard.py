@@ -331,7 +331,7 @@ class Leaderboard(Tracked, Printed):
         return [f"protocol: {self._by_model(lambda result: describe(result.protocol))}"]
 
     def _by_model(self, fact_of: Callable[[Evaluation], Any]) -> str:
-        """Return the values as text, each followed by its models unless all models share it."""
+        """Return the values as text, each followed by the models that have it, unless all do."""
         models_by_text: dict[str, list[str]] = {}
         for model, result in self.results.items():
             value = fact_of(result)

@@ -246,9 +246,9 @@ def lengths(indptr: Int64, users: Int64 | None) -> Int64:
 
 
 def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
-    """Sum the values by number, with a result that does not depend on the row order: float64 [n].
+    """Sum the values that share a number; the order of the rows does not matter: float64 [n].
 
-    Plain addition would round after each value. Therefore, each value is split into a multiple of a
+    Plain addition would round at every step. Therefore, each value is split into a multiple of a
     power of two and a small remainder. Sums of up to 2^26 multiples are exact, and the rounding
     errors of the remainders are negligible relative to the largest value.
     """

@@ -31,7 +31,7 @@ class Tracked:
         Parameters
         ----------
         path
-            The file to which the values are also written as JSON, for instance for ``dvc metrics``.
+            A JSON file to which the values are also written, for instance for ``dvc metrics``.
             Undefined values are null.
 
         Returns

@@ -1,5 +1,6 @@
-"""The native kernel. Only this module imports the native module, which also defines enums.
+"""The native kernel.
 
+Only this module imports the native module, which also defines the enums that its functions take.
 Every function here has a slow, simple counterpart in NumPy, in `tests/helpers/kernel_twin.py`.
 """
 
@@ -20,7 +21,7 @@ except ImportError as error:
 
 from recometer._kernel import _native
 
-# Runs counting functions either immediately (this module) or once started (a background thread).
+# Counts either immediately (this module) or once it has been started (a background thread).
 Counting = types.ModuleType | _native.Background
 
 
@@ -42,7 +43,7 @@ def instruction_set() -> str:
 
 
 def users_at_once(instruction_set: str) -> int:
-    """Return the number of users that are scored at a time.
+    """Return how many users are scored at a time.
 
     Task sizes should be multiples of this number; any other size takes as long as the next
     multiple.

@@ -25,7 +25,7 @@ class Audit(Findings):
     findings : tuple of Finding
         The results of all checks in a fixed order, whether or not they found anything.
     train, test
-        Descriptions of the training and the test data.
+        Descriptions of the training and test data.
     allowed : tuple of str
         The names of the findings whose leakage is accepted; the verdict mentions them.
     """
@@ -93,7 +93,7 @@ def audit(
         id, or by position if neither side has ids. Instead of both, you can pass a `Split` as
         `train`; its remainder counts as training data.
     user, item, value, time
-        The columns of frames and files, as in `Interactions.of`. A `Split` does not need them.
+        The columns of data frames and files, as in `Interactions.of`. A `Split` does not need them.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` that determine which users are evaluated.
 
@@ -108,7 +108,8 @@ def audit(
         and their shapes differ, or if their times have different units or types (such as seconds
         and milliseconds, or dates and numbers).
     InputTypeError
-        If the type of the data is not supported, or ids have different types.
+        If the type of the data is not supported, or if the ids of the two sides have different
+        types.
     ColumnError, FileError
         If `Interactions.of` raises this error for the data.
 

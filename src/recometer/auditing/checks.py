@@ -1,4 +1,4 @@
-"""The checks of an audit, for leakage and for users and items that cannot be evaluated."""
+"""The checks of an audit: for leakage, and for users and items that cannot be evaluated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Check(NamedTuple):
     statistics: tuple[str, ...] = ()
 
     def finding(self, facts: Facts, numbers: Mapping[str, Any]) -> Finding:
-        """Return the finding, or an unchecked finding that says which sides lack times."""
+        """Return the finding, or one that says which sides lack the times that the check needs."""
         what, total = self.what.format_map(numbers), numbers[self.of]
         if self.name not in facts.found:
             have = "have" if len(facts.untimed) > 1 else "has"

@@ -36,7 +36,7 @@ class Finding:
         that the result would be wrong or meaningless, and ``"warning"`` that the result means less
         than it seems to. ``"fact"`` means none of these, or that nothing was found.
     count
-        The number of things found, or None if they could not be checked; `sentence` says why.
+        The number of things found, or None if the check was not possible; `sentence` says why.
     total
         The number of things that were checked, including those found.
     examples

@@ -81,7 +81,7 @@ class Installation(Printed):
 
 
 def check_installation() -> Installation:
-    """Compute a known result, and compare the native kernel with a slow version in NumPy.
+    """Recompute a known result, and compare the native kernel with a slow NumPy version.
 
     The function compares the result of a small evaluation with a result computed by hand. For each
     instruction set of this processor, it compares ranks, lists, sums and hashes with the results of
@@ -121,7 +121,7 @@ def _timed(what: str, check: Callable[[], tuple[str, bool]]) -> Line:
     return Line(what, f"{found} ({time.perf_counter() - begin:.2f} s)", works)
 
 
-# Ann's item is at place 2, Bob's is at place 1, and Cleo's is tied with another for place 1.
+# Ann's item is at place 2, Bob's is at place 1, and Cleo's is tied with another item for place 1.
 SCORES = [[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]
 TEST = [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 AT_TWO = 1 / math.log2(3)

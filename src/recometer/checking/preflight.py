@@ -102,7 +102,7 @@ def check(
     The checks find out whether two calls agree, whether scores distinguish items, whether ranks
     agree with lists, whether the source knows the users and items, how it ranks training items, and
     whether the model is better than chance. The outcome of each check is a finding with a count,
-    examples, and the effect on an evaluation.
+    examples, and its effect on an evaluation.
 
     Parameters
     ----------
