@@ -36,12 +36,12 @@ AnyTable = TypeVar("AnyTable", bound="Table")
 
 
 def per_row_of(field: str) -> dict[str, str]:
-    """Return the metadata of a column with an entry per row of the `Table` in another field."""
+    """Return the metadata for a column with an entry per row of the `Table` in another field."""
     return {"per": "row", "of": field}
 
 
 def per_user(absent: int) -> dict[str, Any]:
-    """Return the metadata of a column with an entry per user; missing users get `absent`."""
+    """Return the metadata for a column with an entry per user; missing users get `absent`."""
     return {"per": "user", "absent": absent}
 
 
@@ -155,7 +155,7 @@ class Table(Record):
         Parameters
         ----------
         which
-            bool [n_rows]: a mask of the rows to keep; or int64 [n_taken]: the numbers of rows, in
+            A mask of the rows to keep, bool [n_rows]; or their positions, int64 [n_taken], in
             ascending order of users. A row may occur several times.
         """
         changes: dict[str, Any] = {}
@@ -198,7 +198,7 @@ def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]
 
 
 def _entries_of(column: Array, which: slice | Int64, absent: int) -> Array:
-    """Return the entries of the users in `which`, and `absent` for the user -1."""
+    """Return the entries of the users in `which`, and `absent` for user -1."""
     if isinstance(which, slice):
         return column[which]
     if not len(column):
@@ -239,7 +239,7 @@ def take_or_cut(indptr: Int64, users: Int64) -> tuple[Int64, Int64 | slice]:
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
-    """Return the number of rows of each user, and 0 for the user -1; None means all users."""
+    """Return the number of rows of each user, and 0 for user -1; None means all users."""
     if users is None:
         return steps(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
@@ -277,7 +277,7 @@ def indptr_of(counts: Int64 | Bool) -> Int64:
 
 
 def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
-    """Cut users into blocks of at most `n_users` users and `n_rows` rows, but at least one user."""
+    """Split users into blocks of up to `n_users` users and `n_rows` rows, but at least one user."""
     slices, start, end = [], 0, len(indptr) - 1
     while start < end:
         most = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1

@@ -68,8 +68,8 @@ class Ranks(Table):
     n_relevant : int64 [n_users]
         The number of relevant items of the user, including those that could not be ranked.
     n_candidates : int64 [n_users]
-        The number of items that were ranked, without excluded items. It is -1 if unknown (for lists
-        without a catalogue).
+        The number of items that were ranked, not counting excluded items. It is -1 if unknown (for
+        lists without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
         The number of known places: `n_candidates`, or fewer if only the top of the list was
@@ -137,7 +137,7 @@ class Ranks(Table):
 
     @property
     def ends_early(self) -> Bool:
-        """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
+        """Whether each user may have candidates beyond `depth`: bool [n_users]."""
         early: Bool = self.n_candidates < 0
         if self.depth is not self.n_candidates:  # the same array for whole rankings
             early = early | (self.depth < self.n_candidates)
@@ -167,7 +167,7 @@ class TopLists(Record):
     counts : mapping of str to int
         The numbers of users, items or rows that rules affected, as in `Ranks`.
     flags : uint32 [n_users]
-        `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
+        `UserFlag` bits. A user with a NaN or infinite score has an empty list.
     item_ids : [n_items] or None
         The sorted item ids, to which the positions refer. None if positions identify the items.
     n_catalogue : int or None
@@ -260,7 +260,7 @@ class Ratings(Table):
 
 
 def drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
-    """Return a place for every judged item; a user's tied items are in one random order.
+    """Return a place for every judged item, with each user's tied items in one random order.
 
     A draw is a hash of the seed, the user's key, the tie group's `above` and the item's number
     among the judged items of the group.

@@ -85,7 +85,7 @@ class Reported:
             titles.
         audit
             The result of `audit` for the split. None audits the split if its data are known and
-            have at most 5 million rows; True audits it in any case, and False never.
+            have at most 5 million rows; True always audits it, and False never does.
         groups
             Groups of users, in any form that `Evaluation.by` accepts. None groups by activity and
             popularity.

@@ -95,8 +95,8 @@ def run_tasks(
     Parameters
     ----------
     weights
-        The amount of work of each task, in any unit. None means that all tasks are the same amount
-        of work. Work that a task does not report counts as done when the task ends.
+        The amount of work of each task, in any unit. None means that all tasks require the same
+        amount of work. Work that a task does not report counts as done when the task ends.
     threads
         Maximum number of tasks that run at the same time. Tasks start in the given order.
     progress
