@@ -119,8 +119,8 @@ class DataWarning(UserWarning):
 def visible(text: str) -> str:
     r"""Escape characters that are invisible or control a terminal.
 
-    Names of models, users and items are not trusted. Unescaped, they could colour the text after
-    them, delete the text before them, or look like a separate line.
+    Names of models, users and items are untrusted input. Unescaped, they could colour the text
+    after them, delete the text before them, or look like a separate line.
     """
     if text.isprintable():
         return text

@@ -544,7 +544,8 @@ class UserPlaces:
         if self._ids is None:
             return self._positions(users)
         integers = self._ids.dtype != object and users.dtype != object
-        if integers or ids.kind(users) != ids.kind(self._ids):  # `match` refuses mixed kinds
+        # `match` refuses ids of different kinds.
+        if integers or ids.kind(users) != ids.kind(self._ids):
             return ids.match(users, self._ids, "users of the batch", "user ids of test")
         if self._places is None:
             self._places = {user: place for place, user in enumerate(self._ids.tolist())}

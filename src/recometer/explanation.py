@@ -100,7 +100,7 @@ class Explanation(Printed):
         not count, and for a metric with one value for all users.
     n_shown : int or None
         The number of users to show, among those whose values differ. None shows all of them, and
-        CSV then contains only these users.
+        the CSV output then contains only these users.
     notes : tuple of str
         Defects of the other library that affect these data, but are not shown by any step.
     """
@@ -124,7 +124,7 @@ class Explanation(Printed):
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
     def table(self) -> Table:
-        """Return the table of the steps, printed below both means; CSV contains only this table."""
+        """Return the table of the steps, printed below both means; the CSV output is this table alone."""
         effective: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean

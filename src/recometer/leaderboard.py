@@ -52,10 +52,11 @@ class Leaderboard(Tracked, Printed):
     seconds : mapping of str to mapping of str to float
         For each model, the seconds that each step took; each step becomes a column. May be empty.
     with_users : bool
-        Whether to show the values of every user as well; CSV then contains only these values.
+        Whether to show the values of every user as well; the CSV output then contains only these
+        values.
     groups : object
-        Groups of users to show as well, in any form that `Evaluation.by` accepts. CSV then
-        contains only these groups.
+        Groups of users to show as well, in any form that `Evaluation.by` accepts. The CSV output
+        then contains only these groups.
 
     Raises
     ------
