@@ -124,7 +124,7 @@ class Explanation(Printed):
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
     def table(self) -> Table:
-        """Return the table of the steps, printed below both means; the CSV output is this table alone."""
+        """Return the table of the steps, printed below both means and written as CSV."""
         effective: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean
