@@ -1,4 +1,4 @@
-"""Arrays in NumPy files, mapped into memory, and sparse matrices in SciPy files."""
+"""Opens NumPy files as memory-mapped arrays, and SciPy files as sparse matrices."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from recometer.data.paths import as_path, check_file
 from recometer.data.unpacking import check_archive
 from recometer.errors import FileError
 
-# Exceptions that NumPy and zipfile raise for files that are encrypted, or are not arrays.
+# Exceptions that NumPy and zipfile raise for files that are encrypted or hold no array.
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
 DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
 def in_place(array: Any, what: str) -> Any:
-    """Return the array in the file that a path names; return anything else unchanged."""
+    """Open the array file at a path; return anything but a path unchanged."""
     return open_array(array, what) if isinstance(array, str | os.PathLike) else array
 
 
 def open_array(path: str | os.PathLike[str], what: str) -> Array:
-    """Return the array in a .npy file, mapped into memory; `what` names it in messages."""
+    """Map the array in a .npy file into memory; `what` is what messages call the array."""
     file = as_path(path, what)
     check_file(file)
     name = file.name.lower()
@@ -47,7 +47,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "array) writes one."
         )
     try:
-        with np.errstate(over="ignore"):  # a damaged shape may overflow
+        with np.errstate(over="ignore"):  # the shape in a damaged file may overflow
             array: Array = np.load(file, mmap_mode="r", allow_pickle=False)
     except DAMAGED as error:
         reason = str(error).rstrip(".")
@@ -64,7 +64,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
             "write a single array with numpy.save."
         )
     if array.dtype.kind == "U" and array.nbytes:
-        # NumPy does not check the characters of a damaged file, and fails on its first use.
+        # NumPy loads invalid characters from damaged files, and fails only when they are used.
         codes = array.ravel(order="K").view(array.dtype.byteorder + "u4")
         if codes.max() > sys.maxunicode:
             raise FileError(
@@ -76,7 +76,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
 
 
 def open_sparse(path: str | os.PathLike[str]) -> Any:
-    """Return the sparse matrix that ``scipy.sparse.save_npz`` wrote."""
+    """Load a sparse matrix that was saved with ``scipy.sparse.save_npz``."""
     import scipy.sparse
 
     file = as_path(path, "data")
@@ -94,12 +94,12 @@ def open_sparse(path: str | os.PathLike[str]) -> Any:
 
 
 def lies_in_file(array: Array) -> bool:
-    """Return whether an array is a memory-mapped file, or a part of one."""
+    """Return whether an array is a memory-mapped file or part of one."""
     return _mapping(array) is not None
 
 
 def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | None:
-    """Return the mapping that an array is part of, and its memmap; None for arrays in memory."""
+    """Return the mapping behind an array and its np.memmap, if any; None for arrays in memory."""
     base: Any = array
     memmap = None
     while isinstance(base, np.ndarray | memoryview):
@@ -109,11 +109,11 @@ def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | No
 
 
 class MappedFiles:
-    """Files that are mapped into memory as arrays, and that must not change.
+    """Files that are mapped into memory as arrays and must not change while they are read.
 
-    If a file becomes shorter, the system kills a process that reads beyond its end. A ``with``
-    block checks for changes when it begins and ends, and in each call to `check`. A check takes a
-    few microseconds per file, and no time for arrays in memory.
+    If a file shrinks, the system kills any process that reads beyond its new end. A ``with`` block
+    checks for changes on entry and exit, and whenever `check` is called. A check takes a few
+    microseconds per file, and no time for arrays in memory.
     """
 
     def __init__(self, arrays: Iterable[object]) -> None:
@@ -125,7 +125,7 @@ class MappedFiles:
         return MappedFiles, ((),)  # pickling for another process copies the arrays into memory
 
     def check(self, *_: object) -> None:
-        """Raise FileError if a file was changed."""
+        """Raise FileError if any of the files has changed."""
         for file in self._files:
             if file.state() != file.before:
                 raise FileError(
@@ -144,17 +144,17 @@ class _MappedFile:
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # If the mapping is writable, the time of the last change is unreliable, because writes
-        # through the mapping reach the file late.
+        # If the mapping is writable, the modification time is unreliable, because what is written
+        # to the mapping reaches the file late.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
         self.before = self.state()
 
     def state(self) -> tuple[int, tuple[tuple[int, int], int] | None]:
-        """Return the size, and if known, the file's identity and the time of its last change."""
+        """Return the file's size and, if known, its identity and modification time."""
         size, changed = self.before
-        with contextlib.suppress(OSError, ValueError):  # the mapping has no descriptor
+        with contextlib.suppress(OSError, ValueError):  # the mapping may have no file descriptor
             size = min(self._mapped.size(), size)
         if self._timed:
             with contextlib.suppress(OSError, ValueError):

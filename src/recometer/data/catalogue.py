@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[str], Any]
 
-MAX_ITEMS = 2**53  # float64 represents all whole numbers up to this one
-ROUNDING = 1e-9  # rounding errors may raise a probability above 1 by this much
+MAX_ITEMS = 2**53  # float64 can represent all whole numbers up to this one
+ROUNDING = 1e-9  # rounding errors may push a probability above 1 by this much
 SEPARATOR = "|"  # separates an item's categories in a string
 
 
@@ -45,37 +45,37 @@ class Catalogue:
     """Data about the items: their ids, titles, categories, features and propensities.
 
     List metrics read it: ``rm.evaluate(..., catalogue=rm.Catalogue(frame, ...))``. It may
-    contain items that a source does not know. It may also lack items that occur in lists; the data
-    of these items are then unknown.
+    contain items that a source does not know. It may also lack items that occur in lists; their
+    data are then unknown.
 
     Parameters
     ----------
     items
-        * the number of items, which are then positions;
+        * the number of items, if the items are positions;
         * their ids: a list, an array, a series or a set;
         * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
-          file, with a row per item.
+          file, with one row per item.
     item
-        The column of the ids. None selects the column with a common name, such as ``item_id`` or
-        ``movieId``. False means that rows are positions.
+        The id column. None selects the column with a common name, such as ``item_id`` or
+        ``movieId``. False means that the items are the row positions.
     title
-        The column of the titles. None selects a column called title or name, if it exists;
+        The title column. None selects a column called title or name, if it exists;
         False selects none.
     categories
         The categories of each item: a column of lists, or of strings with ``|`` between the
         categories (``"Comedy|Drama"``; an empty string or a missing entry is not a category);
-        several columns of True and False (or 1 and 0), which are named after the categories;
-        or a matrix [n_items, n_categories] of these, as an array or sparse. None selects a
-        column called categories, genres or tags, if it exists; False selects none.
+        one column of True and False (or 1 and 0) per category, named after the category; or a
+        dense or sparse matrix [n_items, n_categories] of such entries. None selects a column
+        called categories, genres or tags, if it exists; False selects none.
     features : optional
         Numbers that describe each item: a column of lists of equal length, several columns, or a
-        matrix [n_items, n_features] as an array, a torch tensor or sparse. If an item has no list
-        (or only NaN), its features are unknown.
+        matrix [n_items, n_features] (an array, a torch tensor or a sparse matrix). If an item has
+        no list (or only NaN), its features are unknown.
     propensity : optional
         The probability that each item was observed, above 0 and at most 1: a column, or an array
         [n_items].
 
-        Arrays and matrices have a row per item, in the order of `items`.
+        Arrays and matrices must have one row per item, in the order of `items`.
 
     Attributes
     ----------
@@ -85,15 +85,15 @@ class Catalogue:
     titles : object [n_items] or None
     categories : sparse bool [n_items, n_categories] or None
     category_names : tuple of str
-        The names of the columns of `categories`: sorted, or in the order of the argument.
+        The column names of `categories`: sorted, or in the order in which they were passed.
     features : float64 [n_items, n_features], sparse of that shape, or None
     propensity : float64 [n_items] or None
 
     Raises
     ------
     InputError
-        If there are no items, ids are missing or not distinct, numbers of items differ, or features
-        or propensities are not finite.
+        If there are no items, ids are missing or not distinct, the arguments differ in the number
+        of items, or features or propensities are not finite.
     InputTypeError
         If the type of the data is not supported.
     ColumnError
@@ -172,22 +172,22 @@ class Catalogue:
         column: str | None = None,
         item: str | None = None,
     ) -> Catalogue:
-        """Return a catalogue whose categories are groups of items.
+        """Return a catalogue that has the groups of the items as its categories.
 
         Parameters
         ----------
         item_groups, column, item
             As in `Evaluation.by_items`.
         catalogue
-            The catalogue that gets these categories, or anything that `Catalogue` takes. Without
-            it, there may be items that `item_groups` lacks.
+            The catalogue that supplies all other data, or anything that `Catalogue` takes as its
+            `items`. Without it, the result may lack items.
 
         Raises
         ------
         InputError
             If there are no groups.
         InputTypeError
-            If the type is not supported, or only one side has ids.
+            If the type is not supported, or only one of the two arguments has ids.
         """
         groups = _of_groups(item_groups, column, item)
         if catalogue is None:
@@ -200,7 +200,7 @@ class Catalogue:
         return made
 
     def _rows_of(self, other: Catalogue) -> scipy.sparse.csr_array:
-        """Return the categories in another catalogue, with rows in the order of these items."""
+        """Return another catalogue's categories, with rows in the order of this one's items."""
         import scipy.sparse
 
         if both_have_ids("item", "the catalogue", self.item_ids, "item_groups", other.item_ids):
@@ -211,7 +211,7 @@ class Catalogue:
         assert other.categories is not None
         without = scipy.sparse.csr_array((1, other.categories.shape[1]), dtype=bool)
         rows: Any = scipy.sparse.vstack([other.categories, without], format="csr")
-        return _sorted(rows[row])  # -1 is the last row, without a category
+        return _sorted(rows[row])  # -1 selects the last row, which has no category
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -221,7 +221,7 @@ class Catalogue:
         return f"<Catalogue: {self.describe()}>"
 
     def describe(self) -> str:
-        """Return one line that describes the catalogue, such as ``"285 items, titles"``."""
+        """Return a one-line description of the catalogue, such as ``"285 items, titles"``."""
         parts = [_count(self.n_items, "item")]
         if self.titles is not None:
             parts.append("titles")
@@ -344,7 +344,7 @@ class Catalogue:
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
-        # Rounding errors may raise computed probabilities above 1.
+        # Rounding errors may push computed probabilities above 1.
         values = np.where((values > 1) & (values < 1 + ROUNDING), 1.0, values)
         wrong = ~((values > 0) & (values <= 1))
         if wrong.any():
@@ -363,7 +363,7 @@ class Catalogue:
 
 
 def _of_groups(item_groups: object, column: str | None, item: str | None) -> Catalogue:
-    """Return a catalogue whose categories are the groups of items."""
+    """Return a catalogue that has the groups of the items as its categories."""
     if isinstance(item_groups, str | os.PathLike) or frames.is_frame(item_groups):
         table = NamedColumns.of(item_groups)
         assert table is not None
@@ -408,7 +408,7 @@ class NamedColumns:
 
     @classmethod
     def of(cls, data: Any) -> NamedColumns | None:
-        """Open a table, unless it is open; return None if the argument is not a table."""
+        """Open a table unless it is already open; return None if the argument is not a table."""
         if isinstance(data, cls):
             return data
         if isinstance(data, str | os.PathLike):
@@ -497,7 +497,7 @@ def _size(items: object) -> int:
 
 
 def _objects(column: Any) -> Array:
-    """Return an object array of entries of any kind, one per row."""
+    """Return the entries of a column, whatever their type, as an object array."""
     rows = column.to_list() if hasattr(column, "to_list") else list(column)
     objects = np.empty(len(rows), object)
     objects[:] = rows
@@ -516,7 +516,7 @@ def _booleans(values: Any, what: str) -> Bool:
 
 
 def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
-    """Return the categories from lists of labels, or from strings with separators."""
+    """Make the category matrix, and the names of its columns, from lists of labels or strings."""
     import scipy.sparse
 
     labels = [list(dict.fromkeys(_labels(row, n))) for n, row in enumerate(rows.tolist())]
@@ -565,7 +565,7 @@ def _rows_of_lists(column: Any, name: str) -> Array:
 
 
 def _sorted(matrix: Any) -> scipy.sparse.csr_array:
-    """Return a matrix in CSR layout, with ascending columns in each row."""
+    """Return a matrix in CSR format, with sorted column indices in each row."""
     import scipy.sparse
 
     rows = scipy.sparse.csr_array(matrix)

@@ -1,4 +1,4 @@
-"""Recognises and splits cells of text with several ids, such as ``"46;93;5"`` or ``"[46, 93]"``."""
+"""Recognises and splits text cells that hold several ids: ``"46;93;5"``, ``"[46, 93]"``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 Separator = str | bool | None
 JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
-PROBE = 1000  # approximate number of ids that are sampled
-SHARE = 0.1  # ids are refused if more than this share of the sample look like several ids
-# Whole numbers between separators, words between semicolons, or a string in brackets.
+PROBE = 1000  # approximate number of ids in the sample
+SHARE = 0.1  # ids are refused if a larger share of the sample looks like lists of ids
+# Several whole numbers with separators, several words with semicolons, or a string in brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 
 def check_single(item_ids: Array, what: str, separator: Separator) -> None:
-    """Raise InputError if single ids look like lists of ids, unless the user passes a separator.
+    """Raise InputError if ids look like lists of ids, unless the user passes a separator.
 
-    `item_ids` are distinct, and `what` names them in the message. The separator False means that
-    each string is a single id.
+    `item_ids` must be distinct; `what` is what the message calls them. ``separator=False`` means
+    that each string is a single id.
     """
     if separator is not None or not len(item_ids) or not isinstance(item_ids[0], str):
         return
@@ -57,8 +57,9 @@ def check_separator(separator: object) -> None:
 def taken_apart(column: Any, separator: Separator, what: str) -> Any:
     """Split a column of strings into a column of lists; return any other column unchanged.
 
-    Brackets around a cell, and blanks and quotes around its parts, are removed. The parts are
-    integers if each of them is written as a plain integer. A missing cell becomes an empty list.
+    Brackets around a cell, and blanks and quotes around its parts, are removed. The parts
+    become integers if all of them are written as plain integers. A missing cell becomes an empty
+    list.
     """
     if not isinstance(separator, str):
         return column

@@ -1,4 +1,4 @@
-"""Finds the columns of users, items, values, and so on by common names."""
+"""Finds the user, item, value and other columns of a table by their common names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from recometer.errors import (
 
 
 class Kind(NamedTuple):
-    """A meaning that a column can have, with its common names.
+    """A meaning that a column can have, and the common names for it.
 
-    Names are in lower case and without punctuation: ``"user_id"``, ``"userId"`` and ``"USER ID"``
-    are the same name. Names that usually mean something else are used only if no column has a
-    better name: a session serves as the user if no column is named after users.
+    Names are written in lower case and without punctuation, so ``"user_id"``, ``"userId"`` and
+    ``"USER ID"`` count as the same name. Names that usually mean something else are used only if
+    no column has a better name: for example, sessions serve as users if there is no user column.
     """
 
-    what: str  # the name of its entries in messages
+    what: str  # what messages call the entries of such a column
     names: tuple[str, ...]
     otherwise: tuple[str, ...] = ()  # names that usually mean something else
 
@@ -49,7 +49,7 @@ KINDS: dict[str, Kind] = {
             *_ids("query", "queries"),
             "qid",
         ),
-        # Next to a column of users, topics describe items, and sessions belong to users.
+        # If there is also a user column, topics describe items, and sessions belong to users.
         _ids("topic", "session", "playlist", "basket", "account", "viewer", "buyer"),
     ),
     "item": Kind(
@@ -114,8 +114,8 @@ KINDS: dict[str, Kind] = {
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
-BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose labels are called "score"
-PAIRED = ("user",)  # meanings that a pair of columns may have
+BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose label column is called "score"
+PAIRED = ("user",)  # meanings for which a pair of columns may be passed
 # Last words of column names that suggest ranks rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
@@ -133,9 +133,9 @@ NO_VALUES = {
 
 
 class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
-    """Two columns that together name a user: the user, and the session or event.
+    """Two columns that together identify a user: for instance, the user and the session.
 
-    As a string, it is ``"user, session"``, the name of a single column that contains both.
+    As a string, the pair is ``"user, session"``: the name of the column that combines the two.
     """
 
     parts: tuple[str, str]
@@ -147,7 +147,7 @@ class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
         return pair
 
     def __str__(self) -> str:
-        """Return the pair itself, so that ``str(name)`` keeps the parts."""
+        """Return the pair itself, so that ``str(pair)`` keeps the parts."""
         return self
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
@@ -165,13 +165,13 @@ class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
 
 
 class Names(list[str]):
-    """The names of columns, with a `hint` for errors about a missing column."""
+    """Column names, with a `hint` for error messages about missing columns."""
 
     hint = ""
 
 
 def single_names(names: Iterable[object]) -> list[str]:
-    """Return the names of columns, with both parts of each pair; ignore all other objects."""
+    """Return the column names, with pairs split into their parts; ignore all other objects."""
     known = [name for name in names if isinstance(name, str)]
     return [part for one in known for part in (one.parts if isinstance(one, ColumnPair) else [one])]
 
@@ -191,7 +191,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def from_dict(cls, names: Mapping[str, Any]) -> Columns:
-        """Make columns from the result of `to_dict`."""
+        """Recreate the object from the result of `to_dict`."""
         return cls(**{**names, "user": ColumnPair.of(names["user"])})
 
 
@@ -206,9 +206,9 @@ def find_columns(
     """Find the user, item, value and time columns among the column names of a table.
 
     Each option is a name, or None for the only column with a common name, such as ``user_id``,
-    ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation). ``value=False`` and
-    ``time=False`` mean no column, whatever the names. `user` may also be two names:
-    ``["user", "session"]``. `choose_columns` lists the errors.
+    ``movieId``, ``rating`` or ``timestamp`` (whatever the case and punctuation). ``value=False``
+    and ``time=False`` select no column, whatever the names are. `user` may also be two names:
+    ``["user", "session"]``. For the errors, see `choose_columns`.
     """
     columns = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
     return Columns(**columns)  # type: ignore[arg-type]  # users and items are required
@@ -221,7 +221,7 @@ def choose_columns(
     required: Collection[str] = REQUIRED,
     strict: Collection[str] = (),
 ) -> dict[str, str | None]:
-    """Find columns by their meaning, or by name.
+    """Find columns by meaning or by name.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def choose_columns(
             free = [candidate for candidate in names if candidate not in taken]
             near = common_names(option, free, otherwise=option not in strict)
             found[option] = _only(option, near, names, option in required)
-    # A pair is one column if a single column has its name.
+    # Treat a pair as a single column if there is a column of that name.
     chosen = single_names(n[:] if isinstance(n, str) and n in names else n for n in found.values())
     for name in chosen:
         check_once(name, names)
@@ -281,7 +281,7 @@ def check_once(name: str, names: Sequence[str]) -> None:
 def columns_of_groups(
     names: Sequence[str], kind: str, ids: str | None, groups: str | None
 ) -> tuple[str, str]:
-    """Return the column of users or items, and that of their groups: by default, the only other."""
+    """Return the user or item column and the group column (by default, the only other column)."""
     chosen = choose_columns(names, {kind: ids})[kind]
     assert chosen is not None
     others = [name for name in names if name != chosen]
@@ -297,7 +297,7 @@ def columns_of_groups(
 
 
 def check_column(option: str, name: object, names: Collection[str]) -> None:
-    """Raise an error if an option does not name one or two existing columns."""
+    """Raise an error unless an option names an existing column (or, for users, a pair)."""
     if not isinstance(name, str):
         also = ", or of two (the user's and the session's)" if option in PAIRED else ""
         raise InputTypeError(
@@ -310,7 +310,7 @@ def check_column(option: str, name: object, names: Collection[str]) -> None:
 
 
 def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:
-    """Return the columns with a common name for one of `KINDS`; better names have precedence."""
+    """Return the columns with a common name for one of `KINDS`; better names take precedence."""
     plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
     kind = KINDS[option]
     near = [name for name, word in plain.items() if word in kind.names]
@@ -338,9 +338,9 @@ def _only(option: str, near: list[str], names: list[str], required: bool) -> str
 
 
 def could_hold_values(names: Iterable[str]) -> list[str]:
-    """Return the columns of numbers that could be values, although their names are uncommon.
+    """Return the numeric columns that could hold values despite their uncommon names.
 
-    Columns of ids, times, places, prices and measures are excluded.
+    Columns of ids, times, places, prices and measurements are excluded.
     """
     return [
         name
@@ -351,12 +351,12 @@ def could_hold_values(names: Iterable[str]) -> list[str]:
 
 
 def could_be_places(names: Iterable[str]) -> list[str]:
-    """Return the columns of numbers that could be ranks, although their names are uncommon."""
+    """Return the numeric columns that could hold ranks despite their uncommon names."""
     return [name for name in names if PLACES.intersection(_last_words(name))]
 
 
 def _last_words(name: str) -> set[str]:
-    """Return the last word of a name, ``"id"`` for ``"itemId"``, and all words joined."""
+    """Return the last word of a name (``"id"`` for ``"itemId"``), and all its words joined."""
     spaced = "".join(
         f" {letter}" if letter.isupper() and not before.isupper() else letter
         for before, letter in zip(" " + name, name, strict=False)
@@ -366,10 +366,10 @@ def _last_words(name: str) -> set[str]:
 
 
 def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
-    """Warn if a column that might have values is not read, or if scores are read as values.
+    """Warn if a column that might hold values is not read, or if scores are read as values.
 
-    `numeric` returns the names of the columns with numbers, or with True and False. `whose` is the
-    argument that contains the table, if that call has no options for columns.
+    `numeric` returns the names of the numeric and Boolean columns. `whose` is the argument
+    that the table was passed as, or "" if that call has options for columns.
     """
     value = columns.value
     if value is None:
@@ -402,7 +402,8 @@ def refuse_columns(data: Mapping[Any, Any]) -> None:
     Raises
     ------
     InputTypeError
-        If keys are common names of users and items, and all values have the same length.
+        If the keys include common names of user and item columns, and all values have the same
+        length.
     """
     if not isinstance(next(iter(data), None), str):
         return

@@ -1,4 +1,4 @@
-"""Factor models in files: NumPy arrays with files of ids, or Parquet files with both."""
+"""Reads factor models from NumPy arrays with separate id files, or from Parquet files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from recometer.errors import ColumnError, FileError, InputError, python_or_comma
 if TYPE_CHECKING:
     import polars as pl
 
-POSITIONS = "positions"  # replaces a file of ids if the ids are the row numbers
+POSITIONS = "positions"  # passed instead of an id file if the ids are the row numbers
 ARRAYS = ("user_factors", "item_factors", "user_bias", "item_bias", "user_ids", "item_ids")
 Note = Callable[[str], object]
 
@@ -35,7 +35,7 @@ def read_factors(
 ) -> dict[str, Any]:
     """Read the arguments of `Factors` from files; see `Factors.from_files`.
 
-    `columns` has the names of the id columns for ``"user"`` and ``"item"``, or None. `note` is
+    `columns` maps ``"user"`` and ``"item"`` to the names of their id columns, or to None. `note` is
     called with notes for the user.
     """
     if is_archive(paths[0]):
@@ -105,7 +105,7 @@ def _lacking(path: str, what: str, known: Array) -> NoReturn:
 
 
 def _ways() -> tuple[str, str]:
-    """Describe how to pass files of ids, and how to pass positions."""
+    """Return how to pass id files and how to pass positions, for use in hints."""
     call = python_or_command("Factors.from_files({})", "--factors NAME={}")
     listed = python_or_command(", ", ",")
     files = ("USERS", "ITEMS", "USER_IDS", "ITEM_IDS")
@@ -114,7 +114,7 @@ def _ways() -> tuple[str, str]:
 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
-    """Return factors, and their ids if the file has them."""
+    """Return the factors and, if the file has them, their ids."""
     if path.name.lower().endswith(".npy"):
         array = open_array(path, "factors")
         if array.ndim != 2:
@@ -195,15 +195,15 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
 
 
 def known_ids(test: Interactions | None, what: str) -> Array | None:
-    """Return the user or item ids of the test data; None without test data, or without ids."""
+    """Return the user or item ids of the test data; None if there are no test data or no ids."""
     return None if test is None else {"user": test.user_ids, "item": test.item_ids}[what]
 
 
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
-    """Read user or item ids: text with an id per line, a NumPy array, or a column of a table.
+    """Read user or item ids from text with one id per line, a NumPy array or a table.
 
-    The column is `column`, the column with a common name, or the only column. If the test ids
-    (`known`) are strings, ids in text files stay strings, even if they look like numbers.
+    In a table, they are in `column`, the column with a common name, or the only column. If the
+    test ids (`known`) are strings, ids in text files stay strings, even if they look like numbers.
     """
     name = path.name.lower()
     if name.endswith(".npy"):
@@ -225,7 +225,7 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
 
 def id_column(path: Path, names: list[str], what: str, column: str | None) -> str:
-    """Find the column of ids: as named, by a common name (or "id"), or the only column."""
+    """Find the id column: `column`, the one with a common name (or "id"), or the only one."""
     if column in names:
         return str(column)
     near = common_names(what, names) or [name for name in names if name.lower() == "id"]
@@ -241,10 +241,10 @@ def id_column(path: Path, names: list[str], what: str, column: str | None) -> st
 
 
 def like(series: pl.Series, known: Array | None) -> pl.Series:
-    """Convert ids to strings or numbers, like the test ids, if no information is lost.
+    """Convert ids to strings or numbers to match the test ids, if no information is lost.
 
     Whole numbers become strings if the test ids are strings. Otherwise, strings become numbers
-    if each of them is written as a plain integer.
+    if all of them are written as plain integers.
     """
     import polars as pl
 
@@ -264,7 +264,7 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
 
 
 def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.DataFrame:
-    """Return a data frame of columns; convert user and item ids to the types of the test ids."""
+    """Make a data frame; convert its user and item ids to the types of the test ids."""
     import polars as pl
 
     alike = {what: like(columns[what], known_ids(test, what)) for what in REQUIRED}
@@ -272,7 +272,7 @@ def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.Data
 
 
 def same_kinds(ids_of_source: object, known: Array | None) -> bool:
-    """Return whether both sides have the same types of ids; True if either side has no ids."""
+    """Return whether both sides have ids of the same types; True if either side has no ids."""
     if not isinstance(ids_of_source, np.ndarray) or known is None:
         return True
     if not len(ids_of_source) or not len(known):

@@ -53,7 +53,7 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of a file's columns, in the order of the file."""
+    """Return the column names of a file, in file order."""
     return scan(as_path(path, WHAT)).collect_schema().names()
 
 
@@ -76,9 +76,9 @@ def read_file(
     time: object = None,
     whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
-    """Read only the user, item, value and time columns of a file, which `open_file` finds.
+    """Find the user, item, value and time columns of a file with `open_file`, and read only these.
 
-    For `whose`, see `warn_of_values`; None suppresses these warnings.
+    For `whose`, see `warn_of_values`; None suppresses its warnings.
     """
     import polars as pl
 
@@ -110,7 +110,7 @@ class FileColumn:
         return collect(self._table, [self._name], self._path).to_series()
 
     def pieces(self) -> Iterator[pl.Series]:
-        """Yield the column in pieces, in the order of the rows."""
+        """Yield the column in pieces, in row order."""
         for begin in range(0, self._n, ROWS_AT_ONCE):
             some = self._table.slice(begin, ROWS_AT_ONCE)
             yield collect(some, [self._name], self._path).to_series()
@@ -124,22 +124,22 @@ def in_memory(column: Any) -> Any:
 def open_file(
     path: str | os.PathLike[str], wanted: Mapping[str, object]
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
-    """Find columns in a file by `choose_columns`; they can then be read one by one.
+    """Find columns in a file with `choose_columns`; they can then be read one by one.
 
     The path names a file with one of `EXTENSIONS`, a folder of Parquet files, or a pattern such as
-    ``"ratings/part-*.parquet"``. Several files are one table, in the order of their names.
+    ``"ratings/part-*.parquet"``. Several files are read as one table, sorted by name.
     Subfolders with names such as ``model=als`` become a column ``model``.
 
     Text is UTF-8, and its first line names the columns. If that line has no comma (in .csv) or tab
-    (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers
-    if each of them is written as a plain integer (so ``007`` stays a string).
+    (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. Ids in text become
+    integers if all of them are written as plain integers (so ``007`` stays a string).
 
     Returns
     -------
     found
         The name of the column, or None, for every key of `wanted`.
     fetch
-        A function that returns the column for a key. Columns of Parquet files are not yet read.
+        A function that returns the column for a key. Columns of Parquet files are returned unread.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def open_file(
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
     """Return the names of the numeric columns; in text files, the first rows decide.
 
-    `booleans` also includes columns of True and False.
+    ``booleans=True`` includes Boolean columns.
     """
     path = as_path(path, WHAT)
     schema = scan(path).collect_schema()
@@ -195,9 +195,9 @@ def _extension(path: pathlib.Path) -> str:
 
 
 def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
-    """Return the Parquet files of a folder or a pattern, sorted by name; None if it is neither.
+    """Return the sorted Parquet files in a folder or matching a pattern; None for other paths.
 
-    Files whose names begin with ``_`` or a dot are not data.
+    Files whose names begin with ``_`` or a dot are ignored.
     """
     if path.is_dir():
         paths = [
@@ -227,7 +227,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
 
 
 def names_in(folder: pathlib.Path) -> list[str]:
-    """Return the sorted names of the files in a folder; empty if the folder does not exist."""
+    """Return the sorted names of the files in a folder; none if the folder does not exist."""
     try:
         return sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -244,7 +244,7 @@ def _unlisted(error: OSError) -> NoReturn:
 
 
 def scan(path: pathlib.Path) -> pl.LazyFrame:
-    """Return a lazy table for a file, a folder of Parquet files, or a pattern that matches some."""
+    """Return a lazy table for a file, a folder of Parquet files, or a pattern that matches them."""
     import polars as pl
 
     check_threads()
@@ -286,7 +286,7 @@ def _unknown(path: pathlib.Path) -> FileError:
 
 
 def first_line_of(path: pathlib.Path) -> tuple[int, str]:
-    """Return the first line of a text file that is not blank, and its number, counted from 1."""
+    """Return the first nonblank line of a text file and its number, counted from 1."""
     with open_text(path, errors="replace") as file:
         lines = enumerate(iter(lambda: file.readline(LONGEST_HEADER), ""), 1)
         return next(((number, line.strip()) for number, line in lines if line.strip()), (1, ""))
@@ -303,7 +303,7 @@ def not_of_trec(path: pathlib.Path) -> str:
 
 
 def _source(path: pathlib.Path) -> pathlib.Path | io.BytesIO:
-    """Return the path for Polars, or the content if Polars cannot represent the path."""
+    """Return what Polars can read: the path, or the content if Polars cannot represent the path."""
     try:
         os.fspath(path).encode()
     except UnicodeEncodeError:
@@ -324,7 +324,7 @@ def _schema(path: pathlib.Path, _size: int, _modified: int) -> pl.Schema:
 
 
 def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFrame:
-    """Return the table of several Parquet files, with columns from the names of folders."""
+    """Return several Parquet files as one table, with columns from the folder names."""
     import polars as pl
 
     states = [(part, part.stat()) for part in parts]
@@ -346,7 +346,7 @@ def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFra
 def _check_parts(
     path: pathlib.Path, parts: Sequence[pathlib.Path], schemas: Sequence[pl.Schema]
 ) -> None:
-    """Refuse a part of a table whose columns, or their kinds, differ from those of the first."""
+    """Raise an error unless all parts of a table have the same columns, of the same kinds."""
     first = schemas[0]
     for part, schema in zip(parts, schemas, strict=True):
         for name in {**first, **schema} if schema != first else ():
@@ -374,9 +374,9 @@ def _kind(dtype: pl.DataType) -> str:
 def _partitions(
     path: pathlib.Path, parts: Sequence[pathlib.Path], columns: Iterable[str]
 ) -> list[dict[str, str | None]]:
-    """Return the names and values in each file's folders, such as ``model=als`` (as in Hive).
+    """Return the names and values of each file's folders, such as ``model=als`` (as in Hive).
 
-    Names that are also columns of the files are left out.
+    Names that are also columns in the files are left out.
     """
     fixed = path.parts
     if not path.is_dir():
@@ -440,7 +440,7 @@ def _form(path: pathlib.Path) -> _Form:
 
 
 def _plain(field: str) -> str:
-    """Return a field without a byte order mark, surrounding blanks and quotes."""
+    """Strip a byte order mark, surrounding blanks and quotes from a field."""
     field = field.lstrip(MARK).strip()
     return field[1:-1] if len(field) > 1 and field[0] == field[-1] == '"' else field
 
@@ -455,7 +455,8 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
         raise ColumnError(
             f"{path}: {form.names.count(twice)} columns are called {twice!r}. Hint: rename one."
         )
-    # Read all columns as strings, because the type of ids depends on all rows, not only the first.
+    # Read all columns as strings, because the type of ids depends on all rows, not only on
+    # the first ones.
     table = pl.scan_csv(
         _source(path),
         separator=form.separator,
@@ -471,7 +472,7 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
 
 
 def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
-    """Raise an error if the first line of a text file has numbers, and so is not a header."""
+    """Raise an error if the first line of a text file holds numbers and so is not a header."""
     fields = names if len(names) > 1 else " ".join(names).split()
     if not any(map(NUMBER.fullmatch, fields)):
         return
@@ -502,7 +503,7 @@ def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame
 
 
 def _check_fields(path: pathlib.Path, row: int) -> None:
-    """Raise an error if a row has fewer fields than the header; blank lines are not counted."""
+    """Raise an error if a row (not counting blank lines) has fewer fields than the header."""
     records = (entry for entry in _records(path) if entry[1])
     width = len(next(records)[1])
     for line, record in itertools.islice(records, row, row + 1):
@@ -601,7 +602,7 @@ QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t]*$"
 
 
 def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
-    """Return whether a file is a run, qrels or neither, judging by the first line with text.
+    """Return whether a file is a run, qrels or neither, judging by its first nonblank line.
 
     A file with the extension of another format is neither.
     """
@@ -619,7 +620,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
 
 
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a TREC run: lines of topic, ignored field, document, rank, score and name of the run.
+    """Read a TREC run: lines of topic, ignored field, document, rank, score and run name.
 
     The result has the columns user (the topic) and item (the document) as String, and score as
     Float64. As in trec_eval, documents are ranked by score. The rank is ignored, and so is
@@ -675,7 +676,7 @@ MARK = "\ufeff"  # the byte order mark, which is not part of the text
 GZIP = b"\x1f\x8b"
 # UTF-16 text starts with a byte order mark, or every other byte of its first letters is 0.
 UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
-# Exceptions for files that are not text, or whose compression is damaged.
+# Exceptions raised by files that are not text, or whose compressed data are damaged.
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
 
 
@@ -694,7 +695,7 @@ def check_marks(texts: pl.Series, where: str) -> None:
 def open_text(
     path: pathlib.Path, *, newline: str | None = None, errors: str = "strict"
 ) -> Iterator[TextIO]:
-    """Open a text file, compressed or not; skip a byte order mark, and report damage.
+    """Open a text file, compressed or not; skip a byte order mark; refuse damaged files.
 
     `newline` and `errors` are as in `open`; ``newline=None`` reads any line ending as a newline.
     """

@@ -17,8 +17,8 @@ from recometer.arrays import Array, UInt8, UInt64
 from recometer.data.array_files import lies_in_file
 from recometer.tasks import BRIEF_NUMBERS, POLL, was_started
 
-PIECE = 2**20  # bytes per hash, which the definition of a fingerprint fixes
-AT_ONCE = 2**22  # bytes hashed or copied at once, which delay a cancellation by up to 0.5 ms
+PIECE = 2**20  # bytes per hash, part of the definition of a fingerprint
+AT_ONCE = 2**22  # bytes hashed or copied at once; this delays cancellation by up to 0.5 ms
 ALONE = 2**26  # a single thread hashes up to this many bytes, which takes 5 ms
 OBJECTS_AT_ONCE = 2**16
 GLIMPSED = 2**10  # approximate number of values in a glimpse, which takes a few microseconds
@@ -40,18 +40,18 @@ class Piecewise(Protocol):
 def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event = _NEVER) -> str:
     """Return a hash of an array's dtype, shape and values in C order.
 
-    The values are written in little-endian order, and cut into pieces of 2**20 bytes; the last
+    The values are written in little-endian order and cut into pieces of 2**20 bytes; the last
     piece may be shorter. The fingerprint is the SHA-256 of: the name of the dtype in NumPy's
     notation (``<f8``; ``objects`` for strings and objects), a space, the shape as Python writes it,
-    a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian. Strings and objects are
-    written as Python writes lists of them, 2**16 to a list, in UTF-8.
+    a space, and the XXH64 (seed 0) of each piece in 8 bytes, little-endian. Strings and objects are
+    split into lists of 2**16 entries, and each list is written as its Python repr, in UTF-8.
 
     The fingerprint detects accidental differences. XXH64 does not resist an attacker who constructs
     colliding data, but it is several times faster than SHA-256 of everything, which would take
     longer than the ranking.
 
-    Strides, byte order and the number of threads make no difference. Memory stays bounded: an array
-    that is not contiguous, or is mapped from a file, is read piece by piece. Once the event
+    Strides, byte order and the number of threads make no difference. Memory use is bounded: an
+    array that is not contiguous, or is mapped from a file, is read piece by piece. Once the event
     `cancelled` is set, hashing stops, and the fingerprint is invalid.
     """
     if not isinstance(array, np.ndarray | Piecewise):
@@ -81,11 +81,11 @@ def _is_plain(array: npt.NDArray[np.generic]) -> bool:
 
 
 def glimpse(array: object) -> bytes:
-    """Return some evenly spaced numbers of an array in memory, or all numbers of a short array.
+    """Return evenly spaced numbers from an array in memory, or all numbers if there are few.
 
     If most of the array changes, some of these numbers change, too. A fingerprint would detect any
-    change, but takes too long to compute in every call. The result is empty for anything but arrays
-    of numbers.
+    change, but would take too long to compute in every call. The result is empty for anything but
+    arrays of numbers in memory.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind in TEXT_KINDS or lies_in_file(array):
         return b""
@@ -94,7 +94,7 @@ def glimpse(array: object) -> bytes:
 
 
 class Fingerprinting:
-    """Takes fingerprints on separate threads, while other work goes on.
+    """Computes fingerprints on separate threads while other work goes on.
 
     This is a context manager. The threads end with the block, even if it raises an exception. If
     there is little to hash, `result` hashes it without threads.
@@ -102,7 +102,7 @@ class Fingerprinting:
     `inputs` has named groups of named arrays, for instance ``{"test": {"items": array}}``. None
     is ignored. At most `threads` threads hash large arrays in memory. `before` adds
     steps to the kernel's background thread, which run before any hashing. If there is little to
-    hash, it is called with the kernel itself, which runs the same steps immediately.
+    hash, `before` is called with the kernel itself, which runs the same steps immediately.
     """
 
     _background: _kernel.Background | None = None
@@ -126,7 +126,7 @@ class Fingerprinting:
         return self
 
     def _start(self) -> None:
-        """Start hashing arrays in memory; the threads of the kernel do not hold the GIL."""
+        """Start hashing arrays in memory; the kernel's threads do not hold the GIL."""
         self._background, n_bytes = _kernel.Background(), 0
         self._before(self._background)
         self._hashes: dict[tuple[str, str], tuple[Array, UInt64]] = {}
@@ -144,7 +144,7 @@ class Fingerprinting:
             self._error: BaseException | None = None
             work = threading.Thread(target=self._hash_others, args=(others,))
             if was_started(work):
-                self._work = work  # otherwise, `result` takes these fingerprints
+                self._work = work  # otherwise, `result` computes these fingerprints
 
     def __exit__(self, *_: object) -> None:
         if self._background is not None:
@@ -163,7 +163,7 @@ class Fingerprinting:
             self._ended.set()
 
     def result(self) -> dict[str, dict[str, str]]:
-        """Wait for the fingerprints, and return them in the same groups as the inputs."""
+        """Wait for the fingerprints, and return them grouped like the inputs."""
         if self._background is not None:
             self._wait(self._background)
         digests: dict[str, dict[str, str]] = {}
@@ -193,7 +193,7 @@ def _size(array: object) -> float:
 
 
 def _hashes(array: Array, hashing: _kernel.Counting, cancelled: threading.Event = _NEVER) -> UInt64:
-    """Return the hash of each piece of a plain array; if they are hashed later, they are 0 now."""
+    """Return the hash of each piece of a plain array; a `Background` fills them in later."""
     data = array.reshape(-1).view(np.uint8)
     hashes, at_once = np.zeros(-(-len(data) // PIECE), np.uint64), AT_ONCE // PIECE
     for first in range(0, len(hashes), at_once):
@@ -205,7 +205,7 @@ def _hashes(array: Array, hashing: _kernel.Counting, cancelled: threading.Event 
 
 
 def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
-    """Regroup the parts of a stream, so that all but the last consist of whole pieces."""
+    """Regroup a stream so that every part but the last consists of whole pieces."""
     rest = np.zeros(0, np.uint8)
     for part in stream:
         if len(rest):
@@ -213,13 +213,13 @@ def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
         end = len(part) // PIECE * PIECE
         if end:
             yield part[:end]
-        rest = part[end:].copy()  # the next part may be written into the same memory
+        rest = part[end:].copy()  # the next part may reuse this memory
     if len(rest):
         yield rest
 
 
 def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
-    """Return the bytes of the values in C order, little-endian."""
+    """Yield the bytes of the values in C order, little-endian."""
     if _is_plain(array):
         yield array.reshape(-1).view(np.uint8)
     else:

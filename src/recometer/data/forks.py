@@ -42,7 +42,7 @@ def _forget() -> None:
 
 
 def _threads() -> list[str]:
-    """Return the names of the threads of this process; none if the system does not list them."""
+    """Return the names of this process's threads; none if the system does not list them."""
     names = []
     try:
         for thread in os.listdir("/proc/self/task"):

@@ -1,4 +1,4 @@
-"""Finds columns of any data frame by name, and reads them as arrays."""
+"""Finds columns in any data frame by name, and reads them as arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from recometer.errors import ColumnError, FileError, InputError, InputTypeError,
 if TYPE_CHECKING:
     import polars as pl
 
-PROBE = 100  # number of rows from which the types of columns are inferred
+PROBE = 100  # number of rows from which column types are inferred
 # Types of a user's row that need no further check.
 PLAIN_ROWS = {list, tuple, set, frozenset, dict, np.ndarray}
 # The names of numeric types in NumPy, pandas, Arrow, DuckDB and Polars.
@@ -62,7 +62,7 @@ def in_numpy(data: Any, what: str) -> Any:
 
 
 def is_frame(data: object) -> bool:
-    """Return whether an object is a data frame, which `open_frame` can read."""
+    """Return whether an object is a data frame that `open_frame` can read."""
     return not is_column(data) and (
         _is_structured(data)
         or is_a(data, "polars", "LazyFrame")
@@ -74,7 +74,7 @@ def is_frame(data: object) -> bool:
 
 def holds_lists(column: Any) -> bool:
     """Return whether the entries of a column are lists, judging by the first entry."""
-    # The column may be a FileColumn, which has a dtype of Polars.
+    # The column may be a FileColumn, whose dtype is that of Polars.
     if is_a(column.dtype, "polars", "DataType"):
         return is_a(column.dtype, "polars", "List", "Array")
     if column.dtype != object:
@@ -86,7 +86,7 @@ def holds_lists(column: Any) -> bool:
 def flat(column: Any, what: str) -> tuple[Any, Int64]:
     """Return the concatenated lists of a column, and the length of each list.
 
-    A missing list is empty.
+    A missing list counts as empty.
     """
     import polars as pl
 
@@ -108,11 +108,11 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
 def flat_dict(
     data: Mapping[Any, Any], refused: tuple[type, ...], of: str, expected: str
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
-    """Return the content of ``{user: [items]}`` or ``{user: {item: number}}``.
+    """Return the contents of ``{user: [items]}`` or ``{user: {item: number}}``.
 
-    The result has the users, all items, the number of items of each user, and the numbers, if any.
-    `refused` are types that have a length but cannot be a row. For messages, `of` names a row, and
-    `expected` lists the supported types of rows.
+    These are the users, all their items, the number of items per user, and the numbers, if any.
+    `refused` are types that have a length but are not allowed as rows. In messages, `of` is the
+    word for a row, and `expected` lists the supported types of rows.
     """
     users, rows = list(data), list(data.values())
     if not {*map(type, rows)} <= PLAIN_ROWS:
@@ -135,7 +135,7 @@ def flat_dict(
 
 
 def flatten(series: dict[str, Any], columns: Columns) -> Int64:
-    """Replace columns of lists by their concatenated entries; return the length of each list."""
+    """Replace list columns with their concatenated entries; return the length of each list."""
     series[columns.item], lengths = flat(series[columns.item], f"items (column {columns.item!r})")
     for name in filter(None, (columns.value, columns.time)):
         if not holds_lists(series[name]):
@@ -154,11 +154,11 @@ def flatten(series: dict[str, Any], columns: Columns) -> Int64:
 
 
 def times(column: Any, what: str) -> tuple[Array, bool]:
-    """Return times as int64 or float64, and whether the column has dates.
+    """Return times as int64 or float64, and whether the column contains dates.
 
     Numbers stay unchanged, and dates are converted to microseconds since 1970.
-    Strings are read as numbers, or as dates and times in ISO 8601. A missing time, a float that may
-    stand for several whole numbers, and different units (seconds and milliseconds) are refused.
+    Strings are read as numbers, or as dates and times in ISO 8601. Missing times, floats that may
+    stand for several whole numbers, and mixed units (seconds and milliseconds) are refused.
     """
     import polars as pl
 
@@ -206,10 +206,10 @@ def times(column: Any, what: str) -> tuple[Array, bool]:
 
 
 def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
-    """Return the time zone in which the dates of a column are written; UTC if they have none.
+    """Return the time zone of the dates in a column; UTC if they have none.
 
-    `column` comes from the function that `open_frame` returns, `data` is its frame, if any, and
-    `name` is the name of the column. Dates with several offsets from UTC raise InputError.
+    `column` comes from the function that `open_frame` returns, `data` is the data frame, if there
+    is one, and `name` is the column's name. Dates with different UTC offsets raise InputError.
     """
     import polars as pl
 
@@ -270,10 +270,10 @@ def _is_relation(data: object) -> bool:
 
 
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
-    """Return the names of the columns, and a function that reads some of them.
+    """Return the names of the columns, and a function that reads columns by name.
 
-    The function reads a pair of columns as a single column; see `paired`. Both raise an error if a
-    lazy frame or relation cannot be executed.
+    The function reads a pair of columns as a single column; see `paired`. Both `open_frame` and
+    the function raise an error if a lazy frame or relation cannot be executed.
     """
     names, fetch = _open_frame(data)
 
@@ -339,7 +339,7 @@ def _hint_of_other_names(frame: Any) -> str:
 
 
 def _names_of(data: Any) -> list[Any]:
-    """Return the names of the columns of a structured array, or of a frame of any library."""
+    """Return the column names of a structured array, or of a data frame of any library."""
     return list(data.dtype.names if _is_structured(data) else data.columns)
 
 
@@ -350,7 +350,7 @@ def _field(data: Any, name: Any) -> Array:
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     """Return the names of the numeric columns, judging by their types.
 
-    `data` must come from `twice_readable`. `booleans` also includes columns of True and False.
+    `data` must come from `twice_readable`. ``booleans=True`` includes Boolean columns.
     """
     if is_a(data, "pandas", "DataFrame"):
         # Infer the types of object columns from their first entries.
@@ -367,7 +367,7 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
 
 
 def is_numeric(dtype: Any, booleans: bool) -> bool:
-    """Return whether a type of any library is numeric (or bool, if `booleans`), by its name."""
+    """Return whether a type is numeric (or, if `booleans`, Boolean), judging by its name."""
     name = str(getattr(dtype, "name", dtype))
     return NUMERIC.match(name) is not None or (booleans and name.lower().startswith("bool"))
 
@@ -421,7 +421,7 @@ def _not_executed(what: str, error: Exception) -> ColumnError | FileError | Inpu
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
+    """Return the first line of an error message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -436,7 +436,7 @@ def _from_pandas(series: Any) -> Any:
         strings = many_strings(series.to_numpy())
         if not isinstance(strings, np.ndarray):
             return strings
-    # Depending on its version, pandas writes missing entries as NaN, NA, NaT or None; use None.
+    # Depending on its version, pandas marks missing entries as NaN, NA, NaT or None; use None.
     return series.to_numpy(dtype=object, na_value=None)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Ids = Array
 
-# The first matching types decide: bool precedes its base class int, and datetime precedes date.
+# The first match counts, so bool precedes its base class int, and datetime precedes date.
 KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((bool, np.bool_), "bool"),
     ((int, np.integer), "int"),
@@ -38,17 +38,17 @@ STRINGS_PER_THREAD = 2**18  # minimum number of strings per thread
 MANY_STRINGS = 2**14
 # The types of missing entries, by name, because pandas (NA, NaT) may not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids that Polars has types for
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids that Polars can store
 
 
 def as_ids(ids: object, what: str) -> Ids:
-    """Return ids as an array of one kind, in the order of the argument: int64, uint64 or object.
+    """Return ids as an array of a single kind, in their original order: int64, uint64 or object.
 
     The ids are integers, strings, UUIDs, dates, or any other values that are hashable and ordered;
-    or pairs of these (a user and a session of this user), as tuples or as a Polars struct. `what`
-    names them in messages: ``"user ids of test"``. The result is uint64 only if an integer exceeds
-    int64. Floats become integers if all of them are whole numbers, because pandas converts integer
-    columns with missing values to floats.
+    or pairs of these (a user and one of the user's sessions), as tuples or as a Polars struct.
+    `what` is what messages call them: ``"user ids of test"``. The result is uint64 only if an
+    integer exceeds int64. Floats become integers if all of them are whole numbers, because pandas
+    converts integer columns with missing values to floats.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def as_ids(ids: object, what: str) -> Ids:
         If an id is missing (the message names its row), if the array is not one-dimensional, or if
         ids are floats that may stand for several whole numbers (see `check_whole`).
     InputTypeError
-        If there are ids of several kinds.
+        If the ids are of several kinds.
     """
     if type(ids) is np.ndarray and ids.dtype.kind in "iu" and ids.ndim == 1:
         return _from_integers(ids)
@@ -97,10 +97,10 @@ def as_ids(ids: object, what: str) -> Ids:
 
 
 def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
-    """Replace each id by its place among the sorted distinct ids.
+    """Replace each id with its position among the sorted distinct ids.
 
     `ids` and `what` are as in `as_ids`. Ids that cannot be sorted, and strings that are not
-    Unicode, are refused. Codes of dtype int32 save memory if there are many.
+    Unicode, are refused. For many ids, codes of dtype int32 save memory.
 
     Returns
     -------
@@ -163,10 +163,10 @@ def encode_distinct(ids: object, n: int, name: str, side: str = "") -> tuple[Int
 
 
 def many_strings(ids: Any) -> Any:
-    """Convert many strings to a Polars series; return other ids unchanged.
+    """Convert strings to a Polars series if there are many; return other ids unchanged.
 
-    `as_ids` checks for missing ids and other types. For few strings, importing Polars would take
-    longer.
+    `as_ids` checks for missing ids and other types. For a few strings, importing Polars would take
+    longer than it saves.
     """
     objects = isinstance(ids, np.ndarray) and ids.dtype == object and ids.ndim == 1
     if not (objects or isinstance(ids, list)) or len(ids) < MANY_STRINGS:
@@ -215,7 +215,7 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
 
     It seeds the user's random draws, and is the same on every platform and in every process. For an
     integer id, it is the id itself (modulo 2**64); without ids, it is the user's position;
-    otherwise, it is BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
+    otherwise, it is the BLAKE2b hash (8 bytes, little-endian) of the id as UTF-8 text.
     """
     if ids is None:
         return np.arange(n, dtype=np.uint64)
@@ -244,7 +244,7 @@ def kind(ids: Ids) -> str:
 
 
 def show(ids: Ids, position: int) -> str:
-    """Return the id at a position as users write it: ``'a'``, not ``np.str_('a')``."""
+    """Return the id at a position as users would write it: ``'a'``, not ``np.str_('a')``."""
     return brief(ids[position : position + 1].tolist()[0])
 
 
@@ -318,7 +318,7 @@ def _checked_kinds(types: set[type], values: Sequence[Any], what: str) -> list[s
     if any(cls.__name__ in MISSING_TYPES for cls in types):
         missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
     kinds = sorted({_kind_of(cls) for cls in types})
-    # pandas uses NaN for a missing string in a column of objects.
+    # pandas uses NaN for a missing string in an object column.
     if "float" in kinds:
         not_a_number = next((r for r, v in enumerate(values) if v != v), None)
         if not_a_number is not None:
@@ -336,7 +336,7 @@ def _checked_kinds(types: set[type], values: Sequence[Any], what: str) -> list[s
 
 
 def _ascend(objects: Ids) -> bool:
-    """Return whether ids are strings, sorted and distinct."""
+    """Return whether ids are sorted, distinct strings."""
     if not len(objects) or kind(objects) != "str":
         return False
     try:
@@ -366,7 +366,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     )
     # UTF-8 bytes have the same order as code points, so Polars sorts strings like Python.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
-    # Number the sorted strings first, so that the number of each string is its place among them. An
+    # Number the sorted strings first, so that each string's number is its position among them. An
     # argsort would take far longer.
     places = np.empty(len(distinct) + len(together), np.uint32)
     number_strings(pl.concat([distinct, together]), places)
@@ -378,7 +378,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
 
 
 def number_strings(series: pl.Series, numbers: UInt32) -> pl.Series:
-    """Write the numbers of strings to `numbers`; return the distinct strings.
+    """Write a number for each string to `numbers`; return the distinct strings.
 
     Strings are numbered in the order of first occurrence. No string may be missing.
     """
@@ -399,7 +399,7 @@ def _encode_integers(values: Ids) -> tuple[Int64, Ids]:
     if not len(values):
         return np.zeros(0, np.int64), values
     low, high = int(values.min()), int(values.max())
-    # For dense ids, a table over their range is several times faster than sorting.
+    # For dense ids, a lookup table over their range is several times faster than sorting.
     if high - low < 4 * len(values) + 1024:
         offset = (values - values.dtype.type(low)).astype(np.int64)
         seen = np.zeros(high - low + 1, dtype=bool)
@@ -433,7 +433,7 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
 def common(
     what: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
-    """Return both sides' users or items as codes in their union, and the union's ids and size."""
+    """Return the users or items of both sides as codes in their union, and its ids and size."""
     (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
         most = max(n, other_n)
@@ -477,7 +477,7 @@ def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
 
 
 def are_pairs(ids: Array | None) -> TypeGuard[Array]:
-    """Return whether ids are pairs of a user and a session of this user."""
+    """Return whether ids are pairs of a user and one of the user's sessions."""
     return (
         ids is not None
         and ids.dtype == object
@@ -494,7 +494,7 @@ def split_pairs(ids: Array) -> tuple[Array, Array]:
 
 
 def clusters_of(ids: Array | None) -> Int64 | None:
-    """Return an integer for each session that identifies its user; None without sessions."""
+    """Return, for each session, an integer that identifies its user; None without sessions."""
     if not are_pairs(ids):
         return None
     codes: Int64 = encode(split_pairs(ids)[0], "users of the sessions")[0]
@@ -507,7 +507,7 @@ def as_named_by(ids: Array, other: Array) -> Array:
 
 
 def id_columns(ids: Array) -> dict[str, Any]:
-    """Return ids as the columns of a Polars frame: user, and session if ids have sessions."""
+    """Return ids as columns for a Polars frame: user and, if the ids have sessions, session."""
     if not are_pairs(ids):
         return {"user": as_column(ids)}
     users, sessions = split_pairs(ids)

@@ -46,8 +46,8 @@ DTYPES = {
     "item_ids": ("int64", "uint64", "object"),
 }
 OPTIONAL = (*DTYPES,)[2:]
-# Data that use hardly any of this many positions are refused, because ids were probably passed as
-# positions. Fewer positions are accepted, because an array over them takes less than 2 GB.
+# More positions than this are refused if the data use hardly any of them, because ids were probably
+# passed as positions. Fewer are always accepted, because an array over them takes at most 2 GiB.
 MANY_POSITIONS = 2**28
 POSITIONS_PER_ENTRY = 1000
 
@@ -56,7 +56,7 @@ POSITIONS_PER_ENTRY = 1000
 class Interactions:
     """Interactions of users with items: a ragged table in CSR layout.
 
-    The items of user ``u`` are the rows ``indptr[u]:indptr[u + 1]``. `of` makes interactions from
+    The items of user ``u`` are in the rows ``indptr[u]:indptr[u + 1]``. `Interactions.of` reads
     almost anything; the constructor only checks its arguments. Arrays may share memory with the
     original data, so do not change them.
 
@@ -64,25 +64,25 @@ class Interactions:
     ----------
     indptr : int64 [n_users + 1]
     items : int32 [n]
-        Positions of items, ascending within a user, without duplicates.
+        Item positions, in ascending order and without duplicates for each user.
     n_items : int
     values : float64 [n] or None
         Ratings, counts, confidence, ... None means that all values are 1. Infinity is
-        allowed, NaN is not.
+        allowed, but NaN is not.
     times : int64 or float64 [n] or None
         Numbers are unchanged; dates are converted to microseconds since 1970 (UTC).
     user_ids : int64, uint64 or object [n_users], or None
         Sorted and distinct. None if users are positions.
     item_ids : int64, uint64 or object [n_items], or None
-        As `user_ids`, but for items.
+        Like `user_ids`, but for items.
     duplicates : int
         The number of rows that were merged because they repeat a user-item pair.
     copies : int64 [n] or None
         The number of rows of the data that were merged into each interaction. None means one row
-        each. The rule `repeated_test` reads it.
+        each. The rule `repeated_test` uses it.
     largest : float64 [n] or None
-        The largest value of the merged rows, if values were added up. The rule `repeated_test`
-        reads it, too.
+        The largest value among the merged rows, if values were added up. The rule `repeated_test`
+        uses it, too.
     repeated : tuple
         The first few repeated pairs (user, item), as ids, or as positions if there are no ids.
     columns : Columns or None
@@ -123,7 +123,7 @@ class Interactions:
         times: Array | None,
         merged: Mapping[str, Any],
     ) -> Interactions:
-        """Make interactions from sorted columns and further facts, without checking them."""
+        """Make interactions from sorted columns and facts about merged rows; check only for NaN."""
         made = object.__new__(cls)
         named = {
             name: getattr(rows, name) for name in ("n_items", "user_ids", "item_ids", "columns")
@@ -140,12 +140,12 @@ class Interactions:
         """Lay out the arrays for the kernel."""
         for name in ("indptr", "items", "values", "times"):
             array = getattr(self, name)
-            # Convert to the byte order of the machine.
+            # Convert to native byte order.
             if array is not None:
                 vars(self)[name] = laid_out(array, array.dtype.newbyteorder("="))
 
     def _check_values(self) -> None:
-        """Refuse values that are NaN."""
+        """Refuse NaN values."""
         values = self.values
         if values is not None and math.isnan(self.value_range[0]):
             row = int(np.isnan(values).argmax())
@@ -174,41 +174,42 @@ class Interactions:
     ) -> Interactions:
         """Read interactions from almost anything.
 
-        Users and items of a frame, a file or a dict are ids, unless you pass `n_users` and
-        `n_items`: then they are positions. Users and items of matrices and of an edge_index are
+        In a frame, a file or a dict, users and items are ids, unless you pass `n_users` and
+        `n_items`, which makes them positions. In a matrix or an edge_index, users and items are
         positions; pass `user_ids` and `item_ids` to give them ids. The data are not changed.
 
         If rows repeat a user-item pair, their values are added up and the latest time is kept. A
-        `DataWarning` counts these rows.
+        `DataWarning` says how many rows are repeats.
 
         Parameters
         ----------
         data
             * an Interactions, which is returned unchanged;
-            * a SciPy sparse matrix or array of any format, or a sparse torch tensor. Stored 0s are
-              kept, as judged but not relevant (except in bsr and dia, where they are padding);
+            * a SciPy sparse matrix or array in any format, or a sparse torch tensor. Stored zeros
+              are kept and mean "judged but not relevant" (except in bsr and dia, where zeros are
+              padding);
             * an array of shape [n_users, n_items], whose nonzero entries are the interactions: from
               NumPy, torch, JAX, or anything with ``__dlpack__`` or ``__array__``;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
-              `n_items`: an edge_index with users in the first row and items in the second.
-              (Without these arguments, it is a matrix of two users, and a warning says so if it
-              does not look like one);
+              `n_items`: an edge_index with users in the first row and items in the second (without
+              these arguments, it is read as a matrix of two users, with a warning if it does not
+              look like one);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), a
-              structured array of NumPy, or anything that exports an Arrow stream or has columns.
-              The column of items may have lists, with a row per user; the columns of values and
-              times then have lists as well;
+              structured NumPy array, or anything that exports an Arrow stream or has columns. The
+              item column may hold lists, with one row per user; the columns of values and times
+              may then hold lists as well;
             * the path of a file: .parquet (also a folder of these, or a pattern such as
               ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz from
               ``scipy.sparse.save_npz``; or TREC qrels (also .gz). Topics and documents of qrels are
-              strings, and documents with a negative number count as unjudged.
+              strings, and documents with a negative relevance count as unjudged.
         user, item, value, time
             Columns of a frame or file. By default, columns with common names are used (see
-            `find_columns`), and the attribute `columns` says which. If no column has values, a
-            `DataWarning` names columns of numbers, or of True and False, that might have them. A
-            column of scores is used as a last resort, also with a `DataWarning`. ``value=False``
-            and ``time=False`` say that there is no such column.
+            `find_columns`); the attribute `columns` lists them. If there is no column of values, a
+            `DataWarning` names numeric and Boolean columns that might hold them. A column of scores
+            is used only as a last resort, also with a `DataWarning`. ``value=False`` and
+            ``time=False`` say that there is no such column.
 
             ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, as if
             each were a user. Ids are then tuples (user, session). Training data, factors
@@ -219,19 +220,20 @@ class Interactions:
         n_users, n_items
             The numbers of users and items, if these are positions.
         item_offset
-            The number to subtract from item positions, for a graph whose items follow its users.
+            The number to subtract from item positions, for graphs that number the users first and
+            then the items.
         user_ids, item_ids : [n_users], [n_items]
             Ids for data without ids, in any order; the rows are sorted by these ids.
         separator
-            The separator of several items in one cell of a table: a character, such as ``";"``
+            What separates several items in one cell of a table: a character, such as ``";"``
             in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``. Without a separator, such cells
-            are refused. False says that each cell is a single id.
+            are refused. False means that each cell is a single id.
 
         Raises
         ------
         InputError
             If ids are missing, values are NaN, indices are negative or too large, lengths do not
-            fit, or options do not apply. The message describes the problem.
+            match, or options do not apply. The message describes the problem.
         InputTypeError
             If the type of the data is not supported, or ids have several types.
         ColumnError
@@ -275,7 +277,7 @@ class Interactions:
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
-        """Return the values as a SciPy sparse array [n_users, n_items], which shares no memory."""
+        """Copy the values into a SciPy sparse array [n_users, n_items]."""
         import scipy.sparse
 
         shape = (self.n_users, self.n_items)
@@ -284,17 +286,17 @@ class Interactions:
         return matrix
 
     def select_users(self, positions: npt.ArrayLike) -> Interactions:
-        """Return the interactions of the given users, with all items.
+        """Return the interactions of the given users; the number of items stays the same.
 
         Parameters
         ----------
         positions : integers [m], or bool [n_users]
-            Positions of users, or a mask. Positions must be in ascending order if users have ids.
+            Positions of users, or a mask. If users have ids, positions must be in ascending order.
 
         Raises
         ------
         InputError
-            If positions do not exist, or do not ascend although users have ids.
+            If positions do not exist, or are not in ascending order although users have ids.
         InputTypeError
             If the argument is neither positions nor a mask.
         """
@@ -325,15 +327,15 @@ class Interactions:
             return self
         every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
         order = np.argsort(every, kind="stable")
-        # The additional users have no rows, so no row changes its place.
+        # The additional users have no rows, so the rows stay where they are.
         chosen = np.where(order < self.n_users, order, -1)
         indptr = ragged.indptr_of(ragged.lengths(self.indptr, chosen))
         return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
-        """Return interactions with some of the rows (positions or a mask) and another indptr.
+        """Return interactions with some of the rows (positions or a mask) and a new indptr.
 
-        `changes` replace further fields.
+        `changes` replaces further fields.
         """
         for name in ("items", "values", "times", "copies", "largest"):
             array = getattr(self, name)
@@ -393,7 +395,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                         f"item (the first: {pair}); {said}"
                     )
                 if values is not None:
-                    # Add the smallest first, so that the sum does not depend on the order of rows.
+                    # Add the smallest values first, so that the sum does not depend on row order.
                     values = values[np.lexsort((values, items, users))]
                     merged["largest"] = np.maximum.reduceat(values, starts)
                     with np.errstate(invalid="ignore", over="ignore"):
@@ -410,9 +412,9 @@ def read_interactions(
     """Read interactions as `Interactions.of` does; errors start with the name of the argument.
 
     Without any `columns` (options of `Interactions.of`), messages assume that the user cannot name
-    columns in this call. `warns` says whether to warn if a column that might have values is not
+    columns in this call. `warns` says whether to warn if a column that might hold values is not
     read. `says_sums` says whether to warn that the values of repeated pairs were summed, which is
-    unnecessary if a rule decides about repeated pairs later.
+    unnecessary if a rule settles repeated pairs later.
     """
     try:
         whose = (what if not columns else "") if warns else None
@@ -461,7 +463,7 @@ def _check_types(data: Interactions) -> None:
 
 
 def _check_rows(data: Interactions) -> None:
-    """Raise an error unless each user's items ascend, and all arrays have matching lengths."""
+    """Raise an error unless the items of each user are sorted and all array lengths match."""
     indptr, items, times = data.indptr, data.items, data.times
     if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
         raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
@@ -537,7 +539,7 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 
 
 def in_either(first: Interactions, second: Interactions) -> Interactions:
-    """Return the pairs of user and item in either of two data sets, without values and times."""
+    """Return the user-item pairs that occur in either data set, without values and times."""
     for name in ("user", "item"):
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
         if has[0] != has[1]:
@@ -554,7 +556,7 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
             )
     rows = _all_rows(first, second)
     assert rows.users is not None
-    # Drop pairs that both sides have, so that there is no warning of repeated pairs.
+    # Keep each pair only once, to avoid a warning about repeated pairs.
     keys = np.unique(ragged.pairs(rows.users, rows.items, rows.n_items))
     rows.users, rows.items = np.divmod(keys, max(rows.n_items, 1))
     return build(rows)
@@ -576,7 +578,7 @@ MOST_PARTS = 2**16  # part numbers are 16-bit integers
 def order_of_pairs(
     users: Int64, items: Array, n_users: int, n_items: int
 ) -> npt.NDArray[np.intp] | None:
-    """Return the stable order by user, then item; None if the pairs already ascend."""
+    """Return the stable order by user, then by item; None if the pairs are already sorted."""
     same = users[1:] == users[:-1]
     if ((users[1:] > users[:-1]) | (same & (items[1:] > items[:-1]))).all():
         return None
@@ -598,7 +600,7 @@ def order_of_pairs(
 
 
 def _order(users: Int64, items: Array, n_items: int, n_users: int) -> npt.NDArray[np.intp]:
-    # Sorting by a single key is faster than by two, but the key must fit into int64.
+    # Sorting by a single key is faster than sorting by two, but it must fit into int64.
     if n_users * n_items < 2**63:
         return np.argsort(users * np.int64(n_items) + items, kind="stable")
     return np.lexsort((items, users))

@@ -54,7 +54,7 @@ class SourceIndex:
 
     @property
     def ids(self) -> dict[str, Array | None]:
-        """The ids of users and items, keyed by their names in `Facts.arrays`."""
+        """The user and item ids, keyed by their names in `Facts.arrays`."""
         return {"user_ids": self.user_ids, "item_ids": self.item_ids}
 
     @classmethod
@@ -70,7 +70,7 @@ class SourceIndex:
         return np.arange(test.n_users) if rows is None else rows
 
     def users_of(self, test: Interactions) -> Int64 | None:
-        """Return the row of each test user, or -1 for unknown users; None if all rows agree."""
+        """Return the source's row for each test user, or -1 if unknown; None if all rows agree."""
         if self.n_users is None:
             return np.zeros(test.n_users, np.int64)
         if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
@@ -105,7 +105,7 @@ class SourceIndex:
         return rows, distinct
 
     def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
-        """Return the position of each item of `data`, or -1 if unknown; None if positions agree.
+        """Map the items of `data` to positions in the source, or to -1; None if positions agree.
 
         If items have no ids, `as_many` requires both sides to have the same number of items.
         """
@@ -131,11 +131,11 @@ class SourceIndex:
     def rows_of(
         self, test: Interactions, data: Interactions, what: str
     ) -> tuple[Int64, Int32, Int64 | None]:
-        """Return the rows of `data` for each test user, and the positions of its items.
+        """Return the rows of `data` for each test user, and the positions of items in the source.
 
-        These are the indptr of the rows, their items (numbered as in `data`), and the position in
-        the source of each item of `data`: int64 [data.n_items], with -1 for items that the source
-        does not know, or None if all positions agree.
+        The result is the indptr of the rows, their items (numbered as in `data`), and the position
+        of each item of `data` in the source: int64 [data.n_items], with -1 for items that the
+        source does not know, or None if the positions are the same.
         """
         positions = self.items_of(data, what)
         users = SourceIndex.of_data(data, what).users_of(test)
@@ -185,7 +185,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn if `data` contains no test user; `users` are their places in `data`, or -1."""
+    """Warn if `data` contains no test user; `users` are their rows in `data`, or -1."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} test users. Hint: are its user ids, "
@@ -221,9 +221,9 @@ def find_rows(
 ) -> Int64:
     """Return, for each row, the row of another table with the same user and item, or -1.
 
-    Items that the other table does not have are -1. In the other table, items ascend within a user.
-    `users` has the row of each user in the other table, or -1 if the user is not in it. None means
-    that both tables have the same users in the same order.
+    Items that the other table does not have must be -1. The other table must list each user's items
+    in ascending order. `users` holds the position of each user in the other table, or -1 if the
+    user is not in it. None means that both tables have the same users in the same order.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(
@@ -249,7 +249,7 @@ def in_train(test: Interactions, train: Interactions) -> Bool:
 def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
     """Return a mask of the relevant test rows: bool [len(test)].
 
-    A threshold is refused if several rows with values have the same user and item.
+    A threshold is refused if the values of repeated pairs were added up.
     """
     if test.values is None:
         return np.full(len(test), is_relevant(np.ones(1), relevant_from)[0])
@@ -266,7 +266,7 @@ def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
 
 
 def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
-    """Return the error for a threshold if pairs repeat, and no rule says how to combine values."""
+    """Return the error for a threshold when no rule says how to combine repeated pairs."""
     told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
     first = f" (the first: {pair})" if pair else ""
     return InputError(
@@ -279,7 +279,7 @@ def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str =
 
 
 def settled_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interactions:
-    """Return test data with a single value per pair, as the rule `repeated_test` decides."""
+    """Return test data with a single value per pair, according to `repeated_test`."""
     values, copies, largest = test.values, test.copies, test.largest
     if values is None or repeated_test == "once":
         return test

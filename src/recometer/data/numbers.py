@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 LARGEST_WHOLE = int(np.finfo(np.float64).max)
-EXACT_BITS = 53  # float64 represents all whole numbers of this many bits
+EXACT_BITS = 53  # float64 can represent all whole numbers of up to this many bits
 
 
 def as_array(values: object, what: str) -> Array:
-    """Convert an object to an array; `what` names it in messages.
+    """Convert an object to an array; `what` is what messages call it.
 
     Torch tensors and arrays of other libraries (JAX, CuPy, TensorFlow) share memory with the result
     if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
@@ -39,7 +39,7 @@ def as_array(values: object, what: str) -> Array:
 
 
 def _why(given: object, error: Exception) -> str:
-    """Explain why an object is not an array."""
+    """Explain why an object cannot be converted to an array."""
     rows = list(given) if isinstance(given, list | tuple) else []
     lengths = [len(row) for row in rows if hasattr(row, "__len__")]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
@@ -55,14 +55,14 @@ def _why(given: object, error: Exception) -> str:
 
 
 def without_mask(array: Array) -> Array:
-    """Replace masked entries by NaN."""
+    """Replace masked entries with NaN."""
     if np.ma.is_masked(array) and array.dtype.kind in "biuf":
         array = np.ma.filled(array.astype(np.float64), np.nan)
     return np.asarray(array)
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None if all are True, because missing values count as 1."""
+    """Return numbers as float64; None, which stands for all ones, if all entries are True."""
     array = without_mask(as_array(array, f"The {what}"))
     if array.dtype.kind == "b" and array.all():
         return None
@@ -111,7 +111,7 @@ def _is_number(value: Any) -> bool:
 
 
 def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) -> None:
-    """Refuse whole numbers that their float type cannot distinguish from neighbours.
+    """Refuse whole numbers that their float type cannot distinguish from adjacent ones.
 
     `dtype` is the original dtype of the numbers, if it differs from the dtype of `floats`. Numbers
     of 2**24 or more in float32, and 2**53 or more in float64, are refused.
@@ -130,7 +130,7 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
 
 
 def in_float64(array: Array, what: str) -> Float64:
-    """Return scores or ranks as float64; refuse integers of a row that float64 would make equal."""
+    """Return scores or ranks as float64; refuse integers in a row that float64 would make equal."""
     floats = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
         return floats
@@ -259,7 +259,7 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
 
 
 def size_in_words(n_bytes: float) -> str:
-    """Return a size with its unit: ``"12 kB"``, ``"3.4 MB"``."""
+    """Format a number of bytes with a unit: ``"12 kB"``, ``"3.4 MB"``."""
     if n_bytes >= 10**9:
         return f"{n_bytes / 1e9:,.1f} GB"
     return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 10**6 else f"{n_bytes / 1e3:,.1f} kB"

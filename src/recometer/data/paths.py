@@ -21,10 +21,10 @@ ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     """Return a path that the system can look up; the file need not exist.
 
-    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `what` is the name of the file in
-    messages: ``"a saved evaluation"``. A path is refused if it is empty or impossible (with a NUL,
-    a lone surrogate, or a part that is too long), if it leads through a folder without permission
-    to enter, or if it is an address of another system, such as ``s3://...``.
+    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `what` is what messages call the file:
+    ``"a saved evaluation"``. A path is refused if it is empty or impossible (with a NUL, a lone
+    surrogate, or a part that is too long), if it leads through a folder that the user may not
+    enter, or if it is an address on another system, such as ``s3://...``.
     """
     try:
         text = os.fsdecode(path)
@@ -132,8 +132,8 @@ def check_no_link(folder: Path) -> None:
 def is_replaced(path: Path) -> bool:
     """Return whether writing to a path replaces the file.
 
-    Pipes and devices are written to, not replaced. The same holds for open files, which
-    ``/dev/stdout`` and ``/dev/fd/3`` stand for.
+    Pipes and devices are written to, not replaced. The same holds for files that are already open,
+    such as those that ``/dev/stdout`` and ``/dev/fd/3`` stand for.
     """
     return _descriptor(path) is None and (path.is_file() or not path.exists())
 

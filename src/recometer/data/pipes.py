@@ -20,7 +20,7 @@ STDIN = "-"
 ALSO_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STREAMS = ("/dev/fd/", "/proc/self/fd/")  # the paths that a shell substitutes for <(command)
 
-TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # suffixes that show the format
+TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # suffixes that reveal the format
 
 
 def is_stdin(text: str) -> bool:
@@ -40,7 +40,7 @@ def is_stream(text: str) -> bool:
 
 
 def needs_format(text: str) -> bool:
-    """Return whether a path can be read only once, and its name does not show the format."""
+    """Return whether a path can be read only once and its name does not reveal the format."""
     return is_stream(text) and not text.lower().endswith(TELLING)
 
 
@@ -57,9 +57,9 @@ class InputFormat(str, enum.Enum):
 
 
 class StandardInput:
-    """A context manager that copies standard input and pipes to files, and returns their paths.
+    """A context manager that copies standard input and pipes to files, and provides their paths.
 
-    `form` is the format of pipes whose names do not show it.
+    `form` is the format of pipes whose names do not reveal it.
     """
 
     def __init__(self, form: InputFormat | None) -> None:
@@ -75,7 +75,7 @@ class StandardInput:
             self._folder.cleanup()
 
     def path(self, text: str) -> Path:
-        """Return the path of the copy of a pipe or standard input; return other paths unchanged."""
+        """Copy standard input or a pipe; return the copy's path, or any other path unchanged."""
         if not is_stream(text):
             return Path(text)
         name = STDIN if is_stdin(text) else text
@@ -84,7 +84,7 @@ class StandardInput:
         return self._copies[name]
 
     def named(self, message: str) -> str:
-        """Replace the paths of copies in a message by the names of their pipes."""
+        """Replace the paths of copies in a message with the names of the pipes."""
         for name, copy in self._copies.items():
             message = message.replace(str(copy), _called(name))
         return message

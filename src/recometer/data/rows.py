@@ -64,7 +64,7 @@ class Options(NamedTuple):
     user_ids: object = None
     item_ids: object = None
     separator: Separator = None
-    whose: str | None = ""  # named in warnings of unread columns; None suppresses these
+    whose: str | None = ""  # see `warn_of_values`; None suppresses its warnings
     says_sums: bool = True  # whether to warn that the values of repeated pairs were summed
 
     def refuse(self, what: str, *names: str) -> None:
@@ -117,7 +117,7 @@ class Rows:
 
 
 def read_rows(data: object, options: Options) -> Rows:
-    """Read data of any kind that `Interactions.of` understands, except an Interactions."""
+    """Read data of any kind that `Interactions.of` accepts, except `Interactions` objects."""
     rows = _read(data, options)
     if rows.user_ids is not None:
         options.refuse("data with ids", "user_ids", "item_ids")
@@ -206,7 +206,7 @@ def _from_frame(data: Any, options: Options) -> Rows:
 
 
 def _numbered(users: Any, user_what: str, items: Any, item_what: str, options: Options) -> Rows:
-    """Return rows without values; users and items are ids, or positions if there is a size."""
+    """Return rows without values; users and items are ids, or positions if `n_users` is passed."""
     size = options.size()
     if size is None:
         users, user_ids = encode(users, user_what)
@@ -251,7 +251,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         _check_range(items, n_items, 0, "item", "entry")
         return rows.unsorted()
     if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
-        # SciPy cannot convert the format of matrices of objects.
+        # SciPy cannot convert object matrices to another format.
         matrix = copy.copy(matrix)
         matrix.data = numbers(matrix.data, what)
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
@@ -276,7 +276,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
 
 
 def _check_csr(matrix: Any, indptr: Int64) -> None:
-    """Refuse a matrix whose arrays do not fit together; SciPy checks only new matrices."""
+    """Refuse a matrix with inconsistent arrays; SciPy checks matrices only when it creates them."""
     indices, data = matrix.indices, matrix.data
     if not indices.ndim == data.ndim == indptr.ndim == 1:
         raise _corrupt(matrix, "arrays of several dimensions")
@@ -319,7 +319,7 @@ def _from_array(array: Array, options: Options) -> Rows:
             "is a matrix, array.astype(float) says so."
         )
     flat = array.reshape(-1)
-    entries = np.flatnonzero(flat)  # many times faster than `nonzero` of two dimensions
+    entries = np.flatnonzero(flat)  # many times faster than `nonzero` in two dimensions
     starts = np.arange(n_users + 1) * n_items
     indptr = np.searchsorted(entries, starts)
     items = entries - np.repeat(starts[:-1], np.diff(indptr))
@@ -352,7 +352,7 @@ def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
 
 
 def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
-    """Return whether each user's items ascend strictly and lie between 0 and n_items - 1.
+    """Return whether each user's items are strictly ascending and between 0 and n_items - 1.
 
     `indptr` must start at 0 and never decrease.
     """
@@ -371,7 +371,7 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
-    """Return the positions of some users, which are positions or a mask of all users."""
+    """Return the positions of users who are selected by positions or by a mask of all users."""
     chosen = np.asarray(as_array(positions, "Positions of users"))
     if chosen.dtype == bool and chosen.ndim:
         if chosen.shape != (n_users,):

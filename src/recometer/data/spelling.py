@@ -41,7 +41,7 @@ CASES = (str.lower, str.upper, str.capitalize, str.title)
 
 
 def guess(asked: Sequence[Any], known: Iterable[Any]) -> str | None:
-    """Say how the other side may spell ids that have no match, for a hint.
+    """Return a hint on how the other side may spell ids that have no match.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stores tables of users in Parquet files with a JSON header; refuses to overwrite other files."""
+"""Stores per-user tables in Parquet files with a JSON header; never overwrites other files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WRITES |= {".html": "to_html", ".htm": "to_html"}
 OTHER_FORMATS = {*WRITES, ".tsv", ".txt", ".xlsx", ".pkl", ".pickle", ".npy", ".npz", ".gz", ".zip"}
 OTHER_FORMATS |= {".arrow", ".feather", ".jsonl", ".db"}
 
-# Functions that convert object ids to strings and back, by the kind of the ids.
+# Functions that convert object ids to strings and back, by kind of id.
 TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
     "str": (str, str),
     "int": (str, int),
@@ -56,8 +56,8 @@ def check_replaced(
     """Refuse to replace an input, or a file that recometer did not write.
 
     `is_ours` says whether recometer wrote an existing file. `inputs` are the files that are read;
-    files that do not exist are ignored. A path that is not a file, such as a pipe, is written to
-    and not replaced.
+    files that do not exist are ignored. A path that is not a file, such as a pipe, is written to,
+    not replaced.
     """
     read = [path for path in inputs if os.path.exists(path)]
     for path in paths:
@@ -90,18 +90,18 @@ def write_table(
     user_ids: Array | None,
     header: Mapping[str, Any],
 ) -> None:
-    """Write a table with a row per user; the file appears completely or not at all.
+    """Write a table with one row per user; the file is written completely or not at all.
 
     Parameters
     ----------
     path
         The file to write; an existing file is replaced.
     columns
-        Arrays of numbers by name, all equally long.
+        Arrays of numbers by name, all of the same length.
     user_ids
         The users' ids, which become the column ``user``. None writes no such column.
     header
-        Any value that JSON can represent.
+        Entries that JSON can represent.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
 
 
 def _verified(path: Path, hint: str) -> bytes:
-    """Read a file once, and return its content if the checksum in it is right.
+    """Read a file once, and return its content if the checksum in it is correct.
 
     Reading the file several times could mix two versions if another process saves it in between.
     """
@@ -253,13 +253,13 @@ PIECE = 2**20
 
 
 def sealed(content: bytes) -> bytes:
-    """Replace the last `PLACEHOLDER` in the content by the checksum."""
+    """Replace the last `PLACEHOLDER` in the content with the checksum."""
     at = content.rindex(MARK) + len(MARK)
     return content[:at] + _digest(content, at) + content[at + DIGITS :]
 
 
 def is_sealed(content: bytes) -> bool:
-    """Return whether the content contains the right checksum of its remaining bytes."""
+    """Return whether the content contains the correct checksum of all its other bytes."""
     at = content.rfind(MARK) + len(MARK)
     return at >= len(MARK) and content[at : at + DIGITS] == _digest(content, at)
 

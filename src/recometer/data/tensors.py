@@ -49,7 +49,7 @@ def to_scipy(tensor: Any) -> Any:
     import scipy.sparse
 
     if str(tensor.layout) == "torch.sparse_coo":
-        # .indices() exists only after repeated entries were added up.
+        # .indices() works only after repeated entries have been added up.
         index, values = to_numpy(tensor._indices()), to_numpy(tensor._values())
         return scipy.sparse.coo_array((values, tuple(index)), shape=tuple(tensor.shape))
     by_row = str(tensor.layout) == "torch.sparse_csr"
@@ -75,7 +75,7 @@ def dtype_and_device(array: Any) -> str:
 
 
 def to_numpy(tensor: Any) -> Array:
-    """Convert a tensor to an array, which shares memory if the tensor is on the CPU.
+    """Convert a tensor to an array, which shares its memory if the tensor is on the CPU.
 
     A dtype that NumPy lacks (bfloat16) becomes float32, which represents its numbers exactly.
     Sparse and quantised tensors are refused.

@@ -13,11 +13,11 @@ from recometer.errors import InputError, argument_text
 if TYPE_CHECKING:
     import polars as pl
 
-# Dates that may begin with the day or the month; dates that begin with the year are clear.
+# Dates that may begin with the day or the month; dates that begin with the year are unambiguous.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
-# The offset from UTC at the end of a time in ISO 8601; a date without a time has none.
+# The UTC offset at the end of an ISO 8601 time; a date without a time has none.
 OFFSET = r"[T ]\d{2}(?::?\d{2}){0,2}(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)\s*$"
-# Numbers of seconds since 1970 that are accepted as plausible times: 1985 to 2100.
+# The range of plausible times, in seconds since 1970: from 1985 to 2100.
 EARLIEST, LATEST = 473_385_600, 4_102_444_800
 UNITS = (1, 10**3, 10**6, 10**9)  # units per second
 NAMES = dict(zip(UNITS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
@@ -50,19 +50,19 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
 
 
 def offsets_of_text(text: pl.Series) -> set[str | None]:
-    """Return the offsets from UTC in some times: ``"+02:00"``, or None for a time without one."""
+    """Return the UTC offsets of some times: ``"+02:00"``, or None for a time without an offset."""
     return set(text.str.extract(OFFSET).str.replace(r"^Z$", "+00:00"))
 
 
 def named_zone(zone: Any) -> datetime.tzinfo:
-    """Return a time zone from its name or its offset; return a time zone unchanged."""
+    """Make a time zone from its name or UTC offset; return a time zone unchanged."""
     import zoneinfo  # rarely needed
 
     if isinstance(zone, str) and zone[0] in "+-":
         digits = zone[1:].replace(":", "")
         offset = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:] or 0))
         return datetime.timezone(-offset if zone[0] == "-" else offset)
-    # Time zones of pytz only work with dates that they have localised.
+    # pytz time zones only work with dates that they have localised.
     name = zone if isinstance(zone, str) else getattr(zone, "zone", None)
     return zone if name is None else zoneinfo.ZoneInfo(name)
 
@@ -128,9 +128,9 @@ def unit_of_times(numbers: Array) -> int | None:
 def check_units(numbers: Array, what: str) -> None:
     """Refuse times since 1970 in different units, such as seconds and milliseconds.
 
-    Consider the numbers that are above 1985 in seconds. Times are refused if each of these numbers
-    is a present-day time in some unit, but the units differ. A number between the ranges of the
-    units shows that the numbers have another meaning.
+    Numbers below `EARLIEST` are ignored. The times are refused if each of the other numbers is a
+    plausible time (1985 to 2100) in some unit, but the units differ. A number between the ranges of
+    two units shows that the numbers mean something else.
     """
     if not len(numbers) or numbers.max() < EARLIEST * UNITS[1] or unit_of_times(numbers):
         return
@@ -148,14 +148,14 @@ def check_units(numbers: Array, what: str) -> None:
 
 
 def representative(numbers: Array) -> list[int]:
-    """Return the positions of a few times with the same range and units as all of them."""
+    """Return the positions of a few times that have the same range and units as all times."""
     units, others = _by_unit(numbers)
     first = [int(mask.argmax()) for mask in (*units.values(), others) if mask.any()]
     return sorted({int(numbers.argmin()), int(numbers.argmax()), *first})
 
 
 def _by_unit(numbers: Array) -> tuple[dict[int, Bool], Bool]:
-    """Return a mask of the present-day times in each unit, and of the other large numbers."""
+    """Return masks of the plausible times in each unit, and a mask of the other large numbers."""
     units = {unit: (numbers >= EARLIEST * unit) & (numbers < LATEST * unit) for unit in UNITS}
     return units, (numbers >= EARLIEST) & ~np.logical_or.reduce([*units.values()])
 

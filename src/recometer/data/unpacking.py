@@ -1,9 +1,9 @@
-"""Limits the unpacked size of compressed files, so that a small file cannot fill the memory.
+"""Limits the unpacked size of compressed files, so that a small file cannot exhaust memory.
 
 When Polars reads lists, it relies on the page headers of a Parquet file, not on its footer.
 Both are written in Thrift's compact protocol
-(https://github.com/apache/thrift/blob/master/doc/specs), with the fields that
-https://github.com/apache/parquet-format names.
+(https://github.com/apache/thrift/blob/master/doc/specs); their fields are defined in
+https://github.com/apache/parquet-format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST = 2**32  # any file may unpack to this many bytes
 TIMES = 200  # a larger file may unpack to this many times its size
-DENSEST = 1032  # the maximum compression of deflate, and therefore of gzip
+DENSEST = 1032  # the maximum compression ratio of deflate, and therefore of gzip
 CHUNK = 2**20
 WIDTH = 8  # the minimum number of bytes that a value of a table takes in memory
 
@@ -34,7 +34,7 @@ WIDTH = 8  # the minimum number of bytes that a value of a table takes in memory
 def check_gzip(path: Path) -> None:
     """Raise FileError if a gzip file is too large when unpacked; damaged files are not checked.
 
-    Unless the file is small enough, it is unpacked once, piece by piece.
+    A file that could exceed the limit, judging by its size, is unpacked once, piece by piece.
     """
     status = path.stat()
     if status.st_size * DENSEST > MOST:
@@ -68,9 +68,9 @@ def _unpacked(file: BinaryIO) -> Iterator[int]:
 
 
 def check_archive(path: Path) -> None:
-    """Raise FileError if the arrays in an archive (.npz) are too large, or larger than their data.
+    """Raise FileError if an .npz archive is too large when unpacked, or too short for its arrays.
 
-    Other files raise the exceptions of `zipfile` and `numpy.load`.
+    Files that are not archives raise the exceptions of `zipfile` and NumPy.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -89,12 +89,12 @@ def check_archive(path: Path) -> None:
 
 
 def _bytes_of_array(file: IO[bytes]) -> int:
-    """Return the number of bytes of an array, according to the header of its file."""
+    """Return the size of an array in bytes, according to its file header."""
     form = np.lib.format
     version = form.read_magic(file)
     read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
     shape, _, dtype = read(file)
-    # Arrays of objects are refused later. Use Python's integers, because NumPy's could overflow.
+    # Object arrays are refused later. Use Python's integers, because NumPy's could overflow.
     return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
 
 
@@ -149,7 +149,7 @@ def _refuse(path: Path, way_out: str) -> NoReturn:
 
 
 MAGIC = b"PAR1"
-HEADER = 2**13  # number of bytes that contain a page header, unless its statistics are long
+HEADER = 2**13  # enough bytes for a page header, unless its statistics are long
 DEEPEST = 40  # the maximum depth of nested structs and lists
 
 # Field numbers in the footer, in its parts, and in page headers.
@@ -159,7 +159,7 @@ PAGE_SIZE, DATA, DATA_2, N_VALUES = 3, 5, 8, 1
 
 
 def n_values(file: BinaryIO, columns: Collection[str]) -> int:
-    """Return the number of values in the pages of the given columns, including entries of lists."""
+    """Return the number of values in the pages of the given columns, including list entries."""
     try:
         return sum(_values_of_chunk(file, chunk) for chunk in _chunks(file, columns))
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
@@ -170,7 +170,7 @@ def n_values(file: BinaryIO, columns: Collection[str]) -> int:
 
 
 def _chunks(file: BinaryIO, columns: Collection[str]) -> Iterator[Mapping[int, Any]]:
-    """Yield the descriptions of the column chunks of the given columns."""
+    """Yield the metadata of each chunk of the given columns."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 8, 0))
     last = file.read()
@@ -208,13 +208,13 @@ def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
 
 
 class _Compact:
-    """Reads values of Thrift's compact protocol."""
+    """Reads values in Thrift's compact protocol."""
 
     def __init__(self, content: bytes) -> None:
         self.content, self.at = content, 0
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
-        """Return the fields of a struct by their numbers; `depth` counts the levels above it."""
+        """Return the fields of a struct by number; `depth` counts the levels above it."""
         fields: dict[int, Any] = {}
         number = 0
         while head := self._byte():

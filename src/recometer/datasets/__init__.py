@@ -24,7 +24,7 @@ MSWEB_ATTRIBUTION = (
 
 
 def msweb() -> Interactions:
-    """Return which areas of a web site 32,710 users visited in one week of February 1998.
+    """Return the areas of a web site that 32,710 users visited in one week of February 1998.
 
     Returns
     -------
