@@ -265,7 +265,7 @@ class Catalogue:
         return None if (np.diff(codes) > 0).all() else np.argsort(codes)
 
     def _aligned(self, rows: Any, what: str) -> Any:
-        """Reorder rows of items to match the sorted ids."""
+        """Reorder rows (one per item) to match the sorted ids."""
         n = rows.shape[0]
         if n != self.n_items:
             raise InputError(
@@ -403,7 +403,7 @@ class NamedColumns:
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
         self.names = names
         self.fetch = fetch
-        self.text = text  # in text files, all columns are strings, even numbers
+        self.text = text  # whether all columns are strings, even numbers, as in text files
         self.taken: list[str] = []
 
     @classmethod
@@ -420,7 +420,7 @@ class NamedColumns:
             return cls(list(columns), columns.__getitem__)
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
-            # Fetch in one call, because a lazy frame may return rows in another order next time.
+            # Fetch in one call, because a lazy frame may return rows in a new order next time.
             once = [name for name in names if names.count(name) == 1]
             columns = dict(zip(once, fetch(once), strict=True))
 
@@ -480,7 +480,7 @@ class NamedColumns:
 
 
 def _size(items: object) -> int:
-    """Return the number of items if the argument is a number; -1 if it contains ids."""
+    """Return the number of items if that was passed; -1 if ids were passed."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(
@@ -546,7 +546,7 @@ def _is_missing(entry: object) -> bool:
 
 
 def _rows_of_lists(column: Any, name: str) -> Array:
-    """Return a column of equally long lists as a matrix; NaN where a list is missing."""
+    """Return a column of equally long lists as a matrix, with NaN where a list is missing."""
     if getattr(column, "ndim", 1) == 2:
         return np.asarray(column)
     rows = _objects(column)

@@ -116,12 +116,12 @@ KINDS: dict[str, Kind] = {
 REQUIRED = ("user", "item")
 BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose label column is called "score"
 PAIRED = ("user",)  # meanings for which a pair of columns may be passed
-# Last words of column names that suggest ranks rather than scores.
+# Last words in column names that suggest ranks rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
     *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
 }
-# Last words of column names whose numbers are not ratings, such as "price" in "item_price".
+# Last words in the names of columns that do not hold ratings, such as "price" in "item_price".
 NO_VALUES = {
     *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
     *("split", "train", "test", "group", "cluster", "level", "0"),

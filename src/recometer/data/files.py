@@ -171,7 +171,7 @@ def open_file(
 
 
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
-    """Return the names of the numeric columns; in text files, the first rows decide.
+    """Return the names of the numeric columns, judging text files by their first rows.
 
     ``booleans=True`` includes Boolean columns.
     """
@@ -404,7 +404,7 @@ def _partitions(
 class _Form(NamedTuple):
     """The format of a text file, judging by its first lines."""
 
-    names: list[str]  # the names of the columns
+    names: list[str]  # column names
     separator: str
     line_end: str
     spaced: bool  # whether blanks follow separators
@@ -485,7 +485,7 @@ def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
 
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the records of a text file with their line numbers, the header first."""
+    """Yield the records of a text file with their line numbers, starting with the header."""
     separator = _form(path).separator
     with contextlib.suppress(csv.Error), open_text(path, newline="", errors="replace") as file:
         reader = csv.reader(file, delimiter=separator)
@@ -620,7 +620,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
 
 
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a TREC run: lines of topic, ignored field, document, rank, score and run name.
+    """Read a TREC run: topic, ignored field, document, rank, score and run name on each line.
 
     The result has the columns user (the topic) and item (the document) as String, and score as
     Float64. As in trec_eval, documents are ranked by score. The rank is ignored, and so is
@@ -631,7 +631,7 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read TREC qrels: lines of topic, ignored field, document and relevance (a whole number).
+    """Read TREC qrels: topic, ignored field, document and relevance (an integer) on each line.
 
     The result has the columns user (the topic) and item (the document) as String, and value as
     Float64. Documents with a negative relevance count as unjudged and are left out.

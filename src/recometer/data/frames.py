@@ -37,7 +37,7 @@ def is_column(data: object) -> bool:
     """Return whether an object is a column: a series, or a one-dimensional array."""
     if _is_series(data):
         return True
-    # Do not ask for the shape of a DuckDB relation, because this would execute it.
+    # Do not ask for the shape of a DuckDB relation, because that would execute it.
     several = _is_relation(data) or is_nested(data) or _is_structured(data)
     shape = None if several else getattr(data, "shape", None)
     return shape is not None and len(shape) == 1
@@ -74,7 +74,7 @@ def is_frame(data: object) -> bool:
 
 def holds_lists(column: Any) -> bool:
     """Return whether the entries of a column are lists, judging by the first entry."""
-    # The column may be a FileColumn, whose dtype is that of Polars.
+    # The column may be a FileColumn, which has a Polars dtype.
     if is_a(column.dtype, "polars", "DataType"):
         return is_a(column.dtype, "polars", "List", "Array")
     if column.dtype != object:
@@ -436,7 +436,7 @@ def _from_pandas(series: Any) -> Any:
         strings = many_strings(series.to_numpy())
         if not isinstance(strings, np.ndarray):
             return strings
-    # Depending on its version, pandas marks missing entries as NaN, NA, NaT or None; use None.
+    # Missing entries in pandas may be NaN, NA, NaT or None, depending on its version; use None.
     return series.to_numpy(dtype=object, na_value=None)
 
 
@@ -445,7 +445,7 @@ def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
 
     # Polars would read an extension type (such as arrow.uuid) as its underlying bytes.
     plain = [n for n in wanted if not hasattr(table.schema.field(n).type, "extension_name")]
-    # Read the columns in one call, so that Polars uses all processors.
+    # Read the columns in one call, so that Polars can use all processors.
     frame = pl.DataFrame(table.select(plain))
     return [
         frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)

@@ -147,7 +147,8 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
 def encode_distinct(ids: object, n: int, name: str, side: str = "") -> tuple[Int64, Ids]:
     """Encode the ids of all `n` users or items, which must be distinct.
 
-    `name` is ``"user"`` or ``"item"``. `side` names the object with the ids, such as ``"Factors"``.
+    `name` is ``"user"`` or ``"item"``. `side` names the object that has the ids:
+    ``"Factors"``.
     """
     of = f" of {side}" if side else ""
     codes, distinct = encode(ids, f"{name} ids{of}")
@@ -353,7 +354,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
     # Each thread numbers the strings of one part; then the distinct strings of all parts are
-    # numbered.
+    # numbered together.
     rows = a_part_each(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
@@ -364,7 +365,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
         if len(parts) == 1
         else number_strings(together, np.empty(len(together), np.uint32))
     )
-    # UTF-8 bytes have the same order as code points, so Polars sorts strings like Python.
+    # UTF-8 bytes have the same order as code points, so Polars sorts strings as Python does.
     distinct = distinct.sort(multithreaded=len(distinct) > STRINGS_PER_THREAD)
     # Number the sorted strings first, so that each string's number is its position among them. An
     # argsort would take far longer.

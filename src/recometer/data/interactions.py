@@ -78,7 +78,7 @@ class Interactions:
     duplicates : int
         The number of rows that were merged because they repeat a user-item pair.
     copies : int64 [n] or None
-        The number of rows of the data that were merged into each interaction. None means one row
+        How many rows of the data were merged into each interaction. None means one row
         each. The rule `repeated_test` uses it.
     largest : float64 [n] or None
         The largest value among the merged rows, if values were added up. The rule `repeated_test`
@@ -91,7 +91,7 @@ class Interactions:
     Raises
     ------
     InputError
-        If arrays do not fit together, or a value is NaN (the message names its user and item).
+        If arrays are inconsistent, or a value is NaN (the message names its user and item).
     """
 
     indptr: Int64
@@ -212,9 +212,9 @@ class Interactions:
             ``time=False`` say that there is no such column.
 
             ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, as if
-            each were a user. Ids are then tuples (user, session). Training data, factors
+            each were a user. User ids are then tuples (user, session). Training data, factors
             and lists without sessions apply to all sessions of a user, and confidence intervals
-            are over users.
+            are computed over users.
 
             For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items

@@ -95,7 +95,7 @@ OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "says_
 
 @dataclasses.dataclass
 class Rows:
-    """Rows of interactions. If `indptr` is set, they are sorted, and `users` is not needed."""
+    """Rows of interactions. If `indptr` is set, the rows are sorted and `users` is not needed."""
 
     users: Array | None
     items: Array

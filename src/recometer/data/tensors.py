@@ -60,7 +60,7 @@ def to_scipy(tensor: Any) -> Any:
 
 
 def dtype_name(array: Any) -> str:
-    """Return the dtype of an array or a tensor: ``"float32"``."""
+    """Return the dtype of an array or a tensor as a string, such as ``"float32"``."""
     return _name_of(array.dtype)
 
 

@@ -104,7 +104,7 @@ def values_in_words(low: float, high: float) -> str:
 
 
 def times_in_words(numbers: Array) -> str:
-    """Describe the first and the last time, with dates if they look like times since 1970.
+    """Describe the earliest and the latest time, with dates if they look like times since 1970.
 
     Times may be any numbers, and only their size shows the unit (seconds to nanoseconds since
     1970). For this reason, both the numbers and the dates are shown.
