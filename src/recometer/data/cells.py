@@ -1,4 +1,4 @@
-"""Recognises and splits text cells that hold several ids: ``"46;93;5"``, ``"[46, 93]"``."""
+"""Recognises and splits cells that hold several ids, such as ``"46;93;5"`` or ``"[46, 93]"``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ JSON = "json"
 BLANKS, QUOTES, BRACKETS = " \t", "'\"", "[](){}"
 PROBE = 1000  # approximate number of ids in the sample
 SHARE = 0.1  # ids are refused if a larger share of the sample looks like lists of ids
-# Several whole numbers with separators, several words with semicolons, or a string in brackets.
+# Whole numbers separated by commas, bars or blanks; words separated by semicolons; or a string in
+# brackets.
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 

@@ -127,7 +127,7 @@ def open_file(
     """Find columns in a file with `choose_columns`; they can then be read one by one.
 
     The path names a file with one of `EXTENSIONS`, a folder of Parquet files, or a pattern such as
-    ``"ratings/part-*.parquet"``. Several files are read as one table, sorted by name.
+    ``"ratings/part-*.parquet"``. Several files are read as one table, in order of name.
     Subfolders with names such as ``model=als`` become a column ``model``.
 
     Text is UTF-8, and its first line names the columns. If that line has no comma (in .csv) or tab
@@ -676,7 +676,7 @@ MARK = "\ufeff"  # the byte order mark, which is not part of the text
 GZIP = b"\x1f\x8b"
 # UTF-16 text starts with a byte order mark, or every other byte of its first letters is 0.
 UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
-# Exceptions raised by files that are not text, or whose compressed data are damaged.
+# Exceptions raised for files that are not text, or whose compressed data are damaged.
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
 
 

@@ -105,7 +105,7 @@ class SourceIndex:
         return rows, distinct
 
     def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
-        """Map the items of `data` to positions in the source, or to -1; None if positions agree.
+        """Map the items of `data` to positions in the source (-1 if unknown); None if they agree.
 
         If items have no ids, `as_many` requires both sides to have the same number of items.
         """

@@ -1,4 +1,4 @@
-"""Stores per-user tables in Parquet files with a JSON header; never overwrites other files."""
+"""Stores per-user tables in Parquet files with a JSON header; refuses to overwrite other files."""
 
 from __future__ import annotations
 
