@@ -71,10 +71,10 @@ class Comparison(Compared, Tracked, Reported):
     """The result of `compare`: the models side by side, and in pairs.
 
     ``print(comparison)`` shows the leaderboard and the comparison on the primary metrics (or the
-    first metric): differences, intervals, p-values, and how many users gain and lose. Every other
-    metric gets a line. `to_markdown`, `to_latex` and `to_html` show the same. In the result of
-    `full`, all of these show every pair on every metric. `to_json` and `to_csv` always contain
-    everything, with all digits.
+    first metric): differences, intervals, p-values, and how many users gain and lose. Each of the
+    other metrics gets one line. `to_markdown`, `to_latex` and `to_html` show the same. For the
+    result of `full`, all of these show every pair on every metric. `to_json` and `to_csv` always
+    contain everything, in full precision.
 
     Attributes
     ----------
@@ -120,9 +120,9 @@ class Comparison(Compared, Tracked, Reported):
         gates
             ``"ndcg@10 >= -5%"`` bounds the relative difference, and ``"coverage@10 >= -0.02"``
             the absolute difference. Use ``<=`` if lower values are better; the two ends of the
-            interval then change roles.
+            interval then swap roles.
         undecided
-            How an undecided gate counts in JUnit and in ``passed`` of the report: ``"pass"`` or
+            How an undecided gate counts in JUnit XML and in the report's ``passed``: ``"pass"`` or
             ``"fail"``. Its verdict stays ``"undecided"``.
 
         Raises
@@ -135,7 +135,7 @@ class Comparison(Compared, Tracked, Reported):
         return check_gates(self, gates, undecided)
 
     def data(self) -> Table:
-        """Return a table with a row per metric and pair, and all of their values."""
+        """Return a table with a row per metric and pair that contains all values."""
         columns = difference_columns(self.confidence, margin=self.options.margin is not None)
         more = ("mean_other", "n_only_model", "n_only_other", "primary", "smallest_difference")
         return Table(
@@ -205,20 +205,20 @@ def compare(
     seed: int = 0,
     threads: int | None = None,
 ) -> Comparison:
-    """Test whether models differ, and estimate by how much, from the values of each user.
+    """Test whether models differ, and estimate by how much, based on the values of each user.
 
-    Models are compared in pairs, on the users with a value from both. Intervals and p-values are
-    computed without resampling (`recometer.stats`), except for metrics with one value for all
+    Models are compared in pairs, on the users for whom both have a value. Intervals and p-values
+    are computed without resampling (`recometer.stats`), except for metrics with one value for all
     users.
 
     Parameters
     ----------
     models
-        A dict with the evaluation of each model, or the path of a file that `Evaluation.save`
-        wrote, keyed by the model's name; a list of evaluations or paths; or a `Leaderboard`. All
-        evaluations must use the same test data. A model may also have a list of evaluations of the
-        same users, one for each training seed. The variance between seeds is then added to the
-        variance between users (`recometer.stats.over_runs`).
+        A dict of evaluations, or of paths of files that `Evaluation.save` wrote, keyed by the
+        models' names; a list of evaluations or paths; or a `Leaderboard`. All evaluations must use
+        the same test data. A model may also have a list of evaluations on the same users, one for
+        each training seed. The variance between seeds is then added to the variance between users
+        (`recometer.stats.over_runs`).
     baseline
         The model that all others are compared with. None compares every pair.
     metrics
@@ -230,16 +230,16 @@ def compare(
     paired
         Whether the models have the same users. False compares groups of different users, as in an
         A/B test, by Welch's t test (`recometer.stats.compare_groups`), and checks the sizes of the
-        groups. Means are weighted by the rule ``average``. Metrics of all users' lists together,
-        such as coverage, depend on the number of users and are left out.
+        groups. Means are weighted according to the rule ``average``. Metrics computed from all
+        users' lists together, such as coverage, depend on the number of users and are left out.
     ratio
         The planned sizes of groups of different users, if they are not equal: a number for each
         group in the order of the models, such as ``"9:1"``.
     test
-        None means ``"randomisation"``, or Welch's test for different users. The tests for the same
-        users are {tests} The interval is derived from the test. If the metric has a range, and
-        either all users differ by the same amount, or fewer than 30 users differ and at least half
-        do not, the interval is Gaffke's, and p follows from it.
+        None means ``"randomisation"``, or Welch's test if the models have different users. The
+        tests for models with the same users are {tests} The interval is derived from the test. If
+        the metric has a range, and either all users differ by the same amount, or fewer than 30
+        users differ and at least half do not, the interval is Gaffke's, and p follows from it.
     confidence
         The confidence level of the intervals; the significance level is 1 - confidence. None uses
         the confidence of the evaluations' protocol.
@@ -255,19 +255,19 @@ def compare(
         What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
         ``"exclude"``, ``"protocol"``, or a rule of the protocol.
     cluster
-        The cluster of each user, in the same forms as groups in `Evaluation.by`. Use it if users
-        are not independent of each other, such as sessions of one person: tests and intervals then
-        treat whole clusters as independent. If the test data contain sessions of users
-        (``user=["user", "session"]``), None uses the users as clusters, and False treats every
-        session as independent.
+        The cluster of each user, in any form that `Evaluation.by` accepts for groups. Use it if
+        users are not independent of each other, for instance because they are sessions of the same
+        person: tests and intervals then treat whole clusters as independent. If the test data
+        contain sessions of users (``user=["user", "session"]``), None uses the users as clusters,
+        and False treats every session as independent.
     chance
-        Whether to add a random order of the same candidates as the model ``"chance"``. Its values
-        are those that ``rm.evaluate(..., chance=True)`` computed for the first model. Metrics for
-        which a random order has no value (coverage, ...) leave it out, and the result says so. The
-        random order is not ranked. Unless it is the baseline, comparisons with it do not count when
-        p-values are adjusted.
+        Whether to add a model ``"chance"``, which is a random order of the same candidates. Its
+        values are those that ``rm.evaluate(..., chance=True)`` computed for the first model. It is
+        left out for metrics on which a random order has no value (coverage, ...), and the result
+        says so. The random order is not ranked. Unless it is the baseline, comparisons with it do
+        not count when p-values are adjusted.
     seed
-        The seed for drawing users, for metrics with one value for all users.
+        The seed for drawing users, which metrics with one value for all users need.
     threads
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
@@ -282,8 +282,8 @@ def compare(
         If there are fewer than two models, if they have no user in common, or if their metrics,
         test data, candidates or protocols differ.
     InputTypeError
-        If the models are not evaluations, user ids have different types, or an argument has a
-        type that is not supported.
+        If the models are not evaluations, if user ids have different types, or if an argument has
+        an unsupported type.
     UnknownNameError
         If a baseline, metric, test or correction does not exist.
 
@@ -422,7 +422,7 @@ def _metrics(models: Sequence[Model], metrics: str | Iterable[str] | None) -> li
 def _with_chance(
     metrics: list[str], chance: Model, *, is_baseline: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare with a random order, and notes on it."""
+    """Return the metrics to compare if one model is a random order, and notes on that order."""
     left = [name for name in metrics if chance.has(name)]
     names = ", ".join(name for name in metrics if name not in left)
     if not is_baseline:
@@ -464,7 +464,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
 def _of_users(
     metrics: list[str], first: EvaluationRecord, *, chosen: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics on which groups of different sizes can be compared, and a note."""
+    """Return the metrics on which groups of different sizes are comparable, and a note on others."""
     left_out = [name for name in metrics if name in first.over_users]
     left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"
@@ -477,7 +477,7 @@ def _of_users(
 
 
 def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRatio:
-    """Check the sizes of the groups, and that the groups share no users or clusters."""
+    """Compare the groups' sizes with the planned ones; groups must not share users or clusters."""
     units = np.arange(users.n) if options.clusters is None else options.clusters
     groups = {
         name: np.unique(units if place is None else units[place])
@@ -525,7 +525,7 @@ def _compare_all(
     """Return the rows of the comparison, the standings of the leaderboard, and Tukey's tests.
 
     Metrics are handled one at a time, so that only one metric's values are copied at once.
-    `counted` contains the models of Tukey's tests; it is empty for other corrections.
+    `counted` contains the models to compare by Tukey's test; it is empty for other corrections.
     """
     names = [model.name for model in models]
     pairs = list(itertools.combinations(names, 2))
@@ -604,7 +604,7 @@ def _adjusted(
     tests: Mapping[str, Tukey],
     counted: Sequence[str],
 ) -> list[PairRow]:
-    """Adjust p over the comparisons on primary metrics, and add the power at the adjusted level.
+    """Adjust p for the number of comparisons on primary metrics, and add detectable differences.
 
     Only comparisons between models in `counted` count. If the correction is Tukey's, `tests`
     contains the result of Tukey's test for each metric.
@@ -659,7 +659,7 @@ def _smallest_difference(row: PairRow, alpha: float) -> float:
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:
-    """Raise an error for pairs of models without a user who has a value from both on any metric."""
+    """Raise an error if both models of a pair never have values for the same user on any metric."""
     most: dict[tuple[str, str], int] = {}
     for row in rows:
         if not row.for_all_users:

@@ -48,9 +48,9 @@ MOST_NAMED = 2  # maximum number of models named in a metric's line
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Compared(Printed):
-    """The compared models and pairs, their tables, and methods that answer questions about them.
+    """The models and pairs that were compared, with their tables and methods to query them.
 
-    The attributes are documented in `recometer.Comparison`, which adds gates and formats.
+    The attributes are documented in `recometer.Comparison`, which adds gates and output formats.
     """
 
     models: tuple[Model, ...]
@@ -74,7 +74,7 @@ class Compared(Printed):
         return self.options.confidence
 
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
-        """Return the part of `standings` for one metric, best first."""
+        """Return the `standings` on one metric, best first."""
         name = self.known(metric)
         return tuple(row for row in self.standings if row.metric == name)
 
@@ -106,10 +106,10 @@ class Compared(Printed):
         )
 
     def per_user(self, metric: str) -> polars.DataFrame:
-        """Return a Polars frame with the column ``user`` and a column of values for each model.
+        """Return a Polars frame with a ``user`` column and a column of values for each model.
 
-        Models may have values for different users, while the means in `standings_of` are over the
-        users with a value from every model.
+        Models may have values for different users, whereas the means in `standings_of` are over
+        only those users for whom all models have a value.
         """
         import polars as pl
 
@@ -130,7 +130,7 @@ class Compared(Printed):
         metric, model, other
             As in `row`.
         n
-            Maximum number of users who gain, and of those who lose.
+            Maximum number of users to return, both of those who gain and of those who lose.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class Compared(Printed):
         *,
         quantiles: int = 4,
     ) -> SegmentChanges:
-        """Return the difference between two models in each group of users, most harmed first.
+        """Return the difference between two models for each group of users, most harmed first.
 
         Parameters
         ----------
@@ -190,11 +190,11 @@ class Compared(Printed):
         wanted: float = POWER_WANTED,
         alpha: float | None = None,
     ) -> Power:
-        """Return how many users a difference needs to be detected, and the smallest detectable one.
+        """Return how many users it takes to detect a difference, and the smallest detectable one.
 
-        Before there is a second model, pass √2 times the values of an evaluation to
-        `recometer.stats.power`: the differences of two models with independent values vary that
-        much. In practice, the values of two models for the same users are correlated, so fewer
+        As long as there is only one model, pass √2 times the values of its evaluation to
+        `recometer.stats.power`: the differences between two models with independent values vary
+        that much. In practice, the values of two models for the same users are correlated, so fewer
         users are needed.
 
         Parameters
@@ -204,24 +204,25 @@ class Compared(Printed):
         difference
             The mean difference to detect. None uses the difference that the comparison found.
         model, other
-            The pair of models, if several were compared.
+            The pair of models, if several pairs were compared.
         wanted
             The power to achieve.
         alpha
-            The significance level, two-sided. None means 1 - confidence. To plan for m comparisons,
+            The two-sided significance level. None means 1 - confidence. To plan for m comparisons,
             pass (1 - confidence) / m.
 
         Returns
         -------
         recometer.stats.Power
             The plan, with `users_needed`, its range from `fewest_users` to `most_users` (because
-            the spread of the differences is only estimated), `power` at the present number of
-            users, and `smallest_difference`. ``print`` puts these numbers into a sentence.
+            the spread of the differences is only estimated), `power` at the current number of
+            users, and `smallest_difference`. ``print`` shows these numbers in a sentence.
 
         Raises
         ------
         InputError
-            If the metric does not have a value for each user, or several pairs were compared.
+            If the metric does not have a value for each user, or if several pairs were compared and
+            no model is given.
         UnknownNameError
             If the metric or a model was not compared.
         """
@@ -293,11 +294,11 @@ class Compared(Printed):
 
     @property
     def decisive(self) -> tuple[str, ...]:
-        """The metrics that ``print`` shows in full: the primary metrics, or else the first."""
+        """The metrics that ``print`` shows in full: any primary metrics, otherwise the first."""
         return self.primary if self.chosen else self.metrics[:1]
 
     def full(self) -> Shown:
-        """Return the comparison with all pairs on all metrics in its tables, in every format."""
+        """Return the comparison with tables that show all pairs on all metrics, in any format."""
         return dataclasses.replace(self, in_full=True)
 
     def table(self) -> Table:
@@ -306,7 +307,7 @@ class Compared(Printed):
         return dataclasses.replace(differences, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, all pairs on `decisive` metrics, and a line per other metric.
+        """Return the leaderboard, all pairs on `decisive` metrics, and a line for each other one.
 
         With more than `MOST_PAIRS` pairs, only `full` shows how many users gain and lose.
         """
@@ -337,7 +338,7 @@ class Compared(Printed):
     def said(self, metrics: Sequence[str]) -> list[str]:
         """Return the notes below tables that show these metrics in full.
 
-        The notes name the methods behind p-values and intervals only if they cover all metrics.
+        The notes name the methods behind p-values and intervals only if all metrics are shown.
         """
         rows, every = self._rows(metrics), len(metrics) == len(self.metrics)
         tested = [row for row in self.rows if row.test.method != "none"]
@@ -394,8 +395,8 @@ def leaderboard(
 ) -> list[Table]:
     """Return the leaderboard, with a row per model and a column per metric.
 
-    The first metric determines the order, best first. There are several tables if a single one
-    would be wider than `width`.
+    The models are ordered by the first metric, best first. The leaderboard is split into several
+    tables if a single one would be wider than `width`.
     """
     order = [row.model for row in standings if row.metric == metrics[0]]
     of = {(row.model, row.metric): row for row in standings}
@@ -450,7 +451,7 @@ class Changes(Printed):
     helped: tuple[UserChange, ...]
 
     def table(self) -> Table:
-        """Return a row per user."""
+        """Return a table with a row per user."""
         rows = [
             {"change": change, **vars(user)}
             for change, users in (("harmed", self.harmed), ("helped", self.helped))
@@ -471,14 +472,14 @@ class Changes(Printed):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Segment(stats.Difference):
-    """The difference between two models in a group of users, with the name of the `group`."""
+    """The difference between two models for a group of users, with the name of the `group`."""
 
     group: str
 
 
 @dataclasses.dataclass(frozen=True)
 class SegmentChanges(Printed):
-    """The differences between two models in groups of users, with the most harmed group first.
+    """The differences between two models for groups of users, with the most harmed group first.
 
     Each interval has the confidence level `confidence`, not adjusted for the number of groups.
     """
@@ -490,7 +491,7 @@ class SegmentChanges(Printed):
     confidence: float
 
     def table(self) -> Table:
-        """Return a row per group."""
+        """Return a table with a row per group."""
         columns = [
             Column("group"),
             Column("users", ("n",), "{:,}".format, number=True),
@@ -530,7 +531,7 @@ def changes(pair: UserPair, n: int) -> Changes:
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return each user's activity or popularity in the training data; None without such data."""
+    """Return each user's activity or popularity in the training data, or None without that data."""
     merged: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

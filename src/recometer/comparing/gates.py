@@ -51,7 +51,7 @@ class Gate:
         return f"{self.metric} {sign} {bound}"
 
     def decide(self, interval: Interval) -> Verdict:
-        """Return the verdict on a difference with this interval; ``"undecided"`` if it is NaN."""
+        """Return the verdict on a difference with this interval; ``"undecided"`` for NaN ends."""
         low, high, bound = interval.low, interval.high, self.bound
         if not self.higher_is_better:
             low, high, bound = -high, -low, -bound
@@ -93,13 +93,13 @@ class GateReport(Printed):
     baseline
         The name of the baseline.
     confidence
-        The confidence of the intervals.
+        The confidence level of the intervals.
     undecided : "pass", "fail" or None
         Whether undecided gates count as passed or failed in `passed` and in JUnit XML. With None,
         they count as neither.
     said : tuple of str
-        Sentences that apply to every verdict, about users unknown to some models, and about
-        groups that do not have their planned sizes.
+        Sentences that apply to every verdict: about users unknown to some models, and about groups
+        that do not have their planned sizes.
     """
 
     rows: tuple[GateRow, ...]
@@ -131,7 +131,7 @@ class GateReport(Printed):
         return visible(f"Gates against {self.baseline}: {self.verdict} ({numbers}).")
 
     def table(self) -> Table:
-        """Return a row per gate and model, with a note for each gate that is not passed."""
+        """Return a table with a row per gate and model, and a note for each gate not passed."""
         rows = [{**vars(row), **vars(row.gate), "gate": str(row.gate)} for row in self.rows]
         notes = [RULE]
         if self.undecided is not None:
@@ -166,7 +166,7 @@ def _difference(relative: bool, difference: float) -> str:
 
 
 def _shown(relative: bool, *values: float) -> str:
-    """Return differences in the unit of the bound, or an empty string if they are unknown."""
+    """Return differences as text, in the unit of the bound; empty if any of them is unknown."""
     form = "{:+.2%}" if relative else "{:+.4f}"
     if any(map(math.isnan, values)):
         return ""
@@ -174,7 +174,7 @@ def _shown(relative: bool, *values: float) -> str:
 
 
 def read_gate(text: str, comparison: Compared) -> Gate:
-    """Read a gate from text; the comparison must have its metric."""
+    """Read a gate from text; its metric must be one that was compared."""
     if not isinstance(text, str):
         raise InputTypeError(
             f"A gate is a text, found {brief(text)}. Hint: 'ndcg@10 >= -5%', or a list of such."

@@ -1,4 +1,4 @@
-"""Models, and pairs of models, on a single metric; they compute all parts of a comparison.
+"""Classes that compare models, and pairs of models, on a single metric.
 
 If a metric has a value for each user, the models form a `Paired`, and a pair of models is a
 `UserPair`, `SeedPair`, `FoldPair` or `GroupPair`. If it has one value for all users, the models
@@ -69,13 +69,13 @@ class Options:
         return 1 - self.confidence
 
     def margin_of(self, metric: str) -> float | None:
-        """Return the margin of equivalence of a metric."""
+        """Return the equivalence margin of a metric."""
         return self.margin.get(metric) if isinstance(self.margin, Mapping) else self.margin
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OnMetric:
-    """The models of a comparison on a metric, keyed by name; random orders come last."""
+    """The models compared on a metric, keyed by name; random orders come last."""
 
     metric: str
     models: Mapping[str, Model]
@@ -89,13 +89,13 @@ class OnMetric:
 
     @property
     def ranked(self) -> list[str]:
-        """Return the names of the models, without random orders."""
+        """Return the names of the models, except random orders."""
         return [name for name, model in self.models.items() if not model.by_chance]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Paired(OnMetric):
-    """The models on a metric with a value for each user: the user's mean over runs."""
+    """The models compared on a metric with a value for each user, namely the mean over runs."""
 
     columns: Mapping[str, Column]  # the users' values, keyed by model
     bounds: Bounds  # the lowest and the highest value that a user can have with any of the models
@@ -104,7 +104,7 @@ class Paired(OnMetric):
     weights: Mapping[str, Float64]
 
     def among(self, chosen: Bool) -> Paired:
-        """Return the models on the metric for only the chosen users; other users have no value."""
+        """Return the models with the values of the chosen users; other users have no value."""
         columns = {
             name: Column.of(np.where(chosen, column.values, np.nan))
             for name, column in self.columns.items()
@@ -123,7 +123,7 @@ class Paired(OnMetric):
         return units.estimate, interval
 
     def pair(self, model: str, other: str) -> UserPair:
-        """Return a pair of models."""
+        """Return two of the models as a pair."""
         models = self.models[model], self.models[other]
         kind = UserPair
         if not self.options.paired:
@@ -135,7 +135,7 @@ class Paired(OnMetric):
         return kind(self, models, (self.columns[model], self.columns[other]))
 
     def tukey(self, names: Sequence[str]) -> Tukey:
-        """Return the result of Tukey's test of models, on the users with a value from each."""
+        """Return the result of Tukey's test on the users for whom all these models have a value."""
         return stats.tukey(
             np.column_stack([self.columns[name].values for name in names]),
             alpha=self.options.alpha,
@@ -144,7 +144,7 @@ class Paired(OnMetric):
         )
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, and all models on the users with a value from every model.
+        """Compare pairs of models, and all models on the users for whom each has a value.
 
         If users are not paired, each model's mean is over its own users.
         """
@@ -179,7 +179,7 @@ class Paired(OnMetric):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UserPair:
-    """Two models on a metric with a value for each user; differences are first minus second."""
+    """Two models compared on a metric with a value per user; differences are first minus second."""
 
     of: Paired
     models: tuple[Model, Model]
@@ -225,7 +225,7 @@ class UserPair:
         )
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between runs added; unchanged if there are no runs."""
+        """Return the row with the variance between runs added; unchanged without several runs."""
         return row
 
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
@@ -249,7 +249,7 @@ class UserPair:
         )
 
     def row(self) -> PairRow:
-        """Return the row of the comparison."""
+        """Return the pair's row in the comparison."""
         difference, metric = self.difference(), self.of.metric
         higher, (low, high) = self.of.definition.higher_is_better, self.of.bounds
         if not higher:
@@ -284,7 +284,7 @@ class UserPair:
 
 
 class SeedPair(UserPair):
-    """Two models, at least one of them with several seeds; users and seeds are both samples."""
+    """Two models, at least one with several seeds; both users and seeds are treated as samples."""
 
     on_power = "The variance between seeds is left out, because more users do not reduce it."
     in_steps = False
@@ -295,16 +295,16 @@ class SeedPair(UserPair):
         return [np.column_stack(self.of.users.runs(model, self.of.metric)) for model in self.models]
 
     def p(self) -> float:
-        """Return p over users and seeds."""
+        """Return p, with both users and seeds treated as samples."""
         return stats.over_runs(*self.tables, confidence=self.options.confidence).p_value
 
     def equivalence(self, margin: float) -> Equivalence:
-        """Return the result of the two one-sided tests over users and seeds."""
+        """Return the two one-sided tests, with both users and seeds treated as samples."""
         first, second = self.tables
         return equivalence_over_runs(first, second, margin, alpha=self.options.alpha)
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with p and intervals over users and seeds."""
+        """Return the row with p and intervals that treat both users and seeds as samples."""
         moments = run_moments(*self.tables)
         runs = over_runs_of(moments, confidence=self.options.confidence)
         known = bool(np.isfinite(runs.p_value))
@@ -337,7 +337,7 @@ class GroupPair(UserPair):
         return [self.of.units(model.name) for model in self.models]
 
     def difference(self) -> Difference:
-        """Return the difference of the means by Welch's test."""
+        """Return the difference of the means, tested by Welch's test."""
         first, second = self.units
         difference = stats.compare_groups(
             first, second, bounds=self.of.bounds, confidence=self.options.confidence
@@ -349,12 +349,12 @@ class GroupPair(UserPair):
         return self.difference().test.p_value
 
     def equivalence(self, margin: float) -> Equivalence:
-        """Return the two one-sided tests by Welch's statistic."""
+        """Return the two one-sided tests, based on Welch's statistic."""
         first, second = self.units
         return equivalence_of_groups(first, second, margin, self.options.alpha)
 
     def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
-        """Return the power of both groups together."""
+        """Return the power, with numbers of users that count both groups together."""
         first, second = self.units
         return power_of_groups(first, second, difference, wanted, alpha)
 
@@ -363,7 +363,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row, with the variance between folds if both models have equally many."""
+        """Return the row, with the variance between folds if both models have as many folds."""
         folds = [model.first.folds for model in self.models]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -385,10 +385,10 @@ class FoldPair(UserPair):
 def resolve(
     metric: str, models: Sequence[Model], users: Users, options: Options, *, code: bool = False
 ) -> Paired:
-    """Return the models on a metric with a value for each user.
+    """Return the models as compared on a metric with a value for each user.
 
-    `code` encodes the columns by their levels, which saves time if a column is compared several
-    times.
+    With `code`, a column that has few distinct values is encoded by them, which saves time if the
+    column is compared several times.
     """
 
     def read(model: Model, ticker: Ticker) -> Column:
@@ -450,7 +450,7 @@ class WholeValues:
     second: Float64
     n: int
     error: float  # the standard error over users of the difference between the mean values
-    ratio_error: float  # the standard error over users of the mean values' ratio
+    ratio_error: float  # the standard error over users of the ratio of the mean values
     # For each model, the variance between its runs that is due to the drawn users: other users
     # would change the values of the runs by different amounts.
     interactions: tuple[float, float] = (0.0, 0.0)
@@ -459,13 +459,13 @@ class WholeValues:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Whole(OnMetric):
-    """The models on a metric with one value for all users."""
+    """The models compared on a metric with one value for all users."""
 
     names: tuple[str, ...]  # all metrics that are resampled together
     known: dict[tuple[str, str], Mapping[str, WholeValues]]  # their values for each pair of models
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, and then all other pairs; random orders have no values."""
+        """Compare these pairs of models, then the other pairs; random orders have no values."""
         options, ranked = self.options, self.ranked
         others = [
             pair for pair in itertools.combinations(ranked, 2) if not {pair, pair[::-1]} & {*pairs}
@@ -482,7 +482,7 @@ class Whole(OnMetric):
         return every[: len(pairs)], board
 
     def row(self, model: str, other: str) -> PairRow:
-        """Return the row of the comparison.
+        """Return the pair's row in the comparison.
 
         If all evaluations still have their lists, the same users are drawn with replacement for
         both models and all of their seeds. The variance between seeds is added to the variance
@@ -516,7 +516,7 @@ class Whole(OnMetric):
         }
 
     def _of_folds(self, pair: Pair, folds: Sequence[Sequence[Any]]) -> PairRow:
-        """Compare models fold by fold; `folds` has the evaluations of both models."""
+        """Compare models fold by fold; `folds` contains the evaluations of both models."""
         first, second = (np.array([fold.together[self.metric] for fold in each]) for each in folds)
         note = FOLDS.format(len(first))
         difference = stats.compare(first, second, test="t", confidence=self.options.confidence)
@@ -527,7 +527,7 @@ class Whole(OnMetric):
     def _of_values(self, pair: Pair, values: WholeValues) -> PairRow:
         """Compare two models by their values and the standard error over users.
 
-        If a model has several seeds, both users and seeds are samples.
+        If a model has several seeds, both users and seeds are treated as samples.
         """
         single = len(values.first) == len(values.second) == 1
         difference, ratio = (
@@ -589,7 +589,7 @@ class Whole(OnMetric):
 def resolve_whole(
     metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
 ) -> dict[str, Whole]:
-    """Return the models on metrics with one value for all users."""
+    """Return the models as compared on each metric; all metrics have one value for all users."""
     by_name, by_metric = {model.name: model for model in models}, {}
     for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
@@ -602,7 +602,7 @@ def resolve_whole(
 def _resampled_values(
     metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists, with the same resamples for all."""
+    """Return the values of runs that still have their lists; all runs share their resamples."""
     runs = [run for model in pair for run in model.runs]
     data, both = _common(metrics[0], pair, users)
     n, confidence, clusters = len(both), options.confidence, None
@@ -645,7 +645,7 @@ def _resampled_values(
 
 
 def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
-    """Return the values of runs for which only the intervals are known.
+    """Return the values of runs, with errors that are derived from the intervals of the runs.
 
     The standard error of a sum is at most the sum of the standard errors. If the users are
     different, the variances add up instead.
@@ -654,7 +654,7 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
     for model in pair:
         own = [run.together[metric] for run in model.runs]
         ends = [run.interval(metric) for run in model.runs]
-        # The longer arm of an interval counts, since the shorter arm may be cut off.
+        # Take the longer arm of an interval, since the shorter one may be cut off.
         arms = [max(end[1] - value, value - end[0]) for value, end in zip(own, ends, strict=True)]
         values.append(np.array(own))
         errors.append(_error(float(np.mean(arms)), confidence))
@@ -693,7 +693,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return each run's data for the users in all runs, in the same order, and these users."""
+    """Return each run's data on the users in all runs, in a common order, and these users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):

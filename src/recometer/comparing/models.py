@@ -1,4 +1,4 @@
-"""The models to compare and all of their users, and checks that models can be compared."""
+"""The models to compare, all of their users, and checks of whether models can be compared."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Model:
     """A model to compare."""
 
     name: str
-    runs: tuple[EvaluationRecord, ...]  # one evaluation, or one per seed on the same users
+    runs: tuple[EvaluationRecord, ...]  # one evaluation, or one per seed, all on the same users
     by_chance: bool = False  # whether it is a random order of another model's candidates
 
     @property
@@ -59,7 +59,7 @@ class Model:
         return metric in self.first.reasons
 
     def label(self, run: int) -> str:
-        """Return the name of a run for messages."""
+        """Return the name that messages use for a run."""
         return self.name if len(self.runs) == 1 else f"{self.name} (run {run + 1})"
 
 
@@ -75,7 +75,7 @@ def read_models(models: Any) -> list[Model]:
 
 
 def named(given: object, what: str, hint: Callable[[], str]) -> dict[str, Any]:
-    """Return the entries of a mapping or a sequence, keyed by the names of models.
+    """Return the entries of a mapping or a sequence, keyed by model name.
 
     For any other object, an error is raised whose message begins with `what`.
     """
@@ -180,9 +180,9 @@ def _check_kinds(user_ids: Sequence[Array], labels: Sequence[str]) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Users:
-    """All users of several models, without repeats."""
+    """All users of several models, without duplicates."""
 
-    ids: Array | None  # None if users are positions
+    ids: Array | None  # None if users are identified by position
     n: int
     # For each model, the positions of each run's users among all users: int64 [n_users], or None if
     # the run has all users in this order.
@@ -230,7 +230,7 @@ class Users:
         return cls(distinct, len(distinct), places)
 
     def spread(self, model: Model, columns: Iterable[Array], missing: float) -> list[Array]:
-        """Return a column per run for all users, with `missing` for users without a value."""
+        """Return each run's column, extended to all users: those without a value get `missing`."""
         spread = []
         for column, place in zip(columns, self.places[model.name], strict=True):
             all_users = column
@@ -241,9 +241,9 @@ class Users:
         return spread
 
     def runs(self, model: Model, metric: str) -> list[Float64]:
-        """Return the values that count in a metric's mean, float64 [n] for each seed.
+        """Return the values that count towards a metric's mean, float64 [n] for each seed.
 
-        All are NaN for a random order without the metric.
+        All are NaN for a random order that lacks the metric.
         """
         if model.by_chance and not model.has(metric):
             return [np.full(self.n, np.nan)]
@@ -269,7 +269,7 @@ class Users:
         return str(position) if self.ids is None else ids.show(self.ids, position)
 
     def id(self, position: int) -> Any:
-        """Return the id of a user, or the position."""
+        """Return the id of a user, or the user's position if there are no ids."""
         return position if self.ids is None else self.ids[position : position + 1].tolist()[0]
 
 
@@ -335,7 +335,7 @@ Run = tuple[str, EvaluationRecord, Int64 | None]
 
 
 def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterator[tuple[str, str]]:
-    """Yield the inputs and rules in which two evaluations differ, and how."""
+    """Yield each input or rule in which two evaluations differ, with a sentence that says how."""
     (first, result, _), (second, other, _) = run, other_run
     inputs = False
     for name, what in INPUTS.items():
@@ -370,7 +370,7 @@ def _numbers_of_candidates(run: Run, other_run: Run, users: Users) -> Iterator[t
         numbers.append(column)
     invents = any(each.counts.get("list_items_uncatalogued") for each in (result, other))
     if invents and fingerprints(result, "catalogue") == fingerprints(other, "catalogue"):
-        return  # items outside the catalogue were only ranked for users who list them
+        return  # items outside the catalogue were ranked only for users whose lists contain them
     differ = (numbers[0] >= 0) & (numbers[1] >= 0) & (numbers[0] != numbers[1])
     if differ.any():
         at = int(np.argmax(differ))

@@ -28,7 +28,7 @@ SIGNS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairRow(Difference):
-    """Two models on one metric, compared over the users with a value from both.
+    """Two models on one metric, compared on the users for whom both have a value.
 
     It has the attributes of `recometer.stats.Difference` and those below. If lower values of the
     metric are better, `n_better`, `n_worse` and `probability_better` count lower values as better.
@@ -47,19 +47,19 @@ class PairRow(Difference):
         comparisons on primary metrics; comparisons with chance are among them only if chance is the
         baseline.
     adjusted_p
-        p adjusted over the primary comparisons; NaN for other comparisons.
+        p, adjusted for the number of primary comparisons; NaN for other comparisons.
     smallest_difference
-        The smallest true difference that this test set can show with a power of 80 %, at the
+        The smallest true difference that this test set can detect with a power of 80 %, at the
         significance level adjusted for the number of comparisons. If it is above
-        `largest_difference`, the test set cannot show any difference with this power. NaN if too
+        `largest_difference`, the test set cannot detect any difference with this power. NaN if too
         few users differ to determine it.
     largest_difference
         The largest possible difference between two values; infinite if the metric has no range.
     equivalence
         The result of the two one-sided tests; None without a margin.
     runs
-        For several seeds or folds, the mean difference with the variance both between seeds or
-        folds and between users; otherwise None.
+        For several seeds or folds, the mean difference, with an interval that accounts for the
+        variance between seeds or folds as well as between users; otherwise None.
     notes
         Remarks on this comparison.
     """
@@ -79,12 +79,12 @@ class PairRow(Difference):
 
     @property
     def relative_low(self) -> float:
-        """Return the lower end of the relative difference."""
+        """Return the lower end of the interval of the relative difference."""
         return self.relative_interval.low
 
     @property
     def relative_high(self) -> float:
-        """Return the upper end of the relative difference."""
+        """Return the upper end of the interval of the relative difference."""
         return self.relative_interval.high
 
     @property
@@ -109,8 +109,8 @@ class PairRow(Difference):
     def verdict(self) -> str:
         """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE` or an empty string.
 
-        A difference is shown if the interval excludes 0, and p (adjusted for primary metrics) is at
-        most 1 - confidence.
+        A difference counts as shown if the interval excludes 0 and p (adjusted for primary metrics)
+        is at most 1 - confidence.
         """
         p = self.adjusted_p if self.primary else self.p_value
         if p <= 1 - self.interval.confidence and 0.0 not in self.interval:
@@ -122,23 +122,23 @@ class PairRow(Difference):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Standing:
-    """The place of a model on the leaderboard of one metric.
+    """A model's place on the leaderboard for one metric.
 
     Attributes
     ----------
     metric, model
         The names of the metric and of the model.
     mean, interval
-        The mean over the users with a value from every model, with its interval.
+        The mean over the users for whom all models have a value, and its interval.
     n
-        The number of users in the mean.
+        The number of users in this mean.
     leads
-        Whether the mean is the best mean.
+        Whether this mean is the best of all models.
     best
         Whether the model is the best, or not significantly different from the best.
     rank_low, rank_high
-        The interval of the model's rank. The intervals of all models hold simultaneously. Both ends
-        are 0 for a random order (``chance=True``), which is not ranked.
+        The ends of the interval for the model's rank. The intervals for all models hold
+        simultaneously. Both ends are 0 for a random order (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -182,12 +182,12 @@ def rank_models(
 ) -> list[Standing]:
     """Rank models on a metric, best first.
 
-    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`). They are
-    p-values adjusted by Holm's method or, if `tukey` (float64 [n_ranked, n_ranked]) contains the
-    p-values of Tukey's test, the larger of the two for each pair. `p_values` are unadjusted, for
-    the pairs of ranked models in the order of `itertools.combinations`. Random orders come last in
-    `names`, `means` and `n`; they have neither an interval nor a rank, because other models do not
-    compete with them.
+    Adjusted p-values of all pairs determine the ranks (`recometer.stats.rank_intervals`).
+    `p_values` contains the unadjusted p-values of all pairs of ranked models, in the order of
+    `itertools.combinations`. They are adjusted by Holm's method; but if `tukey` (float64 [n_ranked,
+    n_ranked]) contains the p-values of Tukey's test, the adjusted p-value of a pair is the larger
+    of that test's p-value and the unadjusted one. Random orders come last in `names`, `means` and
+    `n`; they have neither an interval nor a rank, because other models do not compete with them.
     """
     n_ranked = len(intervals)
     adjusted = np.full((n_ranked, n_ranked), np.nan)
@@ -223,7 +223,7 @@ def p_text(p: float) -> str:
     """Return a p-value as text."""
     if math.isnan(p):
         return ""
-    if p < SMALLEST_P:  # digits of such a small p are rounding errors
+    if p < SMALLEST_P:  # the digits of such a small p are mere rounding error
         return f"<{SMALLEST_P:.0e}"
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 
@@ -281,7 +281,7 @@ def plain_mean(value: float) -> str:
 
 
 def user_columns(confidence: float, *, paired: bool = True) -> list[Column]:
-    """Return the columns for relative differences and, if paired, for users who gain and lose."""
+    """Return columns for relative differences and, if paired, numbers of users who gain or lose."""
 
     def ends(low: float, high: float) -> str:
         if math.isnan(low):

@@ -64,7 +64,7 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
 def on_correction(
     rows: Sequence[PairRow], primary: Sequence[str], chosen: bool, correction: Correction
 ) -> list[str]:
-    """Say how p is adjusted, and over which comparisons."""
+    """Say how p is adjusted, and for which comparisons."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
     n_pairs = len({(row.model, row.other) for row in rows if row.primary})
@@ -82,7 +82,7 @@ def on_correction(
 
 
 def on_tukey(tests: Mapping[str, Tukey], metrics: Sequence[str], options: Options) -> list[str]:
-    """Return a note for each metric on the differences that are significant by Tukey's test."""
+    """Say, for each metric, how large a difference must be to be significant by Tukey's test."""
     return [
         f"Tukey's test of {metric} ({test.method}): on the {test.n:,} users with a value from "
         f"every model, a difference of {test.critical_difference:.4f} between means is significant "
@@ -151,11 +151,11 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
 
 
 def on_power(rows: Sequence[PairRow]) -> list[str]:
-    """Say which true difference these users would reveal, with a line per metric."""
+    """Say how large a true difference these users would reveal, in a line per metric."""
     notes = []
     for metric in dict.fromkeys(row.metric for row in rows):
         pairs = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
-        pairs = [row for row in pairs if row.primary] or pairs  # without comparisons with chance
+        pairs = [row for row in pairs if row.primary] or pairs  # excluding comparisons with chance
         if not pairs:
             continue
         counts = sorted({row.test.n for row in pairs})
@@ -203,7 +203,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
     """Say what the signs and ranks of the leaderboard are based on.
 
-    `n_users` has the number of users for each metric with a value per user.
+    `n_users` contains numbers of users, for the metrics with a value per user.
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
@@ -279,12 +279,13 @@ def _counted(n: int, what: str) -> str:
 def on_known_users(
     models: Sequence[Model], users: Users, metrics: Sequence[str]
 ) -> tuple[tuple[str, ...], str]:
-    """Say how many users and relevant rows each model does not know, and what that changes.
+    """Say how many users and relevant rows each model does not know, and what difference it makes.
 
     Most users that a model does not know are new. A model that learns from a user's training items
-    has no list for them, and therefore usually the value 0, while a list of popular items has a
-    positive value. There are no sentences if all models know all users who count, or if they lack
-    the same few users. A user counts if all models have a value for the user on one of the metrics.
+    has no list for a new user, and therefore usually the value 0, whereas a list of popular items
+    has a positive value. There are no sentences if all models know every user who counts, or if
+    they all lack the same few users. A user counts if all models have a value for the user on at
+    least one of the metrics.
 
     Returns
     -------
