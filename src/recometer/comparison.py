@@ -464,7 +464,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
 def _of_users(
     metrics: list[str], first: EvaluationRecord, *, chosen: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics on which groups of different sizes are comparable, and a note on others."""
+    """Return the metrics on which groups of different sizes are comparable, and note the others."""
     left_out = [name for name in metrics if name in first.over_users]
     left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"

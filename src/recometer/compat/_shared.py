@@ -1,4 +1,4 @@
-"""Code shared by the drop-ins, such as evaluation under a convention, and argument checks."""
+"""Code shared by the drop-ins, such as argument checks and evaluation under a convention."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def evaluated(
 def values_of(
     convention: str, ranks: Ranks, metrics: Iterable[str], **rules: Any
 ) -> Mapping[str, Float64]:
-    """Return the users' values of each metric under the convention of a library.
+    """Return the users' values for each metric under the convention of a library.
 
     Names and rules are parsed only once, because there may be many batches.
     """
@@ -95,7 +95,7 @@ def _parsed(
 def counted_ranks(
     test: Interactions, lists: Array, n_items: int, filler: Float64 | None = None
 ) -> Ranks:
-    """Return the ranks of the judged items in lists where a repeated item counts at every place.
+    """Return the ranks of the judged items in lists where a repeated item counts every time.
 
     The test data say which items are judged; all of them are relevant. The lists, integers
     [n_users, k], contain item numbers, best first. The padding -1 is a miss, unless `filler`
@@ -121,10 +121,10 @@ def counted_ranks(
         item, rows = (np.append(column, np.full(len(user), -1)) for column in (item, rows))
         order = np.lexsort((above, above < 0, owner))
     else:
-        # Found rows come first in each user's rows, because the sort is stable.
+        # Each user's found rows come before the missed ones, because the sort is stable.
         order = np.argsort(owner, kind="stable")
     rows, repeated = rows[order], None
-    if len(rows) > n_judged:  # some items are at several places
+    if len(rows) > n_judged:  # some items occur more than once
         repeated = np.ones(len(rows), dtype=bool)
         first = np.unique(rows, return_index=True)[1]
         repeated[first[rows[first] >= 0]] = False
@@ -169,7 +169,7 @@ def unknown(library: str, what: str, name: object, known: Iterable[str]) -> Unkn
 def row(name: str, doc: str) -> Callable[[Function], Function]:
     """Return a decorator that sets the name and the docstring of a generated function.
 
-    `python tests/helpers/dropin_stubs.py` writes stubs of generated functions, for editors.
+    `python tests/helpers/dropin_stubs.py` writes stubs of the generated functions for editors.
     """
 
     def named(function: Function) -> Function:
@@ -181,7 +181,7 @@ def row(name: str, doc: str) -> Callable[[Function], Function]:
 
 
 def whole(name: str, number: Any, least: int = 1) -> int:
-    """Check that a number is an integer of at least `least` and below 2^63, and return it."""
+    """Check that a number is an integer from `least` to 2^63 - 1, and return it."""
     is_whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not is_whole or not least <= number < 2**63:
         raise InputError(
@@ -191,7 +191,7 @@ def whole(name: str, number: Any, least: int = 1) -> int:
 
 
 def dict_of_dicts(name: str, data: Any, example: str) -> None:
-    """Raise an error unless `data` is a dict of dicts of numbers."""
+    """Raise an error unless `data` is a dict of dicts."""
     if not isinstance(data, Mapping):
         raise InputTypeError(f"{name} is of type {type(data).__name__}, expected {example}.")
     for key, of in data.items():
@@ -208,9 +208,7 @@ def several(name: str, value: Any, of: type = object) -> list[Any]:
         raise InputTypeError(wrong)
     try:
         members = list(value)
-    except (
-        Exception
-    ) as error:  # some objects with __iter__ refuse to iterate, such as sparse matrices
+    except Exception as error:  # some iterables, such as sparse matrices, refuse to iterate
         raise InputTypeError(wrong) from error
     for member in members:
         if not isinstance(member, of):
@@ -229,7 +227,7 @@ def one_of(name: str, value: Any, choices: Iterable[str | None]) -> None:
 
 
 def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
-    """Convert a sparse matrix or array to `kind`, a SciPy type with compressed rows."""
+    """Convert a sparse matrix or array to `kind`, the name of one of SciPy's CSR classes."""
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
@@ -242,7 +240,7 @@ def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
 
 
 def shape_of(name: str, array: Array, axes: str) -> None:
-    """Raise an error unless an array has as many dimensions as `axes` names: ``"n_users, k"``."""
+    """Raise an error unless an array has the dimensions named in `axes`, such as "n_users, k"."""
     if array.ndim != axes.count(",") + 1:
         raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
 

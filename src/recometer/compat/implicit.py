@@ -41,15 +41,15 @@ def ranking_metrics_at_k(
 
     For factor models with implicit's own ``recommend``, this function ranks all items by their
     scores. For other models, it calls ``recommend(userids, user_items, N)`` as implicit does. The
-    data are sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is
-    relevant, whatever its value. `show_progress` has no effect, and ``num_threads=0`` uses all
-    processors.
+    training and test data are sparse matrices of shape (n_users, n_items). Every stored entry of
+    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and
+    ``num_threads=0`` uses all processors.
 
     Returns
     -------
     dict of str to float
-        ``"precision"`` (hits of all users divided by the sum of min(K, relevant items)),
-        ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
+        ``"precision"`` (the hits of all users, divided by their sum of min(K, number of relevant
+        items)), ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
 
     Examples
     --------
@@ -139,7 +139,7 @@ def _is_simple(train: Any, test: Any, k: int) -> bool:
 
 
 def _ranked_here(model: Any, train: Any, test: Any, k: int, threads: int | None) -> Ranks | None:
-    """Rank all items by the model's factors, or return None if implicit has to list them.
+    """Rank all items by the model's factors, or return None if implicit itself must list them.
 
     This happens if a tie straddles place k (the order in which implicit reads the scores then
     decides which items it lists), or if any score is NaN or infinite.
@@ -158,10 +158,9 @@ def _ranked_here(model: Any, train: Any, test: Any, k: int, threads: int | None)
 
 
 def _recommended(model: Any, train: Any, test: Any, k: int) -> Array:
-    """Request lists for the test users from a model, in implicit's batch size."""
-    lists = np.full(
-        (test.shape[0], 0), -1, dtype=np.int64
-    )  # the model may return fewer than k items
+    """Request lists for the test users from a model, in batches of the same size as in implicit."""
+    # The lists grow as needed, because the model may return fewer than k items.
+    lists = np.full((test.shape[0], 0), -1, dtype=np.int64)
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
         some = users[first : first + USERS_PER_CALL]

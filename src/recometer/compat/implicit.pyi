@@ -54,15 +54,15 @@ def ranking_metrics_at_k(
 
     For factor models with implicit's own ``recommend``, this function ranks all items by their
     scores. For other models, it calls ``recommend(userids, user_items, N)`` as implicit does. The
-    data are sparse matrices (n_users, n_items). Every stored entry of `test_user_items` is
-    relevant, whatever its value. `show_progress` has no effect, and ``num_threads=0`` uses all
-    processors.
+    training and test data are sparse matrices of shape (n_users, n_items). Every stored entry of
+    `test_user_items` is relevant, whatever its value. `show_progress` has no effect, and
+    ``num_threads=0`` uses all processors.
 
     Returns
     -------
     dict of str to float
-        ``"precision"`` (hits of all users divided by the sum of min(K, relevant items)),
-        ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
+        ``"precision"`` (the hits of all users, divided by their sum of min(K, number of relevant
+        items)), ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
 
     Examples
     --------

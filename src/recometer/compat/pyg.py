@@ -3,8 +3,8 @@
 No class here is a subclass of a PyTorch Geometric or TorchMetrics class.
 
 `pred_index_mat` (an integer tensor [batch_size, k]) contains the predictions for each source node,
-best first; -1 fills the end of a row. `edge_label_index` (an integer tensor [2, n_edges], or two
-tensors [n_edges]) contains, for each true edge, the row of its source node and the index of its
+best first; short rows are padded with -1. `edge_label_index` (an integer tensor [2, n_edges], or
+two tensors [n_edges]) contains, for each true edge, the row of its source node and the index of its
 destination. Only weighted metrics read `edge_label_weight` (a tensor [n_edges]); they ignore edges
 without a positive weight. ``compute()`` returns a zero-dimensional float32 tensor. Invalid
 arguments raise an InputError or InputTypeError.
@@ -161,7 +161,7 @@ class _ListMetric(_Metric):
 
 
 class LinkPredCoverage(_ListMetric):
-    """The share of the `num_dst_nodes` destinations that are in at least one list."""
+    """The share of the `num_dst_nodes` destinations that appear in at least one list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
         self.num_dst_nodes = _shared.whole("num_dst_nodes", num_dst_nodes)
@@ -181,7 +181,7 @@ class LinkPredCoverage(_ListMetric):
 
 
 class LinkPredDiversity(_ListMetric):
-    """The share of pairs of listed items with different `category` (a tensor [n_destinations])."""
+    """The share of pairs of listed items whose `category` (a tensor [n_destinations]) differs."""
 
     def __init__(self, k: int, category: Any) -> None:
         self.category = column_of("category", category)
@@ -331,7 +331,7 @@ class _Batch:
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
     def ranks(self, k: int) -> Ranks:
-        """Return where the first k places of the lists rank the true edges.
+        """Return the ranks of the true edges in the first k places of the lists.
 
         As in PyTorch Geometric, -1 counts as the last item of the previous source node.
         """
@@ -342,7 +342,7 @@ class _Batch:
 
     @cached_property
     def test(self) -> Interactions:
-        """The true edges as interactions of source nodes; weights of repeats are not added up."""
+        """The true edges as interactions of source nodes; a repeated edge keeps a single weight."""
         weight = np.ones(len(self.source)) if self.weight is None else self.weight
         check_count(self.n_items, "items")
         pairs = ragged.pairs(self.source.astype(np.int64), self.item, self.n_items)

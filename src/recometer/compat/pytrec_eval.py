@@ -40,7 +40,7 @@ WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mul
 DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
 QRELS, RUN = '{"q1": {"d1": 1}}', '{"q1": {"d1": 0.5}}'  # messages show these examples
-LEAST = 0.00001  # smaller values are raised to this number before their logarithm is taken
+LEAST = 0.00001  # smaller values are replaced by this one before their logarithm is taken
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
 MOST_TIED = 2**18  # `judged_ranks` searches for tied documents in runs of at most this total length
@@ -123,7 +123,7 @@ class RelevanceEvaluator:
         ranks, values = judged_ranks(run, self.query_relevance), {}
         if ranks is None:
             lists, test = Lists(run), {query: self._judged(query) for query in run}
-        # NDCG reads the grades, whatever the relevance level is.
+        # NDCG is computed from the grades, whatever the relevance level.
         levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
         for level in set(levels.values()):
             of_level, queries = [name for name in names if levels[name] == level], [*run]
@@ -175,7 +175,7 @@ def _derived(
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
-    """Expand nicknames into measures, and measures into names with a cut-off each."""
+    """Expand nicknames into measures, and measures with several cut-offs into one name for each."""
     names: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}
@@ -328,9 +328,9 @@ def _single(scores: Float64) -> Single:
 
 
 def _keys(user: Int64, scores: Single) -> UInt64:
-    """Return integers that sort by user, and for each user by descending score."""
+    """Return integers that sort by user, and within each user by descending score."""
     bits = (np.float32(0) - scores).view(np.uint32)  # 0 and -0 become equal
-    # Floats sort like their bits once the bits of negative floats are inverted, and the sign bit of
+    # Floats sort like their bits once all bits of negative floats are inverted and the sign bit of
     # all other floats is set.
     bits = np.where(bits >> 31, ~bits, bits | np.uint32(2**31))
     return (user.astype(np.uint64) << np.uint64(32)) | bits

@@ -30,7 +30,7 @@ PERSISTENCE = re.compile(r"rbp[.@](\d+)")
 
 
 class _Queries:
-    """A dict of dicts, or a data frame, with a number for each document of a query."""
+    """A dict of dicts, or a data frame, with a grade or score for each document of a query."""
 
     _from_file: Callable[[Any], Any]
     _kind = ""
@@ -60,7 +60,7 @@ class _Queries:
         score_col: str = "score",
         name: str | None = None,
     ) -> Self:
-        """Read a data frame of any library; the arguments ending in ``_col`` name its columns."""
+        """Read a data frame from any library; the arguments ending in ``_col`` name its columns."""
         made = cls(df, name)
         made._columns = (q_id_col, doc_id_col, score_col)
         return made
@@ -89,7 +89,7 @@ class _Queries:
         return keys
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Return the number of each document, keyed by query and document."""
+        """Return each document's grade or score, keyed by query and document."""
         if isinstance(self._data, Mapping):
             return {query: dict(documents) for query, documents in self._data.items()}
         _, read = open_frame(self._data)
@@ -121,7 +121,7 @@ class Qrels(_Queries):
     Parameters
     ----------
     data : dict of str to (dict of str to int), or data frame
-        The grades, keyed by query and document, or a data frame of any library with the columns
+        The grades, keyed by query and document, or a data frame from any library with the columns
         ``q_id``, ``doc_id`` and ``score``; use `from_df` for other names.
     name : str, optional
     """
@@ -157,7 +157,7 @@ def evaluate(
 ) -> Any:
     """Compute metrics of a run, like ``ranx.evaluate``.
 
-    `qrels` and `run` are `Qrels` and `Run`, or anything from which these can be made, including
+    `qrels` and `run` are a `Qrels` and a `Run`, or anything from which these can be made, including
     ranx's own objects. Queries are matched by id. If the ids differ, `make_comparable` counts
     queries that are missing from the run as empty, and leaves out queries that are missing from the
     qrels; without it, the function raises an InputError. ``threads=0`` uses all processors.
@@ -165,9 +165,9 @@ def evaluate(
     Returns
     -------
     float, array or dict
-        The mean of a metric; if `return_mean` is False, the queries' values in ascending order of
-        query id, float64 [n_queries]; if `return_std` is True, ``{"mean": ..., "std": ...}``. For
-        several metrics, the result is a dict with such an entry for each metric.
+        For one metric, its mean, or ``{"mean": ..., "std": ...}`` if `return_std` is True. If
+        `return_mean` is False, an array with the value of each query, float64 [n_queries], in
+        ascending order of query id. For several metrics, a dict with such an entry for each metric.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Drop-in for the package recometrics 0.1.6, with the same parameters, names and numbers.
+"""Drop-in for the package recometrics 0.1.6, with the same parameters, names and results.
 
-Parameters have the same meaning as in recometrics, and ``docs/from_recometrics.md`` lists
+Parameters have the same meaning as in recometrics, and ``docs/from_recometrics.md`` lists the
 intended differences. Numbers out of range and mismatched shapes raise an `InputError`, and
-arguments of a wrong type raise an `InputTypeError`. A `DataWarning` says which rows are ignored.
+arguments of the wrong type raise an `InputTypeError`. A `DataWarning` says which rows are ignored.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """Return an integer of at least `least`; fractions are truncated, as recometrics does."""
+    """Return an integer of at least `least`; fractions are truncated, as in recometrics."""
     try:
         number = int(value)
     except (TypeError, ValueError):
@@ -282,7 +282,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def seed_of(seed: Any) -> int:
-    """Return the seed; if `seed` is a random generator, it draws the seed."""
+    """Return the seed; if `seed` is a random generator, the seed is drawn from it."""
     largest = np.iinfo(np.int32).max
     if isinstance(seed, np.random.Generator):
         return int(seed.integers(largest))
@@ -307,7 +307,7 @@ def threads_of(nthreads: Any) -> int:
 
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
-    """Return the first `length` rows; warn if there are more, and raise an error if fewer."""
+    """Return the first `length` rows; warn if there are more, raise an error if there are fewer."""
     n_rows = rows.shape[0]
     if n_rows < length:
         raise InputError(
@@ -358,10 +358,10 @@ def split_reco_train_test(
     consider_cold_start: bool = False,
     seed: int = 1,
 ) -> tuple[Any, ...]:
-    """Split interactions into train and test, like ``recometrics.split_reco_train_test``.
+    """Split interactions into training and test data, like ``recometrics.split_reco_train_test``.
 
-    The users and items drawn with a given `seed` differ from those in recometrics. Stored zeros are
-    interactions.
+    The users and items drawn with a given `seed` differ from those in recometrics. Stored zeros
+    count as interactions.
 
     Returns
     -------
@@ -460,7 +460,7 @@ def _possible_users(
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:
     matrix: csr_array[Any] = interactions.to_csr().astype(dtype)
-    # Like recometrics, use 32 bits if they suffice, because many libraries accept nothing else.
+    # Like recometrics, use 32-bit indices if possible, because many libraries accept nothing else.
     if matrix.nnz < 2**31:
         matrix.indptr = matrix.indptr.astype(np.int32)
         matrix.indices = matrix.indices.astype(np.int32)

@@ -1,12 +1,12 @@
 """Drop-in for recommenders.evaluation.python_evaluation from Microsoft's Recommenders.
 
-`rating_true` and `rating_pred` are data frames of any library; the arguments ``col_...`` name their
-columns. Ranking metrics count every row of `rating_true` as relevant, whatever its rating, and
-return the mean over the users who are in both frames. For each user, they read the best `k` rows of
-`rating_pred` (``relevancy_method="top_k"``), the best `threshold` rows (``"by_threshold"``), or all
-rows in the order of the frame (None). Lists longer than `k` raise an InputError. Rating metrics
-compare the user-item pairs that are in both frames, and raise an InputError if there are none. A
-missing column raises a ColumnError.
+`rating_true` and `rating_pred` are data frames from any library; the ``col_...`` arguments name
+their columns. Ranking metrics count every row of `rating_true` as relevant, whatever its rating,
+and return the mean over the users who are in both frames. For each user, they read the best `k`
+rows of `rating_pred` (``relevancy_method="top_k"``), the best `threshold` rows
+(``"by_threshold"``), or all rows in the order of the frame (None). Lists longer than `k` raise an
+InputError. Rating metrics compare the user-item pairs that are in both frames, and raise an
+InputError if there are none. A missing column raises a ColumnError.
 """
 
 from __future__ import annotations

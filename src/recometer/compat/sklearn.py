@@ -25,8 +25,8 @@ def ndcg_score(
 ) -> float:
     """Calculate the normalised discounted cumulative gain, like ``sklearn.metrics.ndcg_score``.
 
-    The gains of equal scores are averaged; with ``ignore_ties=True``, an unstable sort orders them
-    instead. Rows without a gain count as 0.
+    Labels with equal scores all get their average gain; with ``ignore_ties=True``, an unstable sort
+    orders them instead. Rows in which all gains are 0 have the value 0.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def ndcg_score(
         )
     if (gains < 0).any():
         raise InputError(f"y_true has gains below 0, such as {gains.min()}. Hint: shift them.")
-    if flag("ignore_ties", ignore_ties):  # order equal scores arbitrarily, by NumPy's sort
+    if flag("ignore_ties", ignore_ties):  # NumPy's sort decides the order of equal scores
         order = np.argsort(np.asarray(y_score))
         scores = np.empty(order.shape)
         places = np.arange(order.shape[1], dtype=np.float64)

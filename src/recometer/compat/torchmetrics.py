@@ -1,9 +1,9 @@
 """Drop-in replacements for the classes in torchmetrics.retrieval, which collect batches.
 
 No class here is a subclass of a TorchMetrics class. `preds` are scores (a float tensor [n]). Items
-count as retrieved only if their score is above 0, except in NDCG, the hit rate and areas. `target`
-(a bool or integer tensor [n]) says whether each item is relevant. Invalid arguments raise an
-InputError or InputTypeError.
+count as retrieved only if their score is above 0, except for NDCG, the hit rate and the area under
+the ROC curve. `target` (a bool or integer tensor [n]) says whether each item is relevant. Invalid
+arguments raise an InputError or InputTypeError.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class RetrievalRecall(RetrievalMetric):
 
 
 class RetrievalHitRate(RetrievalMetric):
-    """The share of queries with a relevant item in the list."""
+    """The share of queries whose list contains a relevant item."""
 
 
 class RetrievalNormalizedDCG(RetrievalMetric):
@@ -233,7 +233,7 @@ class RetrievalFallOut(RetrievalMetric):
 
 
 class RetrievalRPrecision(RetrievalMetric):
-    """Precision at the number of relevant items."""
+    """Precision at R, the number of relevant items."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
 
 
 def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
-    """Return a table of scores with a row per query, and its targets, or None if it is too large.
+    """Return a table of scores with a row per query, and its targets; None if it is too large.
 
     Padding has a score of -inf, so it is not a candidate.
     """

@@ -15,7 +15,7 @@ from recometer.split.table import Table
 
 
 class NoTestUsersError(InputError, RuntimeError):
-    """The error for a split whose conditions leave no test user."""
+    """The error raised if the conditions of a split leave no test user."""
 
 
 def check_share(name: str, share: Any) -> float:
@@ -39,7 +39,7 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
 
 
 def check_folds(k: Any, example: str) -> None:
-    """Raise an error if a number of folds is below 2."""
+    """Raise an error if the number of folds is below 2."""
     if check_whole("k", k, 1) < 2:
         raise InputError(f"k=1 makes no folds: expected at least 2. Hint: {example}.")
 
@@ -47,7 +47,7 @@ def check_folds(k: Any, example: str) -> None:
 def moment(table: Table, time: Any) -> int | float:
     """Convert a time to the form of a table's times: a number, or microseconds since 1970.
 
-    If a date or time has no time zone, it is in the time zone of the table.
+    A date or time without a time zone is assumed to be in the table's time zone.
     """
     table.times  # noqa: B018  # raises an error if there are no times
     if isinstance(time, np.datetime64) and not np.isnat(time):
@@ -66,7 +66,7 @@ def moment(table: Table, time: Any) -> int | float:
         return int(time) if isinstance(time, numbers.Integral) else float(time)
     if isinstance(time, str):
         try:
-            # Python 3.10 does not read the Z of UTC.
+            # Python 3.10 does not understand Z for UTC.
             time = datetime.datetime.fromisoformat(re.sub("[zZ]$", "+00:00", time))
         except ValueError:
             raise InputError(

@@ -1,4 +1,4 @@
-"""The users to test, and their interactions to hold out."""
+"""Ways to choose the users to test, and the interactions to hold out."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Who:
     counts_users = False  # whether `tested` needs to know the eligible users
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
-        """Return a mask of the tested users (bool by code), or None for all eligible users.
+        """Return a mask of the tested users (indexed by code), or None for all eligible users.
 
         Parameters
         ----------
         eligible : bool by code, or None
-            Whether each user has enough interactions in test and train to be tested.
+            Whether each user has enough interactions in the test and training data to be tested.
         """
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class UsersFraction(Who):
     """Test a random share of the users; each user is drawn independently.
 
     Whether a user is tested depends only on the user's id and the seed, not on the other users.
-    The share is therefore met on average; `UsersNumber` draws an exact number.
+    The share is therefore met only on average; `UsersNumber` draws an exact number.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ class UsersFraction(Who):
 class UsersNumber(Who):
     """Test a number of users, drawn at random from all users who can be tested.
 
-    The users with the lowest draws are tested; a draw depends only on the user's id and the seed.
+    Each user gets a random number that depends only on the user's id and the seed, and the users
+    with the lowest numbers are tested.
 
     Parameters
     ----------
@@ -191,11 +192,11 @@ class Held(NamedTuple):
 class What:
     """The base class for selecting the interactions to hold out; `Who` selects the tested users."""
 
-    # Whether the selected rows must be left out of train even if their users are not tested.
+    # Whether the training data must not contain the selected rows even of users who are not tested.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the rows of all users to hold out, and the rows to leave out."""
+        """Return the rows to hold out and the rows to leave out, as if every user were tested."""
         raise NotImplementedError
 
 
@@ -244,7 +245,7 @@ class Fraction(What):
 
 @dataclasses.dataclass(frozen=True)
 class Number(What):
-    """Hold out a number of interactions of each user, drawn at random, or all if there are fewer.
+    """Hold out a given number of each user's interactions at random, or all if there are fewer.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ class Number(What):
 
 @dataclasses.dataclass(frozen=True)
 class Last(What):
-    """Hold out the last interactions of each user, or all if there are fewer.
+    """Hold out a given number of each user's last interactions, or all if there are fewer.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ class Last(What):
         check_whole("number", self.number, 1)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the latest rows."""
+        """Return the latest rows of each user."""
         sizes = np.minimum(table.users.counts, min(self.number, table.n))
         return Held(hold_first(table, sizes, RowOrder.LATEST, seed=seed, threads=threads))
 
@@ -300,7 +301,7 @@ class LastFraction(What):
         check_share("fraction", self.fraction)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the latest rows."""
+        """Return the latest rows of each user."""
         sizes = holdout_sizes(table.users.counts, self.fraction)
         return Held(hold_first(table, sizes, RowOrder.LATEST, seed=seed, threads=threads))
 
@@ -332,23 +333,23 @@ class LeaveOneOut(What):
 
 @dataclasses.dataclass(frozen=True)
 class After(What):
-    """Hold out all interactions from a time on, as if the model had been trained at that time.
+    """Hold out all interactions from a given time on, as if the model had been trained then.
 
     Later interactions of untested users are left out, because the model would not have seen them.
 
     Parameters
     ----------
     time : number, date, or ISO 8601 string
-        Interactions at exactly this time are in test. A date without a time of day means midnight.
-        A time without a zone is in the time zone of the data.
+        Interactions at exactly this time belong to the test data. A date without a time of day
+        means midnight. A time without a time zone is assumed to be in the time zone of the data.
     until : same type, or None
         Interactions from this time on are left out.
     since : same type, or None
         Earlier interactions are left out.
     share : float, optional
-        The share of all interactions that come before the time, in (0, 1), instead of the time
-        itself. If n interactions are sorted by time and numbered from 0, the time is that of the
-        interaction with the number ``share * n``, rounded down.
+        Instead of a time, the share of all interactions that come before it, in (0, 1). If n
+        interactions are sorted by time and numbered from 0, the time is that of interaction
+        ``share * n``, rounded down.
     """
 
     time: Time | None = None
@@ -396,17 +397,17 @@ class After(What):
 class Windows(Folding):
     """Hold out successive windows of time, as in back-testing.
 
-    In fold i, train contains the interactions before ``times[i]``, and test contains the
-    interactions from this time until the next one.
+    In fold i, the training data contain the interactions before ``times[i]``, and the test data
+    contain the interactions from this time until the start of the next window.
 
     Parameters
     ----------
     times : numbers, dates, or ISO 8601 strings
-        The beginnings of the windows, in ascending order; dates are read as in `After`.
+        The times at which the windows start, in ascending order; dates are read as in `After`.
     until : same type, or None
         The end of the last window. None means the end of the data.
     length : number, datetime.timedelta or None
-        The length of time that train covers before each window. None means all earlier times.
+        How much time before each window the training data cover. None means all earlier times.
     """
 
     times: Sequence[Time]
@@ -500,7 +501,7 @@ class KFold(Folding):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ColdItems(What):
-    """Hold out all interactions with some items, so that these items do not occur in train.
+    """Hold out all interactions with certain items, which the training data then do not contain.
 
     Interactions between untested users and these items are left out.
 

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Container:
-    """Data whose rows a split divides."""
+    """Data whose rows can be divided into the parts of a split."""
 
     table: Table  # the columns that the split reads
     columns: Columns | None = None  # their names, if the data have columns
@@ -42,8 +42,8 @@ class Container:
 def open_data(data: Any, options: dict[str, Any]) -> Container:
     """Open any data that `Interactions.of` accepts; `options` are user, item, value and time.
 
-    Data frames and Parquet, CSV and TSV files are divided with all their columns. All other data
-    are read as `Interactions`.
+    The parts of data frames and of Parquet, CSV and TSV files keep all columns. All other data are
+    read as `Interactions`.
     """
     if isinstance(data, Container):
         return data
@@ -100,7 +100,7 @@ def _table(
 ) -> Table:
     """Return the table of a frame; `fetch` takes the name of a column and returns the column.
 
-    `data` is the frame, if any, and `written` has the times as they are written in a text file.
+    `data` is the frame, if any, and `written` contains the times as a text file spells them.
     """
     user, item, value, time = columns
 
@@ -208,7 +208,7 @@ def _into_pandas(column: Any, sums: pl.Series) -> Any:
 class _Parquet(Container):
     """A Parquet file, or several files that form one table.
 
-    Only the columns that the split reads are loaded as a whole.
+    Only the columns that the split reads are loaded in full.
     """
 
     columns: Columns
@@ -253,7 +253,7 @@ def _read_text(
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
     """Read all columns of a text file, and convert those that the split reads to numbers or ids.
 
-    Returns the frame, the options, and the times as they are written in the file.
+    Return the frame, the options, and the times as the file spells them.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Filters that leave out interactions from the data before a split, or from test after it."""
+"""Filters that drop interactions from the data before a split, or from the test data after it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Kept(NamedTuple):
 
 
 class Named:
-    """The base class of filters, which messages show as Python calls or as options."""
+    """The base class of filters, which messages show as Python calls or command-line options."""
 
-    option: str | None = None  # the option with its value, if the filter is from the command line
+    option: str | None = None  # the option and its value, if the filter is from the command line
 
     def __str__(self) -> str:
         return python_or_command(repr(self), self.option or repr(self))
@@ -120,7 +120,8 @@ class Duplicates(Filter):
     keep : {"first", "last", "sum"}
         ``"first"`` keeps the earliest row (at equal times, the row with the smallest value).
         ``"last"`` keeps the latest row (at equal times, the row with the largest value). ``"sum"``
-        keeps the latest row with the sum of all values, which are added in ascending order.
+        also keeps the latest row, but its value becomes the sum of all values, which are added in
+        ascending order.
     """
 
     keep: Literal["first", "last", "sum"] = "last"
@@ -191,7 +192,8 @@ class ValuesFrom(Filter):
 class SeenInTrain(Named):
     """Leave out test rows whose user or item is not in the training data.
 
-    A user is seen if they are in train, and an item is seen if it is in train or in the remainder.
+    A user counts as seen if they occur in the training data, and an item counts as seen if it
+    occurs in the training data or in the remainder.
 
     Parameters
     ----------

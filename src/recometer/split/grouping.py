@@ -20,7 +20,7 @@ from recometer.split.checks import limit
 from recometer.split.table import Table
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
-ROWS_AT_ONCE = 2**22  # the number of rows in a block, which, at 16 bytes each, fit into the cache
+ROWS_AT_ONCE = 2**22  # the number of rows in a block; at 16 bytes each, they fit into the cache
 BLOCKS = 8  # the maximum number of blocks per thread; each block scans all rows to find its own
 
 
@@ -39,7 +39,7 @@ def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, thread
 
 
 def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UInt32:
-    """Return the number of each row, from 0, among the rows of its user or of its pair."""
+    """Return each row's number, counted from 0 among the rows of its user or of its pair."""
     places = np.empty(table.n, dtype=np.uint32)
 
     def place(block: slice, rows: dict[str, Any]) -> bool:
@@ -50,7 +50,7 @@ def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UI
 
 
 def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
-    """Return a mask that holds each row with probability `share`, by the draw of its pair."""
+    """Return a mask that selects each row with probability `share`, based on its pair's draw."""
     held = np.empty(table.n, dtype=bool)
     users, items = _pair_draws(table, seed)
     threshold = int(limit(share))
@@ -74,7 +74,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
 def _pair_draws(table: Table, seed: int) -> tuple[UInt64, UInt64]:
     """Return a hash per user and a hash per item, from which ``mix(user ^ item)`` makes draws.
 
-    Ids are hashed before they are combined, so that consecutive ids do not lead to related draws.
+    Ids are hashed before they are combined, so that draws for consecutive ids are not correlated.
     """
     return mix(table.users.keys ^ mixed_seed(seed)), mix(table.items.keys)
 

@@ -45,7 +45,7 @@ OF_SPLIT = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SplitProtocol:
-    """The settings that made a split, from which it can be repeated on the same data.
+    """The settings that produced a split, with which it can be repeated on the same data.
 
     `untested`, `min_train`, `min_test` and `seed` are arguments of `split`.
 
@@ -61,7 +61,7 @@ class SplitProtocol:
     fold : int or None
         The number of this split among several folds, counted from 0.
     counts : mapping of str to int
-        The numbers of rows in ``train``, ``test`` and ``remainder``, and of rows ``left_out``.
+        The numbers of rows in ``train``, ``test`` and ``remainder``, and of those ``left_out``.
     removed : mapping of str to int
         The number of rows that each filter left out.
     """
@@ -104,7 +104,7 @@ class Split(Printed, Generic[Part]):
         Data of the same type as the data that were split: data frames, lazy frames (for a Parquet
         file), or `Interactions`.
     remainder
-        The interactions of untested users if ``untested="apart"``, or None if they are in train.
+        The interactions of untested users if ``untested="apart"``; None if `train` contains them.
     users : int64, uint64 or object [n_tested]
         The ids of the tested users in ascending order, or their positions if there are no ids.
     protocol : SplitProtocol
@@ -211,8 +211,8 @@ class Split(Printed, Generic[Part]):
         Raises
         ------
         FileError
-            If the folder contains no split, a damaged split, or one of a newer version of
-            recometer.
+            If the folder contains no split, a damaged split, or one that a newer version of
+            recometer wrote.
         """
         path = as_path(folder, "a split")
         parts, users, header = saving.read(path)
@@ -234,7 +234,7 @@ class Folds(Shown):
     """Several splits of the same data, each of which is made when you access it.
 
     Iterating makes a `Split` for each fold, ``len`` is the number of folds, and ``folds[0]`` makes
-    the first fold. Functions that take folds also take a list of `Split`.
+    the first fold. Functions that take folds also accept a list of `Split` objects.
     """
 
     def __init__(self, make: Callable[[], Iterator[Split]], n: int) -> None:

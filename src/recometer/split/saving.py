@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-VERSION = 1  # the version of the format; this code also reads all lower versions
+VERSION = 1  # the version of the format; this code also reads all earlier versions
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
 FILES = tuple(f"{name}.parquet" for name in (*PARTS, "users", "all_users", "all_items"))
@@ -72,7 +72,7 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Replace the split in a folder with a completely written new split, if there is one.
+    """Replace the split in a folder with a new split that has been written in full, if any.
 
     This is the last step of saving. After an interruption, the next access completes it.
 
@@ -90,7 +90,8 @@ def finish(folder: Path) -> None:
 def alone(folder: Path) -> Iterator[None]:
     """Lock a folder while the block runs, so that no other process replaces the split in it.
 
-    Without locks (on Windows and in some network folders), checksums reveal a replaced split.
+    Where locks are not available (on Windows and in some network folders), checksums reveal that a
+    split was replaced.
     """
     opened = None
     if fcntl is not None:
@@ -248,7 +249,7 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
-    """Replace errors raised in the block by an error which says that the split is damaged."""
+    """Replace any error raised in the block with one that says that the split is damaged."""
     try:
         yield
     except FileError:
@@ -262,7 +263,7 @@ def undamaged(folder: Path) -> Iterator[None]:
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     """Return the parts by name, the tested users, and the header, as they were saved.
 
-    Raises FileError if the folder contains no split, a damaged split, or one of a newer version.
+    Raise FileError if the folder contains no split, a damaged split, or one in a newer format.
     """
     finish(folder)
     with alone(folder):
@@ -295,7 +296,7 @@ def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, A
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         if unknown := [name for name in header["parts"] if name not in PARTS]:
-            # Refuse other names, because they become paths, which must not lead out of the folder.
+            # Refuse other names: names become paths, which must not lead out of the folder.
             raise ValueError(f"no part is called {unknown[0]!r}")
         files = _Files(folder, header["files"])
         users = decode_ids(files.frame("users")["user"], header["users"])

@@ -1,4 +1,4 @@
-"""The functions `split` and `folds`, which divide interactions into train and test."""
+"""The functions `split` and `folds`, which divide interactions into training and test data."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def split(
     value: object = None,
     time: object = None,
 ) -> Split:
-    """Split interactions into train and test by holding out interactions of the tested users.
+    """Split interactions into training and test data by holding out interactions of tested users.
 
     ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
 
-    The parts have the type of the data. A data frame (Polars, pandas or pyarrow) is divided with
-    all its columns, and its rows keep their order. A Parquet file (or a folder of Parquet files, or
-    a pattern such as ``"ratings/part-*.parquet"``) becomes lazy Polars frames, which read the file
-    again when needed; `Split.save` writes them piece by piece. `Interactions.of` reads everything
-    else, and each part is then an `Interactions` with all users and items.
+    The parts have the same type as the data. The parts of a data frame (Polars, pandas or pyarrow)
+    keep all of its columns and the order of its rows. A Parquet file (or a folder of Parquet files,
+    or a pattern such as ``"ratings/part-*.parquet"``) becomes lazy Polars frames, which read the
+    file again when needed; `Split.save` writes them piece by piece. `Interactions.of` reads
+    everything else, and each part is then an `Interactions` with all users and items.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ def split(
         The part that gets the interactions of untested users: ``"train"``, or ``"apart"`` for
         `remainder`, as in strong generalisation.
     min_train, min_test : int
-        The minimum numbers of interactions that a tested user must have in train and in test.
+        The minimum numbers of interactions that a tested user must have in the training data and in
+        the test data.
     seed : int
         The seed of all random draws. Different seeds lead to different splits.
     threads : int, optional
@@ -94,16 +95,17 @@ def split(
     NoTestUsersError
         If no user can be tested (an `InputError`).
     InputError
-        If the data lack needed times or values, ids are unknown, or numbers are out of range.
+        If the data lack times or values that are needed, if ids are unknown, or if numbers are out
+        of range.
     InputTypeError
-        If `what`, `who` or a filter has a wrong type.
+        If `what`, `who` or a filter has the wrong type.
     ColumnError, FileError
-        If `Interactions.of` raises the same error for the data.
+        If `Interactions.of` raises one of these errors for the data.
 
     Warns
     -----
     DataWarning
-        If train and the remainder are both empty.
+        If the training data and the remainder are both empty.
 
     Examples
     --------
@@ -187,7 +189,7 @@ def parts_of_some_users(
     fold: int | None = None,
     **settings: Any,
 ) -> UInt8:
-    """Return the part of each row in the data of some users: uint8 [n_rows].
+    """Return the part to which each row in the data of some users belongs: uint8 [n_rows].
 
     The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split` or in one `fold` of
     `folds` over the data of all users. The settings are untested, min_train, min_test and seed.
@@ -338,7 +340,7 @@ class _Work:
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
-        """Return a mask of the tested users (None: all with rows), and the part of each row."""
+        """Return a mask of the tested users, or None for all with rows, and each row's part."""
         users = self.table.users
         eligible = None
         apart = self.untested == "apart" and self.min_test > 0  # untested users go to the remainder
@@ -408,7 +410,7 @@ class _Work:
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:
-    """Raise an error if arguments make several splits; `folds` is the function to use instead."""
+    """Raise an error if the arguments make several splits, for which `folds` must be called."""
     if isinstance(what, Folding) or isinstance(who, UserFolds):
         raise InputTypeError(
             f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "

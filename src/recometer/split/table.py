@@ -29,7 +29,7 @@ SPARE = 2**20  # a range of ids counts as dense if it is shorter than 4 x rows +
 
 @dataclasses.dataclass(frozen=True)
 class Coded:
-    """Users or items as codes from 0, in the order of their ids; some codes may not occur.
+    """Users or items, numbered from 0 in the order of their ids; some of the codes may not occur.
 
     Attributes
     ----------
@@ -41,7 +41,8 @@ class Coded:
     ids : [n] or None
         The id of each code, if `low` is None. If both are None, codes are positions.
     before : Coded or None
-        The codes of all rows before some were selected, from which ids without rows are known.
+        The codes of all rows, from which some were then selected; they show which ids exist even if
+        none of their rows was selected.
     """
 
     codes: UInt32
@@ -63,7 +64,7 @@ class Coded:
 
     @cached_property
     def counts(self) -> Int64:
-        """The number of rows of each code."""
+        """The number of rows with each code."""
         counts = np.zeros(self.n, np.int64)
         _kernel.count_codes(self.codes, counts)
         return counts
@@ -87,7 +88,9 @@ class Coded:
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
-            codes[(codes >= 0) & (counts[codes] == 0)] = -1  # numbers between ids are not ids
+            codes[
+                (codes >= 0) & (counts[codes] == 0)
+            ] = -1  # not every number in the range is an id
         if (codes < 0).any():
             first = as_ids(wanted, f"given {what}s").tolist()[int(np.argmax(codes < 0))]
             raise InputError(
@@ -123,13 +126,13 @@ def _dense(column: Any) -> Coded | None:
     low, high = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if high - low >= 4 * len(array) + SPARE or high - low >= 2**32 or high >= 2**63:
         return None
-    # Start at 0 if this costs little memory, because 32-bit ids are then already codes.
+    # Start at 0 if this costs little memory, because 32-bit ids can then serve as codes unchanged.
     low = 0 if low >= 0 and high < 4 * len(array) + SPARE and high < 2**32 else low
     if low == 0 and array.dtype.itemsize == 4:
         codes = np.ascontiguousarray(array).view(np.uint32)
     else:
         codes = np.empty(len(array), np.uint32)
-        # Use int64 for short integers, whose dtype may be too small for a difference.
+        # Convert shorter integers to int64, because the differences may not fit into their dtype.
         wide = array if array.dtype.itemsize >= 4 else array.astype(np.int64)
 
         def shift(part: slice) -> None:
@@ -218,7 +221,7 @@ class Table:
         return self._times()
 
     def select(self, rows: Bool) -> Table:
-        """Return a table of only the rows in a mask."""
+        """Return a table that contains only the rows in a mask."""
         return Table(
             int(np.count_nonzero(rows)),
             lambda: self.users.select(rows),
