@@ -242,7 +242,7 @@ def compare(
         users differ and at least half do not, the interval is Gaffke's, and p follows from it.
     confidence
         The confidence level of the intervals; the significance level is 1 - confidence. None uses
-        the confidence of the evaluations' protocol.
+        the confidence level in the evaluations' protocol.
     correction
         The correction for the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``,
         ``"bonferroni"`` or ``"none"``. ``"tukey"`` is Tukey's honestly significant difference by
@@ -267,7 +267,7 @@ def compare(
         says so. The random order is not ranked. Unless it is the baseline, comparisons with it do
         not count when p-values are adjusted.
     seed
-        The seed for drawing users, which metrics with one value for all users need.
+        The seed for drawing users with replacement, for metrics with one value for all users.
     threads
         Maximum number of threads. None uses all available processors. The result does not depend
         on it.
@@ -464,7 +464,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
 def _of_users(
     metrics: list[str], first: EvaluationRecord, *, chosen: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics on which groups of different sizes are comparable, and note the others."""
+    """Return the metrics on which groups of different sizes are comparable, and notes on others."""
     left_out = [name for name in metrics if name in first.over_users]
     left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"
@@ -604,10 +604,10 @@ def _adjusted(
     tests: Mapping[str, Tukey],
     counted: Sequence[str],
 ) -> list[PairRow]:
-    """Adjust p for the number of comparisons on primary metrics, and add detectable differences.
+    """Adjust p for the number of primary comparisons, and add the smallest detectable differences.
 
-    Only comparisons between models in `counted` count. If the correction is Tukey's, `tests`
-    contains the result of Tukey's test for each metric.
+    Comparisons on primary metrics count only if both models are in `counted`. If the correction is
+    Tukey's, `tests` contains the result of Tukey's test for each metric.
     """
     own = np.array([row.metric in primary and {row.model, row.other} <= {*counted} for row in rows])
     p_values = np.array([row.p_value for row in rows])
@@ -659,7 +659,7 @@ def _smallest_difference(row: PairRow, alpha: float) -> float:
 
 
 def _check_users(rows: Sequence[PairRow]) -> None:
-    """Raise an error if both models of a pair never have values for the same user on any metric."""
+    """Raise an error if no user has a value from both models of a pair on any metric."""
     most: dict[tuple[str, str], int] = {}
     for row in rows:
         if not row.for_all_users:

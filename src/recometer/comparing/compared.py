@@ -48,7 +48,7 @@ MOST_NAMED = 2  # maximum number of models named in a metric's line
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Compared(Printed):
-    """The models and pairs that were compared, with their tables and methods to query them.
+    """The models and pairs that were compared, their tables, and methods for querying them.
 
     The attributes are documented in `recometer.Comparison`, which adds gates and output formats.
     """
@@ -74,7 +74,7 @@ class Compared(Printed):
         return self.options.confidence
 
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
-        """Return the `standings` on one metric, best first."""
+        """Return the `standings` for one metric, best first."""
         name = self.known(metric)
         return tuple(row for row in self.standings if row.metric == name)
 
@@ -153,7 +153,7 @@ class Compared(Printed):
         *,
         quantiles: int = 4,
     ) -> SegmentChanges:
-        """Return the difference between two models for each group of users, most harmed first.
+        """Return the difference between two models for each group, most harmed group first.
 
         Parameters
         ----------
@@ -294,11 +294,14 @@ class Compared(Printed):
 
     @property
     def decisive(self) -> tuple[str, ...]:
-        """The metrics that ``print`` shows in full: any primary metrics, otherwise the first."""
+        """The metrics that ``print`` shows in full.
+
+        These are the primary metrics if any were chosen, and otherwise the first metric.
+        """
         return self.primary if self.chosen else self.metrics[:1]
 
     def full(self) -> Shown:
-        """Return the comparison with tables that show all pairs on all metrics, in any format."""
+        """Return a comparison whose tables, in every format, show all pairs on all metrics."""
         return dataclasses.replace(self, in_full=True)
 
     def table(self) -> Table:
@@ -307,7 +310,7 @@ class Compared(Printed):
         return dataclasses.replace(differences, notes=self.said(self.metrics))
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the leaderboard, all pairs on `decisive` metrics, and a line for each other one.
+        """Return the leaderboard, all pairs on `decisive` metrics, and a line per remaining metric.
 
         With more than `MOST_PAIRS` pairs, only `full` shows how many users gain and lose.
         """
@@ -472,16 +475,16 @@ class Changes(Printed):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Segment(stats.Difference):
-    """The difference between two models for a group of users, with the name of the `group`."""
+    """The difference between two models for one `group` of users."""
 
     group: str
 
 
 @dataclasses.dataclass(frozen=True)
 class SegmentChanges(Printed):
-    """The differences between two models for groups of users, with the most harmed group first.
+    """The differences between two models for several groups of users, most harmed group first.
 
-    Each interval has the confidence level `confidence`, not adjusted for the number of groups.
+    `confidence` is the confidence level of each interval, not adjusted for the number of groups.
     """
 
     metric: str
@@ -531,7 +534,7 @@ def changes(pair: UserPair, n: int) -> Changes:
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return each user's activity or popularity in the training data, or None without that data."""
+    """Return each user's activity or popularity in the training data, or None if unknown."""
     merged: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

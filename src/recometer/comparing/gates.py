@@ -51,7 +51,7 @@ class Gate:
         return f"{self.metric} {sign} {bound}"
 
     def decide(self, interval: Interval) -> Verdict:
-        """Return the verdict on a difference with this interval; ``"undecided"`` for NaN ends."""
+        """Return the verdict on a difference with this interval (``"undecided"`` if NaN)."""
         low, high, bound = interval.low, interval.high, self.bound
         if not self.higher_is_better:
             low, high, bound = -high, -low, -bound
@@ -131,7 +131,7 @@ class GateReport(Printed):
         return visible(f"Gates against {self.baseline}: {self.verdict} ({numbers}).")
 
     def table(self) -> Table:
-        """Return a table with a row per gate and model, and a note for each gate not passed."""
+        """Return a table with a row per gate and model, and notes on gates that are not passed."""
         rows = [{**vars(row), **vars(row.gate), "gate": str(row.gate)} for row in self.rows]
         notes = [RULE]
         if self.undecided is not None:
@@ -250,7 +250,7 @@ def _check(gate: Gate, row: PairRow) -> GateRow:
 
 
 def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str:
-    """Return JUnit XML with a suite per model and a case per gate; write it to the path, if any.
+    """Return JUnit XML with a suite per model and a case per gate; also write it to a given path.
 
     The message of a failure contains the difference and its interval. An undecided gate is a
     skipped test, unless `Comparison.gate` was called with ``undecided="pass"`` or ``"fail"``.

@@ -104,7 +104,7 @@ class Paired(OnMetric):
     weights: Mapping[str, Float64]
 
     def among(self, chosen: Bool) -> Paired:
-        """Return the models with the values of the chosen users; other users have no value."""
+        """Return the same models, but with values for only the chosen users."""
         columns = {
             name: Column.of(np.where(chosen, column.values, np.nan))
             for name, column in self.columns.items()
@@ -144,7 +144,7 @@ class Paired(OnMetric):
         )
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, and all models on the users for whom each has a value.
+        """Compare pairs of models, and all models on the users for whom all have a value.
 
         If users are not paired, each model's mean is over its own users.
         """
@@ -225,7 +225,7 @@ class UserPair:
         )
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row with the variance between runs added; unchanged without several runs."""
+        """Return the row with the variance between runs added, or unchanged for single runs."""
         return row
 
     def power(self, difference: float | None, wanted: float, alpha: float | None) -> Power:
@@ -337,7 +337,7 @@ class GroupPair(UserPair):
         return [self.of.units(model.name) for model in self.models]
 
     def difference(self) -> Difference:
-        """Return the difference of the means, tested by Welch's test."""
+        """Return the difference of the means, with the result of Welch's test."""
         first, second = self.units
         difference = stats.compare_groups(
             first, second, bounds=self.of.bounds, confidence=self.options.confidence
@@ -363,7 +363,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row, with the variance between folds if both models have as many folds."""
+        """Return the row, with the variance between folds if the numbers of folds are equal."""
         folds = [model.first.folds for model in self.models]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -385,7 +385,7 @@ class FoldPair(UserPair):
 def resolve(
     metric: str, models: Sequence[Model], users: Users, options: Options, *, code: bool = False
 ) -> Paired:
-    """Return the models as compared on a metric with a value for each user.
+    """Return the models, ready to be compared on a metric with a value for each user.
 
     With `code`, a column that has few distinct values is encoded by them, which saves time if the
     column is compared several times.
@@ -525,7 +525,7 @@ class Whole(OnMetric):
         return self._row(pair, (difference.mean, difference.mean_other), ends, test)
 
     def _of_values(self, pair: Pair, values: WholeValues) -> PairRow:
-        """Compare two models by their values and the standard error over users.
+        """Compare two models, given their values and the standard error over users.
 
         If a model has several seeds, both users and seeds are treated as samples.
         """
@@ -589,7 +589,7 @@ class Whole(OnMetric):
 def resolve_whole(
     metrics: Sequence[str], models: Sequence[Model], users: Users, options: Options
 ) -> dict[str, Whole]:
-    """Return the models as compared on each metric; all metrics have one value for all users."""
+    """Return the models, ready to be compared on metrics with one value for all users."""
     by_name, by_metric = {model.name: model for model in models}, {}
     for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
@@ -602,7 +602,7 @@ def resolve_whole(
 def _resampled_values(
     metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists; all runs share their resamples."""
+    """Return the values of runs that still have their lists; all runs use the same resamples."""
     runs = [run for model in pair for run in model.runs]
     data, both = _common(metrics[0], pair, users)
     n, confidence, clusters = len(both), options.confidence, None
@@ -645,7 +645,7 @@ def _resampled_values(
 
 
 def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
-    """Return the values of runs, with errors that are derived from the intervals of the runs.
+    """Return the values of runs, with standard errors derived from their intervals.
 
     The standard error of a sum is at most the sum of the standard errors. If the users are
     different, the variances add up instead.
@@ -693,7 +693,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return each run's data on the users in all runs, in a common order, and these users."""
+    """Return each run's data on the users in every run, in the same order, and these users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):

@@ -1,4 +1,4 @@
-"""The models to compare, all of their users, and checks of whether models can be compared."""
+"""The models to compare, their users, and checks for differences that rule out a comparison."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Model:
         return self.runs[0]
 
     def has(self, metric: str) -> bool:
-        """Return whether the model has values for a metric; a random ranking lacks some metrics."""
+        """Return whether the model has values for a metric; a random order lacks some metrics."""
         return metric in self.first.reasons
 
     def label(self, run: int) -> str:
@@ -147,7 +147,7 @@ def _evaluation(name: str, result: Any) -> EvaluationRecord:
 
 
 def _check_seeds(name: str, runs: Sequence[EvaluationRecord]) -> None:
-    """Raise an error if seeds were evaluated with different metrics, or on different users."""
+    """Raise an error if a model's seeds were evaluated with different metrics or users."""
     metrics = [set(map(str, run.metrics)) for run in runs]
     for number, names in enumerate(metrics, start=1):
         if names != metrics[0]:

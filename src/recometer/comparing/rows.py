@@ -43,9 +43,8 @@ class PairRow(Difference):
     for_all_users
         Whether the metric has one value for all users instead of a value per user.
     primary
-        Whether this is one of the comparisons over which p-values are adjusted. These are all
-        comparisons on primary metrics; comparisons with chance are among them only if chance is the
-        baseline.
+        Whether this comparison counts when p-values are adjusted. All comparisons on primary
+        metrics do, except those with chance, which count only if chance is the baseline.
     adjusted_p
         p, adjusted for the number of primary comparisons; NaN for other comparisons.
     smallest_difference

@@ -151,7 +151,7 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
 
 
 def on_power(rows: Sequence[PairRow]) -> list[str]:
-    """Say how large a true difference these users would reveal, in a line per metric."""
+    """Say how large a true difference these users would reveal, with one line per metric."""
     notes = []
     for metric in dict.fromkeys(row.metric for row in rows):
         pairs = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
@@ -185,7 +185,7 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
     """Return each note of the rows once, preceded by the names of the rows that have it.
 
-    Notes that differ only in a number at their beginning are merged: "4 to 27 users differ".
+    Notes that differ only in their leading number are merged: "4 to 27 users differ".
     """
     of_note: dict[str, list[tuple[str, PairRow]]] = {}
     for row in rows:
@@ -203,7 +203,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
     """Say what the signs and ranks of the leaderboard are based on.
 
-    `n_users` contains numbers of users, for the metrics with a value per user.
+    `n_users` contains the numbers of users behind the means of metrics with a value per user.
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"

@@ -48,7 +48,7 @@ def ranking_metrics_at_k(
     Returns
     -------
     dict of str to float
-        ``"precision"`` (the hits of all users, divided by their sum of min(K, number of relevant
+        ``"precision"`` (the total number of hits, divided by the total of min(K, number of relevant
         items)), ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
 
     Examples
@@ -91,7 +91,7 @@ def ranking_metrics_at_k(
         ranks = counted_ranks(Interactions.of(test), lists, test.shape[1])
     names = {name: f"{name}@{K}" for name in METRICS}
     values = values_of("implicit", ranks, names.values(), duplicates="counted")
-    # With these weights, precision is the number of hits divided by the possible number of hits.
+    # With these weights, precision is the number of hits divided by the largest possible number.
     possible = np.minimum(ranks.n_relevant, K)
     precision = float(np.nansum(values[names["precision"]] * possible) / possible.sum())
     means = {metric: float(np.nanmean(values[name])) for metric, name in names.items()}

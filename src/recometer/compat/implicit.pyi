@@ -61,7 +61,7 @@ def ranking_metrics_at_k(
     Returns
     -------
     dict of str to float
-        ``"precision"`` (the hits of all users, divided by their sum of min(K, number of relevant
+        ``"precision"`` (the total number of hits, divided by the total of min(K, number of relevant
         items)), ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
 
     Examples

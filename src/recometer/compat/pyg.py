@@ -243,7 +243,7 @@ class LinkPredPersonalization(_ListMetric):
         name = f"LinkPredPersonalization@{lists.shape[1]}"
         from scipy.sparse import csr_array
 
-        # The metric does not read test data, but they must not be empty.
+        # Test data must not be empty, even though this metric does not read them.
         test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
         return tensor(evaluated("pyg", Lists(lists), test, [name]).mean()[name])
 

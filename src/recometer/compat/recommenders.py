@@ -189,7 +189,7 @@ def _of_pairs(name: str, frame: Any) -> float:
     mean = float(evaluated("recommenders", pairs, None, [name]).mean()[name])
     if not np.isnan(mean) or name not in ("rsquared", "exp_var"):
         return mean
-    # Like scikit-learn, return 1 for constant ratings if all predictions are right, otherwise 0.
+    # Like scikit-learn, return 1 for constant ratings if all predictions are exact, otherwise 0.
     if name == "rsquared" and len(frame) < 2:
         return np.nan
     errors = frame["score"] - frame["rating"]

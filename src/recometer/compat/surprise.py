@@ -76,7 +76,7 @@ fcp = _printed(
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
-    """Return true ratings and estimates, either sorted by user and estimate or as one user's."""
+    """Return true ratings and estimates, sorted by user and estimate, or all as one user's rows."""
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(

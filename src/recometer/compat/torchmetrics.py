@@ -1,4 +1,4 @@
-"""Drop-in replacements for the classes in torchmetrics.retrieval, which collect batches.
+"""Drop-in replacements for the classes in torchmetrics.retrieval, which accumulate batches.
 
 No class here is a subclass of a TorchMetrics class. `preds` are scores (a float tensor [n]). Items
 count as retrieved only if their score is above 0, except for NDCG, the hit rate and the area under

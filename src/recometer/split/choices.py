@@ -26,7 +26,7 @@ Time = float | str | datetime.date
 
 
 class Who:
-    """Selects the users who are tested."""
+    """The base class for selecting the users who are tested."""
 
     counts_users = False  # whether `tested` needs to know the eligible users
 
@@ -192,7 +192,7 @@ class Held(NamedTuple):
 class What:
     """The base class for selecting the interactions to hold out; `Who` selects the tested users."""
 
-    # Whether the training data must not contain the selected rows even of users who are not tested.
+    # Whether the selected rows must be kept out of the training data even for untested users.
     for_everybody = False
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
@@ -287,7 +287,7 @@ class Last(What):
 
 @dataclasses.dataclass(frozen=True)
 class LastFraction(What):
-    """Hold out the last share of each user's interactions, rounded to an integer (halves up).
+    """Hold out each user's last interactions: a given share, rounded to an integer (halves up).
 
     Parameters
     ----------

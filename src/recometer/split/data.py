@@ -100,7 +100,7 @@ def _table(
 ) -> Table:
     """Return the table of a frame; `fetch` takes the name of a column and returns the column.
 
-    `data` is the frame, if any, and `written` contains the times as a text file spells them.
+    `data` is the frame, if any, and `written` contains the times as they appear in a text file.
     """
     user, item, value, time = columns
 
@@ -253,7 +253,7 @@ def _read_text(
 ) -> tuple[pl.DataFrame, dict[str, Any], pl.DataFrame]:
     """Read all columns of a text file, and convert those that the split reads to numbers or ids.
 
-    Return the frame, the options, and the times as the file spells them.
+    Return the frame, the options, and the times as they appear in the file.
     """
     import polars as pl
 

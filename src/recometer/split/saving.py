@@ -72,7 +72,7 @@ def _written(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Replace the split in a folder with a new split that has been written in full, if any.
+    """Replace the split in a folder with a new one, if one has been written in full.
 
     This is the last step of saving. After an interruption, the next access completes it.
 

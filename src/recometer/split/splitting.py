@@ -340,7 +340,7 @@ class _Work:
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
-        """Return a mask of the tested users, or None for all with rows, and each row's part."""
+        """Return a mask of the tested users (None for all who have rows), and each row's part."""
         users = self.table.users
         eligible = None
         apart = self.untested == "apart" and self.min_test > 0  # untested users go to the remainder
