@@ -244,7 +244,7 @@ def _pair(row: PairRow) -> str:
 
 
 def _where(some: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
-    """Name some of the rows. If they include all pairs of a metric, name the metric."""
+    """Name the rows in `some`. If they include all pairs of a metric, name the metric instead."""
     metrics = list(dict.fromkeys(row.metric for row in some))
     n_of = {metric: sum(row.metric == metric for row in rows) for metric in metrics}
     if len(some) == len(rows):

@@ -26,7 +26,7 @@ def check_share(name: str, share: Any) -> float:
 
 
 def limit(share: float) -> np.uint64:
-    """Return the threshold below which a random uint64 falls with the probability `share`."""
+    """Return the threshold below which a random uint64 falls with probability `share`."""
     return np.uint64(min(int(share * 2.0**64), 2**64 - 1))
 
 

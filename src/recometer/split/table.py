@@ -88,9 +88,7 @@ class Coded:
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
-            codes[
-                (codes >= 0) & (counts[codes] == 0)
-            ] = -1  # not every number in the range is an id
+            codes[(codes >= 0) & (counts[codes] == 0)] = -1  # unused numbers are not ids
         if (codes < 0).any():
             first = as_ids(wanted, f"given {what}s").tolist()[int(np.argmax(codes < 0))]
             raise InputError(
