@@ -132,7 +132,7 @@ class Standing:
     n
         The number of users in this mean.
     leads
-        Whether this mean is the best of all models.
+        Whether no model has a better mean.
     best
         Whether the model is the best, or not significantly different from the best.
     rank_low, rank_high
