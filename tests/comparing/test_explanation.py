@@ -331,7 +331,7 @@ def test_shares_in_percent_are_explained_as_a_step() -> None:
     result = rm.evaluate(lists, {0: [1], 1: [2]}, metrics="coverage@2", catalogue=20)
     explanation = rm.explain(result, "coverage@2", protocol="recmetrics")
     assert (explanation.left.mean, explanation.right.mean) == (0.15, 15.0)
-    assert "Shares are in percent." in " ".join(str(explanation).split())
+    assert "Shares are given as percentages." in " ".join(str(explanation).split())
 
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
