@@ -106,7 +106,7 @@ void score_by_factors(const FactorScores<typename S::Real>& p, Out& out) {
     }
 }
 
-/// Read, user by user, scores that are passed in, not computed from factors.
+/// Read scores that are passed in rather than computed from factors, one user at a time.
 ///
 /// @tparam Out receives the scores. It provides `begin(user)`, `put(user, scores, from)` and
 ///     `end(user)`

@@ -1,4 +1,4 @@
-"""Tests that records check and slice each column by its declared axis."""
+"""Tests of records, which check each column against its declared axis and slice it along it."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def compare(
     seed: int = 0,
     threads: int | None = None,
 ) -> Comparison:
-    """Test whether models differ, and estimate by how much, based on the values of each user.
+    """Test whether models differ, and estimate by how much, based on each user's values.
 
     Models are compared in pairs, on the users for whom both have a value. Intervals and p-values
     are computed without resampling (`recometer.stats`), except for metrics with one value for all

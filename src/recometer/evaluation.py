@@ -41,7 +41,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
     Attributes
     ----------
     values : mapping of str to float64 [n_users]
-        For each metric that has a value per user, the values of all users. An undefined value is
+        For each metric that has a value per user, the values for all users. An undefined value is
         NaN, or the number that the rule ``undefined`` sets.
     reasons : mapping of str to uint8 [n_users]
         For each metric, the `Reason` why it is undefined for each user, or 0 if it is defined.

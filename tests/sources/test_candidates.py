@@ -464,7 +464,7 @@ def test_users_unknown_to_the_source_count_as_misses():
 
 
 def draw_table(n, seed=0, *, test, train, **options):
-    """Return a table of the items drawn for each user if the model can rank every item."""
+    """Return which items are drawn for each user, assuming that the model can rank every item."""
     n_users, n_items = test.shape
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),

@@ -311,7 +311,7 @@ class Impressions:
         return sums, tuple(largest)
 
     def _of_users(self, values: Float64) -> Float64:
-        """Add up the values of each user at each position: float64 [n_positions, n_users]."""
+        """Add up each user's values at each position: float64 [n_positions, n_users]."""
         cells = self._cells
         if 2 * np.count_nonzero(values) < self.n:  # most values are 0, as with clicks
             rows = np.flatnonzero(values)

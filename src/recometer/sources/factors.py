@@ -1,4 +1,4 @@
-"""Ranks items by products of user and item factors: exactly, and without a matrix of scores."""
+"""Ranks items exactly by products of user and item factors, without building a score matrix."""
 
 from __future__ import annotations
 

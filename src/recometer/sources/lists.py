@@ -280,7 +280,7 @@ class Lists(Source):
         every_item: Array | None = None,
         **options: Any,
     ) -> Self:
-        """Read the lists of some users (or none); those of other users are read elsewhere.
+        """Read the lists for some users (or none); other users' lists are read elsewhere.
 
         `options` are columns and ids, named like the parameters of `recometer.Lists`. Items are
         numbered by their position in `every_item`, the ids of all users' items, or, if this is
@@ -479,7 +479,7 @@ class ListWork:
         self.order, self.widths = rule.order, (width, depth)
 
     def run_all(self, request: Request) -> None:
-        """Read the lists of all users, on several threads."""
+        """Read all users' lists, on several threads."""
         n_users = self.aligned.n_users
         blocks = slices(n_users, USERS_PER_TASK)
         brief = n_users + int((self.users["end"] - self.users["begin"]).sum()) <= BRIEF
@@ -539,7 +539,7 @@ class ListWork:
         return known
 
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
-        """Return the first places of all users."""
+        """Return the first places of all users' rankings."""
         known = self.known()
         best = Best(self.users["top"], self.users["left"])
         counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))

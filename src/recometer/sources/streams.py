@@ -157,7 +157,7 @@ class StreamedScores(_OfTestUsers, Source):
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user in the batches; see `TopLists`."""
+        """Return the first k places of each ranking in the batches; see `TopLists`."""
         return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
@@ -390,7 +390,7 @@ class StreamedLists(_OfTestUsers):
 
 
 class PackedPairs(NamedTuple):
-    """Rows of `Pairs`, user by user, in dtypes that take little memory."""
+    """Rows of `Pairs`, grouped by user, in dtypes that take little memory."""
 
     lengths: Array  # number of rows of each user
     item: Array  # positions among `item_ids`; empty without ids

@@ -374,7 +374,7 @@ class _Users:
         """Return the only value (up to rounding) in each cell, or None if a cell has several."""
         if self.y is not None:
             return None
-        # For most metrics, some cell already has several values among the first users.
+        # For most metrics, the first users already suffice to find a cell with several values.
         for blocks in ([slice(0, LOOKED_AT)], self.blocks):
             one_each = np.empty(n_cells + 2)
             for block in blocks:

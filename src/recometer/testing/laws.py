@@ -144,7 +144,7 @@ def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callabl
 
 
 def values_of(measured: Measured, metrics: Sequence[Metric], protocol: Protocol) -> Float64:
-    """Compute the values of all users, float64 [n_users, n_metrics]."""
+    """Compute the metric values for all users, as float64 [n_users, n_metrics]."""
     values, _ = compute(measured, metrics, protocol)
     columns = [values[str(metric)] for metric in metrics]
     return np.column_stack(columns) if columns else np.empty((measured.n_users, 0))
@@ -473,7 +473,7 @@ def users_who_do_not_count_are_as_if_they_were_not_there(
 def _list_values(
     data: ListData, metrics: Sequence[Metric], *_: object, weights: Int64 | None = None
 ) -> Float64:
-    """Compute the values of all users, in at least one row: float64 [n_rows, n_metrics]."""
+    """Compute the metric values for all users, as float64 [n_rows, n_metrics], n_rows >= 1."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     listed = ListedUsers(data)
