@@ -88,9 +88,10 @@ def logs(
 ) -> None:
     """Estimate from a log with propensities how good other policies would have been.
 
-    The first table shows whether the log can answer this question. It lists the effective users, the
-    largest weights, and the mean weight, which should be 1. The logging policy is called logged. With --gate
-    'snips >= -1%', the command fails if a policy is worse than the baseline by more than that.
+    The first table shows whether the log can answer this question. It lists the effective users,
+    the largest weights, and the mean weight, which should be 1. The logging policy is called
+    logged. With --gate 'snips >= -1%', the command fails if a policy is worse than the baseline by
+    more than that.
     """
     gates.check(baseline, files)
     if report is not None:
