@@ -38,8 +38,8 @@ class Background {
 
  private:
     /// The state shared with the threads. The threads may outlive this object, because its
-    /// destructor does not wait for them: after a fork, the threads do not exist in the child
-    /// process, so waiting for them there would never end.
+    /// destructor does not wait for them. If it did, it would wait forever in the child process
+    /// after a fork, where the threads do not exist.
     struct State {
         std::vector<std::function<void()>> steps;
         std::atomic<std::size_t> next{0}, at_work{0};

@@ -1,5 +1,5 @@
-// The thresholds of a block of users, with their counts and ties, and the rules for when to stop
-// counting for a threshold.
+// The thresholds of a block of users, with their counts and ties, and the rules that decide when
+// counting stops for a threshold.
 #pragma once
 
 #include <cstring>
@@ -94,8 +94,8 @@ class Board {
         }
     }
 
-    /// Count a chunk of the user's scores. The chunk starts at place `from`; the scores of
-    /// items that are not candidates must be NaN.
+    /// Count the candidates in a chunk of the user's scores. The chunk starts at place `from`; the
+    /// scores of items that are not candidates must be NaN.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
         if (user.searched) return search(user, scores, from);
@@ -165,8 +165,8 @@ class Board {
         return true;
     }
 
-    /// Add the counts for the thresholds to the counts of the judged items. Returns -1, or the
-    /// position of a judged item whose own score was not found among the candidates.
+    /// Add the counts for the thresholds to the counts of the judged items. Returns the position of
+    /// a judged item whose own score was not found among the candidates, or -1 if there is none.
     std::int64_t finish() {
         for (std::size_t u = 0; u < n_users_; ++u) {
             const User& user = user_[u];

@@ -18,7 +18,7 @@ namespace {
 constexpr int kChunkVectors = 16;  // the number of vectors counted per call
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
-// The maximum number of chunks between two flushes: 8 high planes can count up to this many.
+// The maximum number of chunks between two flushes, which is as far as 8 high planes can count.
 constexpr std::int64_t kMaxChunks = 255;
 // If the planes of all users are kept, each user has only 5 high planes, and this limit applies
 // instead.

@@ -97,7 +97,7 @@ struct ByMasks {
 /// Return the rank of a path whose bits are 1 for thresholds that were not reached.
 inline int rank_by_signs(int path, int levels) { return (1 << levels) - 1 - path; }
 
-/// To paths whose bits are signs, append the decisions at levels kLevel to L - 1.
+/// Extend paths whose bits are signs by the decisions at levels kLevel to L - 1.
 /// @param level the table of each level
 /// @param score 2^kTogether vectors of scores or keys
 template <class S, int kLevel, int L, class Vec>
@@ -134,9 +134,9 @@ inline void write_by_signs(int n, int levels, int table, Number none, Threshold 
 /// differences, and the last decision is the lowest bit of the path. This takes fewer operations
 /// than ByMasks.
 ///
-/// A bit of the path is 1 if the score is below the threshold. This is exact: x - x and 0 - (-0)
-/// are +0, small differences are not rounded to 0, differences that overflow keep their sign, and
-/// the sign bit of `not_a_number()` is set.
+/// A bit of the path is 1 if the score is below the threshold. The signs are always correct: x - x
+/// and 0 - (-0) are +0, small differences are not rounded to 0, differences that overflow keep
+/// their sign, and the sign bit of `not_a_number()` is set.
 template <class S>
 struct BySigns {
     using Real = typename S::Real;

@@ -62,8 +62,8 @@ const InstructionSet& vbmi2() {
 std::vector<const InstructionSet*> instruction_sets() {
     std::vector<const InstructionSet*> sets;
 #if defined(RECOMETER_X86)
-    // Query the processor only once: under a hypervisor, a query takes as long as ranking for a few
-    // users.
+    // Query the processor only once, because under a hypervisor, a query takes as long as ranking
+    // the items for a few users.
     static const Processor processor;
     if (processor.vbmi2) sets.push_back(&vbmi2());
     if (processor.avx512) sets.push_back(&kAvx512);

@@ -46,8 +46,9 @@ struct ByKeys {
 
     static int rank_of(int path, int levels) { return rank_by_signs(path, levels); }
 
-    /// Return the 16-bit numbers that follow the scale and the offset: for each level, the keys of
-    /// the next thresholds, indexed by path; then the keys of the last thresholds reached.
+    /// Return the 16-bit numbers that follow the scale and the offset. For each level, these are
+    /// the keys of the next thresholds, indexed by path. The keys of the last thresholds reached
+    /// come at the end.
     template <class Tables>
     static auto numbers(Tables* tables) {
         using Number =

@@ -61,13 +61,13 @@ void rank_lists(const RankLists& problem);
 // rows.
 
 /// Count the rows in each list.
-/// @param list [n]: the list of each row
+/// @param list [n]: the index of each row's list
 /// @param counts [n_lists]: incremented by the number of rows in each list
-/// @returns whether every row's list is below n_lists; if not, counting stops early
+/// @returns whether every index is below n_lists; if not, counting stops early
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
 /// Group the values of a column by list. Within a list, values keep their input order.
-/// @param list [n]: the list of each row
+/// @param list [n]: the index of each row's list
 /// @param next [n_lists]: the position in `grouped` of each list's next value; updated
 template <class Value>
 void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
@@ -82,7 +82,7 @@ bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* ite
                 const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,
                 std::int32_t* sorted_items);
 
-/// Copy a batch of lists, unless a user would get a second list.
+/// Accept and copy a batch of lists, or reject the whole batch.
 /// @param items [n][k]: -1 is padding
 /// @param users [n]: the user of each list
 /// @param came [n_users]: whether each user already has a list; updated if the batch is accepted

@@ -49,7 +49,7 @@ struct ItemFactors {
 
 /// An order in which to score items, by descending upper bounds on their scores. A "place" is a
 /// position in this order. Scoring stops for a user as soon as no later item can change that user's
-/// results: the user is then "finished". Results do not depend on the order.
+/// results; the user is then "finished". Results do not depend on the order.
 struct Falling {
     const std::int32_t* items;   ///< [n_items]: the item at each place; null means index order
     const std::int32_t* places;  ///< [n_items]: the place of each item
@@ -145,10 +145,10 @@ struct Rank {
 /// How to order candidates with equal scores.
 enum class TieOrder { kItem, kItemDescending, kRandom };
 
-/// The top candidates of each user in a block. Later calls can add candidates from more items.
+/// The top candidates of each user in a block. Later calls can add more candidates.
 template <class Real>
 struct Top {
-    std::int64_t k;             ///< the number of places per user, at least 1
+    std::int64_t k;             ///< the number of places in each list (at least 1)
     TieOrder order;             ///< how to order equal scores
     const std::uint64_t* keys;  ///< [n_users]: the seed of each user's random order
     Real* scores;               ///< [n_users][k]: the best scores, in descending order
@@ -177,8 +177,8 @@ using TopScores = FindTop<GivenScores<Real>, Real>;
 
 /// The kernel's functions for one instruction set and one score type.
 ///
-/// rank_factors and rank_scores return -1 on success. Any other value indicates an internal error:
-/// it is the position of a judged item whose own score was not found exactly once among the
+/// rank_factors and rank_scores return -1 on success. Any other value indicates an internal error
+/// and is the position of a judged item whose own score was not found exactly once among the
 /// candidates.
 template <class Real>
 struct Kernel {

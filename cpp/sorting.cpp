@@ -20,7 +20,7 @@ void take_bits(std::uint64_t& word, Use use) {
     for (; word != 0; word &= word - 1) use(static_cast<std::size_t>(__builtin_ctzll(word)));
 }
 
-/// Call use(better), where better(a, b) says whether entry a comes before entry b.
+/// Call use(better), where better(a, b) returns whether entry a comes before entry b.
 template <class Real, class Use>
 void with_order(TieOrder order, std::uint64_t key, Use use) {
     using E = Entry<Real>;

@@ -1,4 +1,4 @@
-// Decide which interactions a split holds out, based on an order of each user's rows.
+// Decide which interactions a split holds out, based on an ordering of each user's rows.
 //
 // Rows may be in any order and are never moved. Each call processes a range of users: it gathers
 // the keys of their rows, and sorts each user's rows only as far as necessary. Calls for different
@@ -50,9 +50,9 @@ enum class RowOrder {
 bool hold_first(const InteractionRows& rows, const UserRange& users, const std::int64_t* sizes,
                 RowOrder order, std::uint8_t* held);
 
-/// Write the place of each row, counted from 0, among the rows of its user or, for kPairs and
-/// kOldPairs, among the rows of its user and item. The return value and the exceptions are the same
-/// as for hold_first.
+/// Write the place of each row, counted from 0, among the rows of the same user or, for kPairs and
+/// kOldPairs, of the same user and item. The return value and the exceptions are the same as for
+/// hold_first.
 bool number_rows(const InteractionRows& rows, const UserRange& users, RowOrder order,
                  std::uint32_t* places);
 

@@ -20,8 +20,8 @@ struct StringViews {
 };
 
 /// Number strings in order of first appearance, starting at 0.
-/// @param numbers [n of all chunks]: output, the number of each string
-/// @param rows [n of all chunks]: output, the row in which each number first appears
+/// @param numbers [total n of the chunks]: output, the number of each string
+/// @param rows [total n of the chunks]: output, the row in which each number first appears
 /// @returns the number of distinct strings
 std::size_t number_strings(const std::vector<StringViews>& chunks, std::uint32_t* numbers,
                            std::int64_t* rows);

@@ -8,7 +8,8 @@
 
 namespace recometer {
 
-/// The number of rows per part of a long sum, and the largest number of rows summed without parts.
+/// The number of rows per part of a long sum, and the largest number of rows whose sum is not split
+/// into parts.
 constexpr std::size_t kRowsOfPart = 1024, kRowsWithoutParts = 2048;
 
 /// Each user's rows, in ascending order of place.
@@ -19,14 +20,14 @@ struct PlacedRows {
 };
 
 /// For each user and each cut-off, sum the terms of the user's rows whose place is below the
-/// cut-off, in input order.
+/// cut-off. The terms are added in input order.
 ///
 /// A sum of more than kRowsWithoutParts terms is computed in parts of kRowsOfPart terms, whose sums
 /// are then added in the same way. The rounding error therefore grows only with the logarithm of
 /// the number of rows.
 /// @param terms [n_rows]
 /// @param sums [n_cutoffs, n_users]: output
-/// @throws std::invalid_argument if the places of a user are not in ascending order
+/// @throws std::invalid_argument if the places of a user's rows are not in ascending order
 void add_within(const PlacedRows& rows, const double* terms, const std::int64_t* cutoffs,
                 std::size_t n_cutoffs, double* sums);
 

@@ -51,8 +51,8 @@ template <class Item>
 bool rows_ascend(const std::int64_t* indptr, const Item* items, std::int64_t n_items,
                  std::size_t first, std::size_t last) {
     // `falls` counts all rows whose item is not above the previous row's item, even if that row
-    // belongs to another user, so that the compiler can vectorise the loop. `allowed` counts only
-    // those of these rows that start a new user.
+    // belongs to another user, so that the compiler can vectorise the loop. `allowed` counts
+    // those that start a new user.
     std::int64_t falls = 0, allowed = 0;
     for (std::size_t user = first; user < last; ++user) {
         const std::int64_t begin = indptr[user], end = indptr[user + 1];

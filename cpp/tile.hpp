@@ -14,7 +14,7 @@ namespace {
 // The maximum size of the packed item factors in bytes. They fill part of the level-2 cache.
 constexpr std::size_t kPackedBytes = std::size_t{512} * 1024;
 
-/// Return the number of chunks of items to pack at once, at least 1.
+/// Return the number of chunks of items to pack at once (at least 1).
 template <class Real>
 inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, std::int64_t chunk) {
     const std::int64_t all = (n_items + chunk - 1) / chunk;
@@ -196,7 +196,8 @@ void score_tile(const typename S::Real* panel, const typename S::Real* users, st
     }
 }
 
-/// Pack users into groups of kUsers, each [n_factors][kUsers]. The last group is padded with zeros.
+/// Pack users into groups of kUsers. Each group has the shape [n_factors][kUsers], and the last
+/// group is padded with zeros.
 /// @param which [n]: the rows of `users` to pack
 template <class S>
 void pack_users(const typename S::Real* users, std::size_t n_factors, const std::size_t* which,

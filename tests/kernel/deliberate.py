@@ -1,4 +1,6 @@
-"""Trigger a bug that the sanitizers must report: `python deliberate.py race` or `... read`.
+"""Trigger a bug that the sanitizers must report.
+
+Usage: `python deliberate.py race` or `python deliberate.py read`.
 
 `.ci/check_sanitizers` runs this script and expects it to fail, which shows that the sanitizers are
 active.

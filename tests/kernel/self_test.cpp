@@ -257,8 +257,7 @@ unsigned long long sorting() {
     return sum.value();
 }
 
-/// Number the rows of each user's interactions on background threads, and return a checksum of the
-/// numbers.
+/// Number each user's rows on background threads, and return a checksum of the numbers.
 unsigned long long splits() {
     Draws draw(14);
     constexpr std::size_t kRows = 5000;

@@ -19,7 +19,7 @@ FALLING = [[0, 2, 1, 4], [0, 9, 2, 4], [0, 2, 2, 5], [-1, 2, 2, 4], [0, 2, 2, -(
 
 
 def zeros(n=N_ITEMS, dtype=np.int64):
-    """Return `n` zeros: by default, one per item (there are as many rows as items)."""
+    """Return `n` zeros. The default is the number of items, which is also the number of rows."""
     return np.zeros(n, dtype)
 
 

@@ -127,8 +127,8 @@ class Problem:
         return self.run(kernel_twin.score_items, kernel_twin.rank_factors, **options)
 
 
-# The kernel computes scores in tiles: groups of 4, 6, 10 or 14 users, panels of 8, 16 or 32 items,
-# and chunks of 64, 128 or 256 items. Test sizes just below, at and just above these.
+# The kernel processes groups of 4, 6, 10 or 14 users, panels of 8, 16 or 32 items, and chunks of
+# 64, 128 or 256 items. Test sizes just below, at and just above these.
 USERS = [1, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 29]
 ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
@@ -232,7 +232,7 @@ N_MANY = 150_000
 
 
 def many_scores(constant):
-    """Return scores for enough items to fill the kernel's counters, and the judged items."""
+    """Return scores and judged items for a catalogue too large for the kernel's counters."""
     scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
     judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
     scores[judged[2:-1]] = -np.arange(1, 71)
@@ -334,7 +334,7 @@ def test_limit_does_not_change_the_counts_below_it(seed, limit, kind_of_bias, sh
 @pytest.mark.parametrize("limit", [None, 0, 1, 40, 1200])
 @pytest.mark.parametrize(("dtype", "high"), [(np.float32, 40), (np.float64, 40), (np.float64, 9)])
 def test_users_with_many_distinct_scores_are_ranked_correctly(dtype, high, limit):
-    """The kernel has a separate code path for users with many distinct judged scores."""
+    """If a user's judged items have many distinct scores, the kernel takes a separate code path."""
     problem = Problem(5, 6, 2100, 9, dtype, high, 1500, 60, kind_of_bias=1)
     few_judged = Problem(6, 3, 2100, 9, dtype, high, 12, 60, kind_of_bias=1).judged
     problem.users = np.concatenate([problem.users, problem.users[:3]])
@@ -458,7 +458,7 @@ def test_longest_first_agrees_with_its_twin(seed, n, kind):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fused_instruction_sets_return_identical_scores(dtype):
-    """Scores computed from random factors are rounded, but equally for every vector width."""
+    """Scores of random factors are rounded, but in the same way for every vector width."""
     rng = np.random.default_rng(3)
     problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, kind_of_bias=0)
     problem.users = rng.standard_normal(problem.users.shape).astype(dtype)

@@ -1,7 +1,7 @@
 """Native functions and their twins agree on arrays that have no rows or no columns.
 
-Under the sanitizers (`.ci/check_sanitizers`), these tests show that no function accesses memory
-outside empty arrays.
+Under the sanitizers (`.ci/check_sanitizers`), these tests show that no function reads or writes
+beyond the bounds of an empty array.
 """
 
 import itertools

@@ -22,7 +22,7 @@ def single(values):
 
 
 def thresholds(rng, n, kind):
-    """Draw sorted, mostly distinct scores for the judged items, which serve as thresholds."""
+    """Draw sorted, mostly distinct thresholds to use as the scores of the judged items."""
     if kind == "neighbours":  # these nearly equal numbers have the same key
         first = np.float32(rng.choice([1e-40, 1.0, 3e7, -1e12]))
         steps = np.arange(n) * rng.integers(1, 4)

@@ -1,6 +1,6 @@
-"""Ranking one range of items at a time, in any order, gives the same results as the twin.
+"""The kernel agrees with its NumPy twin if items are ranked one range at a time, in any order.
 
-A Hypothesis state machine passes the ranges to the kernel in any order, and draws an instruction
+A Hypothesis state machine passes the ranges to the kernel in random order, and draws an instruction
 set for each call. In between, it makes invalid calls, which the kernel must reject without changing
 any array.
 """
