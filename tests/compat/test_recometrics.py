@@ -343,7 +343,7 @@ def test_columns_can_be_named_as_in_the_r_package(cumulative):
 
 
 def test_factors_can_be_passed_by_columns_as_in_r() -> None:
-    """Factors in the wrong orientation raise an error that suggests how to fix it."""
+    """If factors are in the wrong orientation, the error suggests how to fix the call."""
     train, test = sp.csr_array(np.eye(3, 6)), sp.csr_array(np.eye(3, 6, 2))
     users, items = np.arange(6.0).reshape(3, 2), np.arange(12.0)[::-1].reshape(6, 2)
     rows = calc_reco_metrics(train, test, users, items, k=2, as_df=False)

@@ -1,4 +1,4 @@
-"""Tests of the intended differences from recometrics that docs/from_recometrics.md describes."""
+"""Tests of the intended differences from recometrics, as listed in docs/from_recometrics.md."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from recometer.compat.recometrics import (
 
 
 def random_split_case(seed):
-    """Draw options, and the interactions of users who have none, some or all of the items."""
+    """Draw options, and a matrix whose rows contain none, some or all of the items."""
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(2, 30)), int(rng.integers(6, 25))
     sizes = rng.choice([0, 1, 2, 3, 5, n_items - 2, n_items - 1, n_items], n_users)
@@ -36,7 +36,7 @@ def random_split_case(seed):
 
 
 def both_results(X, *args, **options):
-    """Return the results of recometrics and recometer, each None if no user qualifies."""
+    """Return the results of recometrics and recometer; a result is None if no user qualifies."""
     results = []
     for function, error in (
         (recometrics.split_reco_train_test, RuntimeError),

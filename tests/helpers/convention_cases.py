@@ -41,7 +41,7 @@ def number(value: Any) -> float | None:
 class Ask:
     """A call to `evaluate`.
 
-    `source` and `test` are names of data that `Cases` creates.
+    `source` and `test` name data that `Cases` creates.
     """
 
     protocol: str
@@ -439,7 +439,7 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
 
 
 def _concordant_pairs() -> rm.Evaluation:
-    """Evaluate FCP for users with three concordant, one discordant and one concordant pair."""
+    """Evaluate FCP for three users; only the second user's pair is discordant."""
     rows = [
         ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
         ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
@@ -458,7 +458,7 @@ def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
 
 
 def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:
-    """Evaluate a list with the ranks 1, 2, 2, 2, whose last two items are relevant."""
+    """Evaluate a list whose items have the ranks 1, 2, 2 and 2; the last two are relevant."""
     rows = [(USER, item, rank) for item, rank in enumerate((1, 2, 2, 2))]
     source = rm.Lists(pl.DataFrame(rows, ["user", "item", "rank"], orient="row"))
     return rm.evaluate(source, {USER: EQUAL_RANKS}, metrics=metric, protocol=protocol), metric

@@ -1,4 +1,4 @@
-"""Read tests/metrics/convention_numbers.toml: numbers that libraries printed for small cases."""
+"""Read the numbers that other libraries printed for small cases."""
 
 from __future__ import annotations
 

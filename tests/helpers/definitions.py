@@ -76,10 +76,10 @@ def by_definition(
     Returns
     -------
     float
-        NaN if the metric is undefined: if no item is relevant, if no item is ranked or, depending
-        on the metric, if all candidates are relevant, if no item has a positive gain, or if the
-        metric ignores the order within the cut-off and no candidate is beyond it. Other rules for
-        undefined values are ignored.
+        NaN if the metric is undefined. Every metric is undefined if no item is relevant or no item
+        is ranked. Some metrics are also undefined if all candidates are relevant, if no item has a
+        positive gain, or if they ignore the order within the cut-off and no candidate is beyond it.
+        Other rules for undefined values are ignored.
     """
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
     ranking = Order(

@@ -478,7 +478,7 @@ def _serendipity(
 
 
 def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
-    """Return the share of hits that are training items (or, unless `repeated`, that are not)."""
+    """Return the share of training items among the hits or, if not `repeated`, of other items."""
     hits = [item for item in case.lists[user][:k] if item in relevant_items(case, user)]
     hits_of_kind = [item for item in hits if (item in case.train[user]) == repeated]
     return len(hits_of_kind) / len(hits) if hits else math.nan

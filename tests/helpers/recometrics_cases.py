@@ -186,7 +186,7 @@ def six_items():
 
 
 def many_users(seed=0, n_users=30, n_items=40):
-    """Return data for users with a few training and test items each, and random factors."""
+    """Return random factors, and data for users with a few training and test items each."""
     rng = np.random.default_rng(seed)
     pairs = [random_user(rng, "some", n_items, 5) for _ in range(n_users)]
     return (

@@ -19,7 +19,7 @@ CUT = "ndcg@5,10 recall@5 precision@3 ap@10 rr@10 hit@5"
 
 
 def data(seed=0, ids=str):
-    """Return user ids, item ids, test and training data as columns, and the random generator."""
+    """Return user ids, item ids, columns of test and training data, and the random generator."""
     rng = np.random.default_rng(seed)
     users = [ids(f"u{n}" if ids is str else 1000 + 7 * n) for n in range(N_USERS)]
     items = [ids(f"i{n}" if ids is str else 500 - 3 * n) for n in range(N_ITEMS)]

@@ -25,8 +25,7 @@ def evaluated(n_users, n_items, begun):
     pathlib.Path(begun).touch()
     return rm.evaluate(source, test, metrics="mean_rank")
 """
-# This evaluation would take minutes, so the interruption must have worked if it ends within
-# seconds.
+# Without an interruption, this evaluation would take minutes.
 LONG = "evaluated(200_000, 100_000, {!r})"
 LATEST = 5.0  # even on a busy machine, the evaluation must end within this many seconds
 PATIENCE = 120.0

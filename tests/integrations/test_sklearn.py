@@ -1,4 +1,4 @@
-"""scikit-learn can score grouped rankings, also in cross-validation and searches."""
+"""scikit-learn can score grouped rankings, including in cross-validation and searches."""
 
 from __future__ import annotations
 

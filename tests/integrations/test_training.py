@@ -33,7 +33,7 @@ def evaluator(data):
 
 @pytest.fixture
 def module(lightning, torch, data):
-    """Return a Lightning module class that learns factors."""
+    """Return the class of a Lightning module that learns factors."""
     train = torch.from_numpy(data[0].astype(np.float32))
 
     class Module(lightning.pytorch.LightningModule):

@@ -96,7 +96,7 @@ def test_size_of_a_block_is_bounded(torch, device, monkeypatch, dtype):
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])
 def test_torch_multiplies_in_the_requested_precision(torch, set_to):
-    """recometer ignores PyTorch's global precision setting, and restores it even after errors."""
+    """recometer overrides PyTorch's global precision setting, and restores it even after errors."""
     places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
     before, settings = [place.fp32_precision for place in places], []
 

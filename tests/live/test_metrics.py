@@ -22,7 +22,7 @@ CUTOFFS = (1, 3, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Scores in [0, 1] and gains, each [n_users, n_items]; negative gains mark unjudged items."""
+    """Arrays [n_users, n_items] of scores in [0, 1] and gains; unjudged items have negative gains."""
 
     scores: np.ndarray
     gains: np.ndarray

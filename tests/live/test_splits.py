@@ -66,7 +66,7 @@ def test_windows_match_rectools(rectools):
         assert sorted(train) == ours.train.index.sort_values().tolist()
 
 
-# Comparisons with LensKit's splits, which consist of a data set and an item list per user
+# Comparisons with LensKit's splits, which consist of a data set and one item list per test user
 
 
 def dataset(lenskit, data):

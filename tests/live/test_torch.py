@@ -1,4 +1,4 @@
-"""Torch tensors are read in place on the CPU, and ranked in place on a device.
+"""Torch tensors on the CPU are read in place, and tensors on a device are processed there.
 
 On a machine without a GPU, the tests for devices treat tensors on the CPU like tensors on a GPU;
 see conftest.py.
