@@ -22,7 +22,7 @@ CUTOFFS = (1, 3, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Arrays [n_users, n_items] of scores in [0, 1] and gains; unjudged items have negative gains."""
+    """Arrays [n_users, n_items] of scores in [0, 1] and gains, negative for unjudged items."""
 
     scores: np.ndarray
     gains: np.ndarray

@@ -65,7 +65,7 @@ def test_defects_are_described_next_to_the_documented_behaviour() -> None:
     text = convention_of("evidently").describe()
     assert text.count("\n    With defects=True:") == 2
     assert "\n    With defects=True: ap@k(repeat_last)\n" in text
-    assert "repeat_last:" not in text  # repeat_last explains itself, so it has no description
+    assert "repeat_last:" not in text  # repeat_last is self-explanatory, so it has no description
 
 
 def test_rejections_under_defects_are_described() -> None:
@@ -589,7 +589,7 @@ def test_equal_scores_do_not_count_as_equal_ranks() -> None:
 
 
 def nearly_tied(kind: str) -> Any:
-    """Return a source whose item 1 beats items 0 and 2 only in double precision."""
+    """Return a source in which item 1 beats items 0 and 2 only in double precision."""
     rows = {"user": [0, 0, 0], "item": [0, 1, 2], "score": [0.5, 0.5 + 1e-10, 0.5]}
     if kind == "Scores":
         return rm.Scores([rows["score"]])
@@ -747,8 +747,7 @@ def test_recometers_metric_names_use_the_rules_of_the_library() -> None:
     of_cutoffs = parse_under("ap ap@3", convention_of("recometrics").protocol)
     rules = [(("all_relevant", "undefined_beyond"),)] * 2
     assert [metric.rules for metric in of_cutoffs] == rules
-    # With a cut-off, users need as many candidates as the cut-off; without a cut-off, they need
-    # one.
+    # With a cut-off of k, users need k candidates; without a cut-off, they need one.
     (area,) = parse_under("roc_auc", convention_of("recometrics").protocol)
     assert area.rules == (("min_candidates", 1),)
 

@@ -37,8 +37,8 @@ ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it 
 MINUS = "-inf in a matrix means no candidate here, and is a score there"
 NO_CASE = "the case is not described"
 REPLAY = ("Precision", "Recall", "HitRate", "MRR", "MAP", "NDCG", "RocAuc")
-# Records that cannot be reproduced: the library, the beginning of the call, the beginning of the
-# source, and the reason.
+# Records that cannot be reproduced. Each entry contains the library, the beginning of the call, the
+# beginning of the source, and the reason.
 EXCEPTIONS = (
     ("pytrec_eval", "map", "mini:empty", "a dict without a value was printed"),
     ("pytrec_eval", "recip_rank", "mini:nan_", ACCIDENT),
@@ -82,8 +82,8 @@ EXCEPTIONS = (
     ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
 )  # fmt: skip
 # Records that result from defects, and whose input is therefore rejected under defects=True. A key
-# consists of the library, the call, the source and k; the value says what the library counts by
-# mistake.
+# consists of the library, the call, the source and k; the value describes what the library counts
+# by mistake.
 AGAIN = "item 0 once more at each place beyond the last item"
 IRREPRODUCIBLE = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
@@ -127,7 +127,7 @@ def has_number(record: Record) -> bool:
 
 
 def kind(record: Record) -> str:
-    """Classify a record by how it was obtained, or by its kind of metric."""
+    """Classify a record by how it was obtained, or by the kind of metric."""
     if record["metric"] in NO_METRIC or not has_value(record):
         return "error"
     if not record["executed"]:
@@ -138,7 +138,7 @@ def kind(record: Record) -> str:
 
 
 def blocking_defect(record: Record) -> str | None:
-    """Return the library's defect that makes a record irreproducible, if any."""
+    """Return the library defect that makes a record irreproducible, if any."""
     return IRREPRODUCIBLE.get((record["library"], record["impl"], record["source"], record["k"]))
 
 

@@ -33,7 +33,7 @@ OPTIONS = (
 
 
 def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
-    """Run tests on a mutant: `source` is its code, and `path` its module's path in the package.
+    """Run tests on a mutant of the module at `path` in the package; `source` is the mutant's code.
 
     Return the outcome ("killed", "survived", "endless", or "unloaded" if no test imports the
     module) and the test that failed. Without a path, the tests run without a mutant.

@@ -25,7 +25,7 @@ def check(
     catalogue: Any = None,
     tolerance: float = 1e-9,
 ) -> None:
-    """Compare all values that a library computed for a case with recometer's values."""
+    """Compare recometer's values with all values that a library computed for a case."""
     result = rm.evaluate(
         source,
         test,

@@ -3,8 +3,8 @@
 The test first runs the guide's code, including the calls to the other library. The library then
 computes the metric in the first column. recometer computes the metric in the second column under
 the library's convention, and the metric in the third column under recometer's own rules. The values
-per user in the second and third columns must match. The test does not compare means under
-recometer's own rules, because they may cover different users.
+per user of the latter two metrics must match. The test does not compare means under recometer's own
+rules, because they may cover different users.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
 
 @pytest.fixture
 def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make Spark use this Python interpreter and few partitions, since guides have few rows."""
+    """Make Spark use this Python interpreter, and few partitions for the guides' small tables."""
     settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
     arguments = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{arguments} pyspark-shell")
@@ -121,7 +121,7 @@ def _recometrics(names: Names, convention: str, metric: str) -> float:
 
 
 # For each library in noxfile.py, the function that computes the metric in the first column, and the
-# names of the variables in the guide that contain the source and the test data.
+# names of the guide's variables for the source and the test data.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),

@@ -165,8 +165,8 @@ LENSKIT_EXTRA = [19]
 
 
 def recommenders(record):
-    # Of the two records for each k, the first compares items by their training users, and the
-    # second by their features.
+    # Of the two records for each k, the first results from the items' training users, and the
+    # second from their features.
     twins = [
         item
         for item in records()

@@ -185,7 +185,7 @@ def test_training_items_can_count_as_negatives():
 @pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
 @pytest.mark.parametrize("n_trained", [1, 2])
 def test_relevant_items_outside_the_candidates_rank_below_train_items(rules, n_trained):
-    """Pairing a relevant non-candidate with a training item counts as wrong, not as half right."""
+    """A pair of a relevant non-candidate and a training item counts as wrong, not as half right."""
     train = np.array([[1, n_trained == 2, 0, 0]])
     test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
     result = rm.evaluate(

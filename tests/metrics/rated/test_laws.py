@@ -1,4 +1,4 @@
-"""Every rating metric obeys the laws of `recometer.testing`, which detect wrong declarations."""
+"""Every rating metric obeys the laws of `recometer.testing`; wrong declarations violate them."""
 
 from __future__ import annotations
 
