@@ -44,19 +44,20 @@ def pytest_ignore_collect(collection_path, config):
     return True if folder and left_out else None
 
 
-# Collection creates hardly any garbage, since pytest keeps nearly all objects that it creates.
+# Collecting tests creates hardly any garbage, since pytest keeps nearly all objects that it
+# creates.
 gc.disable()
 
 
 def pytest_collection_finish():
     """Exclude the thousands of collected tests from later garbage collections."""
     gc.freeze()
-    # Collect rarely, since tests create few reference cycles and memory is plentiful.
+    # Collect garbage rarely, since tests create few reference cycles and memory is plentiful.
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
 @pytest.fixture(params=FRAMES)
 def frame(request):
-    """Return a function that makes a data frame of one library from a dict of columns."""
+    """Return a function that turns a dict of columns into a data frame of one library."""
     return FRAMES[request.param]

@@ -12,7 +12,7 @@ from recometer.tasks import run_tasks
 
 
 class Sorting(Source):
-    """A source that ranks a score matrix [n_users, n_items] by comparing all of a user's scores."""
+    """A source with a score matrix [n_users, n_items], which compares all of a user's scores."""
 
     def __init__(self, scores: object, pause: float = 0.0) -> None:
         self.scores = np.asarray(scores, dtype=float)

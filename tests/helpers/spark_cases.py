@@ -43,7 +43,7 @@ def schema_of(ids):
 
 
 def assert_same(result, expected, *, mean=1e-12):
-    """Assert that values, counts and reasons are equal, and that means agree up to rounding."""
+    """Assert that values, counts and reasons are equal, and means equal up to rounding."""
     local = result.collect()
     assert list(local.values) == list(expected.values)
     assert local.user_ids.tolist() == expected.user_ids.tolist()

@@ -1,4 +1,4 @@
-"""LightGBM and XGBoost train with recometer's metrics, whose values match their own."""
+"""LightGBM and XGBoost train with recometer's metrics, which match the libraries' own metrics."""
 
 from __future__ import annotations
 

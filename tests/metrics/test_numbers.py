@@ -27,7 +27,7 @@ TENTHS = np.full(MANY, 0.1)
 
 
 def relative_error(actual: float, terms: Any) -> float:
-    """Return the relative error of the sum of these terms."""
+    """Return the relative error of `actual`, which should be the sum of the terms."""
     exact = math.fsum(terms)
     return abs(actual - exact) / abs(exact)
 

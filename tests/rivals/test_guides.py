@@ -1,4 +1,4 @@
-"""Each row of a guide's table gives the same number in the other library and in recometer.
+"""For each row of a guide's table, the other library and recometer compute the same number.
 
 The test first runs the guide's code, including the calls to the other library. The library then
 computes the metric in the first column. recometer computes the metric in the second column under

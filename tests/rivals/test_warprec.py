@@ -70,7 +70,7 @@ def without_cutoff(name: str) -> str:
 
 
 def with_everything_in_train(case: Dense) -> tuple[np.ndarray, np.ndarray]:
-    """Give each user and item a training row, since WarpRec knows only those in the training data."""
+    """Give every user and item a training row; WarpRec knows only users and items that have one."""
     train = case.train.copy()
     train[np.arange(N_ITEMS) % len(train), np.arange(N_ITEMS)] = True
     return train, np.where(train, 0.0, case.truth)

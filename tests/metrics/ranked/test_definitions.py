@@ -51,7 +51,7 @@ def enough(case: RankingCase, user: int) -> bool:
 
 
 def nearly_equal(value: float, expected: float, rel: float, least: float) -> bool:
-    """Compare numbers like pytest.approx, which would take half of the test's running time."""
+    """Compare numbers as pytest.approx would, without taking half of the test's running time."""
     if math.isnan(expected):
         return math.isnan(value)
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected

@@ -369,7 +369,7 @@ PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
 
 @given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
 def test_classification_metrics_match_their_formulas(frame):
-    """As in scikit-learn, ties count half in ROC-AUC, and log loss clips probabilities 0 and 1."""
+    """As in scikit-learn, ROC-AUC counts ties half, and log loss clips probabilities of 0 and 1."""
     result = evaluate_ratings(frame, "log_loss rated_roc_auc", threshold=None)
     definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
     for name, metric in definitions.items():
