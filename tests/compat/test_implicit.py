@@ -16,7 +16,7 @@ TEST = sp.csr_array([[1, 0, 0, 0, 0, 2], [0, 1, 0, 3, 0, 0], [1, 0, 0, 0, 2, 0.0
 
 
 class AlternatingLeastSquares:
-    """A stand-in for a model of implicit, with the factors and the method that the drop-in uses."""
+    """A stand-in for a model from implicit, with the factors and method that the drop-in uses."""
 
     __module__ = "implicit.als"
     user_factors = np.array([[1.0, 0.5], [0.25, -1.0], [-0.5, 0.75]], np.float32)

@@ -1,4 +1,4 @@
-"""PyTorch Geometric's graphs and torch's sparse tensors can be evaluated."""
+"""PyTorch Geometric's graphs and torch's sparse tensors can be read as interactions."""
 
 import numpy as np
 import pytest

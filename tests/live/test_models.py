@@ -1,4 +1,4 @@
-"""Metrics for other libraries' fitted models match the lists that these libraries return."""
+"""Metrics for other libraries' fitted models agree with the hits in the models' own lists."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,7 @@ DOCUMENTS = [f"d{number}" for number in range(24)]
 def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
     """Draw options, qrels and a run with ties; the qrels and the run may lack some queries.
 
-    No query has only negative judgements, because pytrec_eval 0.5 hangs on some such queries.
+    No query has only negative judgements, because pytrec_eval 0.5 can hang on such queries.
     """
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}

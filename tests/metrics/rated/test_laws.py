@@ -1,4 +1,4 @@
-"""Every rating metric obeys the laws of `recometer.testing`; wrong declarations violate them."""
+"""Every rating metric obeys the laws of `recometer.testing`; wrongly declared metrics do not."""
 
 from __future__ import annotations
 
