@@ -529,7 +529,7 @@ def hold_first(
     sizes: Int64,
     held: UInt8,
 ) -> bool:
-    """Mark the first rows of each user in a range; `sizes` contains the number for each user."""
+    """Mark the first `sizes[u]` rows of each user u in a range."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
     for user, size in enumerate(sizes):
         rows, _ = _in_order(first + user, *arguments)
