@@ -20,7 +20,7 @@ NUMBER = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]*\d)(?! m?s\b)")  # excludes ver
 
 
 def ratio_of(results, name):
-    """Return the ratio called `name` in COMPARE.md, from a call, two timings or a measure."""
+    """Find the ratio called `name` in the results, or compute it from two timings."""
     if "libraries" in results:
         library, call = name.split(": ", 1)
         return results["libraries"][library]["calls"][call]["ratio"]

@@ -183,7 +183,7 @@ def test_items_without_a_group_are_left_out():
 def test_groups_of_an_item_share_its_attention():
     groups = rm.Catalogue({"item_id": ["film", "book"], "genres": ["x|y", "x"]})
     lists, test = rm.Lists({"ann": ["film", "book"]}), {"ann": ["film"]}
-    target = {"x": 3 / 4, "y": 1 / 4}  # x and y share the attention to "film"
+    target = {"x": 3 / 4, "y": 1 / 4}  # x and y share the attention that "film" gets
     result = rm.fairness(lists, groups, test, k=2, discount="none", target=target)
     assert result.rank_fairness == pytest.approx(1, abs=1e-12)
 

@@ -48,7 +48,7 @@ def test_exported_names_exist() -> None:
     for module in sorted(MODULES.keys() - set(RUN)):
         try:
             loaded = importlib.import_module(module)
-        except recometer.MissingExtraError:  # the class derives from classes of another library
+        except recometer.MissingExtraError:  # its classes derive from another library's classes
             assert module.startswith("recometer.integrations.")
             continue
         names = getattr(loaded, "__all__", [])

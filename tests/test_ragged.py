@@ -1,4 +1,4 @@
-"""Tests of records, which check each column against its declared axis and slice it along it."""
+"""Tests of records, which check each column against its declared axis and slice it accordingly."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ MODELS = {
 
 
 def scores(source: rm.Factors | rm.Scores, n_users: int) -> np.ndarray:
-    """Return a source's scores for all users and items, [n_users, n_items]."""
+    """Return a source's scores for all users and items as an array [n_users, n_items]."""
     if isinstance(source, rm.Scores):
         return source.batch(np.arange(n_users))
     arrays = source.facts.arrays

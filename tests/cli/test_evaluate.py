@@ -86,9 +86,10 @@ def _write_files() -> None:
 
 
 def _write_lists(scores: np.ndarray) -> None:
-    """Write three files with lists of 8 items: with scores, with ranks, and for only some users.
+    """Write four files with a list of 8 items for each user.
 
-    The lists contain no training items.
+    als.parquet contains scores, ranked.csv contains ranks, fewer.csv lacks the list of one user,
+    and odd.csv contains scores and ranks under unusual names. No list contains training items.
     """
     train = pl.read_parquet("train.parquet")
     scores = scores.astype(np.float64)
@@ -365,7 +366,7 @@ def test_factors_by_position_are_reported(folder) -> None:
 
 
 def write_factor_files(folder: pathlib.Path) -> dict[str, str]:
-    """Write shuffled items with their ids; return the option value for each kind of file."""
+    """Write shuffled item factors with ids; return the value of --factors for each kind of file."""
     order = np.random.default_rng(1).permutation(30)
     items = np.load("items.npy")[order]
     np.save("shuffled.npy", items)
@@ -457,7 +458,7 @@ def test_list_columns_can_be_named(folder) -> None:
         )
         for model_means in means(result).values():
             assert model_means == expected_means
-    # The column "better" ranks the worst item first, so it is only used if --score names it.
+    # Read as scores, the ranks in the column "better" put the worst item first.
     result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
     assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
     assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr

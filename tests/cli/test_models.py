@@ -26,7 +26,7 @@ def one_line(text: str) -> str:
 
 
 def means(*arguments: object) -> dict[str, dict[str, float]]:
-    """Return, for each model that ``evaluate`` prints, the mean of each metric."""
+    """Return the mean of each metric for every model in the output of ``evaluate``."""
     result = run("evaluate", *arguments, "--format", "json", "-q")
     assert result.exit_code == 0, result.output
     models = json.loads(result.stdout)["models"]
@@ -69,7 +69,7 @@ IN_PYTHON = {
 
 
 def lists(seed: int) -> pl.DataFrame:
-    """Return lists of ten items for each user."""
+    """Return a list of ten items for each user."""
     generator = np.random.default_rng(seed)
     rows = [(f"u{u}", item) for u in range(30) for item in generator.permutation(20)[:10] + 100]
     users, items = zip(*rows, strict=True)

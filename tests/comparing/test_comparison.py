@@ -414,7 +414,7 @@ def test_relative_intervals_include_the_variance_between_seeds() -> None:
     assert row.relative_interval.method == "random effects"
     assert 0.0 in row.interval
     assert 0.0 in row.relative_interval
-    # The baseline's mean is known precisely compared with the differences between seeds, so the
+    # The error of the baseline's mean is small compared with the differences between seeds, so the
     # relative interval is close to the absolute interval divided by this mean.
     scaled = np.array(tuple(row.interval)) / row.mean_other
     np.testing.assert_allclose(tuple(row.relative_interval), scaled, rtol=0.1)

@@ -316,7 +316,7 @@ def test_metric_names_of_libraries_are_suggested_in_any_case() -> None:
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
 def test_metric_with_one_value_for_all_users_is_explained_by_its_mean(name: str) -> None:
-    """The metric has no values per user, so its explanation has means, but no steps for users."""
+    """The metric has no values per user, so the explanation compares only means."""
     lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
     test = {user: [user + 1] for user in range(6)}
     result = rm.evaluate(lists, test, metrics=name, catalogue=20)
@@ -336,7 +336,7 @@ def test_shares_in_percent_are_explained_as_a_step() -> None:
 
 @pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
 def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
-    """The other library keeps training items in lists, so the explanation has a step for them."""
+    """rexmex keeps training items in lists, so the explanation has a step for them."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
     test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
     data = {"train": train, "catalogue": list("abcde"), "metrics": name}
@@ -349,7 +349,7 @@ def test_training_items_in_lists_are_explained_as_a_step(name: str) -> None:
 
 @pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
 def test_listed_users_outside_test_do_not_change_test(metric: str) -> None:
-    """Users with a list but no test rows may count in the mean without changing the test data."""
+    """Including listed users without test rows in the mean does not change the test data."""
     lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
     catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
     train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}

@@ -21,7 +21,7 @@ TRAIN = {user: ["i7"] for user in OLD}
 
 
 def lists(users: list[str], first: str = "i0") -> rm.Lists:
-    """Return lists that begin with the item `first`, or with the user's test item for "*"."""
+    """Return lists that begin with the item `first`; "*" stands for each user's test item."""
     return rm.Lists(
         {user: [TEST[user][0] if first == "*" else first, "i1", "i2"] for user in users}
     )

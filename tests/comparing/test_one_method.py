@@ -80,7 +80,7 @@ def test_row_never_contradicts_itself(
 def compare_with_differences(
     *values: float, ties: int, metric: str = "rr"
 ) -> tuple[rm.Comparison, PairRow]:
-    """Compare two models on users with these differences, and on `ties` users with equal values."""
+    """Compare two models on users with these differences, and on `ties` users for whom they tie."""
     new = np.append(0.4 + np.array(values), np.full(ties, 0.4))
     comparison = compared(new, np.full(len(new), 0.4), metric)
     return comparison, comparison.rows[0]
@@ -109,7 +109,7 @@ def test_gaffkes_bound_decides_if_few_of_many_users_differ() -> None:
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_p_is_the_smallest_level_at_which_the_interval_excludes_0(confidence: float) -> None:
-    """At a confidence of 1 - p, the interval therefore ends at 0."""
+    """At a confidence of 1 - p, one end of the interval is 0."""
     generator = np.random.default_rng(4)
     values = generator.normal(0.15, 0.2, 12).clip(-0.4, 0.5)
     new, old = np.append(0.5 + values, np.zeros(60)), np.append(np.full(12, 0.5), np.zeros(60))
@@ -149,7 +149,7 @@ def test_inverted_test_decides_if_all_topics_differ(n: int) -> None:
 @pytest.mark.parametrize(
     ("n_differ", "ties", "method", "note"),
     [
-        (12, 12, "gaffke", "too few"),  # half of the users have equal values
+        (12, 12, "gaffke", "too few"),  # the models tie for half of the users
         (13, 12, "randomisation", "few users"),
         (29, 100, "gaffke", "too few"),
         (30, 100, "randomisation", ""),

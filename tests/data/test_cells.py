@@ -1,4 +1,4 @@
-"""Tests of cells with several items, which raise an error unless `separator` splits them."""
+"""Tests that cells with several items are refused unless `separator` splits them."""
 
 import json
 import pathlib

@@ -18,7 +18,7 @@ def result(seed: int) -> rm.Evaluation:
     rng = np.random.default_rng(seed)
     scores, test = rng.random((20, 30)), rng.random((20, 30)) < 0.1
     if seed:
-        scores[:, :20] -= 5  # these items no longer reach the lists, so the coverage differs
+        scores[:, :20] -= 5  # these items drop out of the lists, so the coverage differs
     return rm.evaluate(rm.Scores(scores), test, metrics="rr coverage@5", seed=seed)
 
 

@@ -199,7 +199,7 @@ def test_encode_assigns_codes_in_the_order_of_the_ids(ids):
     ],
 )
 def test_many_strings_are_encoded_or_refused_like_few(make, unusual_id, error, message):
-    """Encode columns that are long enough for Polars to read them.
+    """Encode columns that are long enough to be read by Polars.
 
     If Polars rejects an id, the column is read like a short column, which may succeed or raise a
     more helpful error.

@@ -1,4 +1,4 @@
-"""Tests of tables in several Parquet files, with types that differ or values in folder names."""
+"""Tests of tables in several Parquet files, with differing types or with values in folder names."""
 
 import pathlib
 

@@ -93,7 +93,7 @@ def sources():
 
 
 def results_of_all_sources(**options):
-    """Yield the results of each source, evaluated by a single call and by a stream."""
+    """Yield the results of evaluating each source by a single call and by a stream."""
     for source, test in sources():
         yield rm.evaluate(source, test, **options)
     lists, scores, pairs, _ = sources()

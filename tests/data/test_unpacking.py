@@ -90,7 +90,7 @@ def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
 
 
 def test_false_number_of_entries_in_the_footer_has_no_effect(limit_of_one_mebibyte, tmp_path):
-    """The test changes the number of entries in the footer, but not in the page headers."""
+    """The test falsifies the entry count in the footer, but not the counts in the page headers."""
     path = nested_file(tmp_path / "nested.parquet", item_id=7)
     content = path.read_bytes()
     length = int.from_bytes(content[-8:-4], "little")

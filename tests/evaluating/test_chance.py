@@ -1,4 +1,4 @@
-"""With `chance=True`, results include the values expected of a random order of the candidates."""
+"""With `chance=True`, results include the expected values for a random order of the candidates."""
 
 from __future__ import annotations
 

@@ -231,10 +231,12 @@ def verdict(kind: str, number: int, family: str, rule: str, other_rules: dict[st
 
 
 def is_silent(kind: str, family: str, rule: str, other_rules: dict[str, Any]) -> bool:
-    """Return whether a rule changes nothing, and neither raises nor warns in at least one case."""
+    """Return whether a rule is silently ignored.
+
+    This is true if the rule changes the result in no case, and if it causes neither an error nor a
+    warning in at least one case.
+    """
     try:
-        # A rule is not silent if it changes the values of one case, or refuses or warns in every
-        # case.
         verdicts = [
             verdict(kind, number, family, rule, other_rules)
             for number, (_, arguments) in enumerate(CASES[kind])

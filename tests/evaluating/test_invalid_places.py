@@ -123,7 +123,7 @@ def test_repeated_items_are_counted_among_equal_scores():
 
 @pytest.mark.parametrize("ties", ["expected", "random"])
 def test_repeats_after_the_last_item_of_a_cut_list_are_ignored(ties):
-    """The depth counts distinct items, and a list is cut after the last distinct item."""
+    """The depth counts distinct items, and a list is cut right after the last of them."""
     lists = {"ann": list("xxxyyxz"), "bob": ["x", "y", "x"], "cat": ["x"], "dan": ["x", "u", "z"]}
     result = evaluate(rm.Lists(lists, depth=2), {user: ["y"] for user in USERS}, ties=ties)
     assert result["repeated_items@6"].tolist() == [2 / 4, 0, 0, 0]

@@ -327,7 +327,7 @@ def test_list_metrics_accept_labelled_pairs():
     train = {"b": [3], "c": [1, 2]}
     result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
     assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
-    # User a's best item is relevant. Apart from training items, user b's best item is irrelevant.
+    # User a's best item is relevant; user b's best item outside the training data is irrelevant.
     assert result["epc@1"][0] > 0
     assert result["epc@1"][1] == 0
 

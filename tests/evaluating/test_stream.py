@@ -762,7 +762,7 @@ def test_fingerprints_of_lists_depend_on_ties() -> None:
 @pytest.mark.parametrize("metrics", ["rr", "coverage@2 unknown_items@2", "rr coverage@2 gini@1"])
 @pytest.mark.parametrize("ids", [False, True])
 def test_streamed_items_outside_the_catalogue_match_a_single_call(metrics, ids) -> None:
-    """Batches may contain items outside the catalogue, and so may the test rows of other users."""
+    """Both batches and test rows may contain items outside the catalogue."""
     lists = {0: [0, 4], 1: [5, 4, 1], 2: [1, 0]}
     test = {0: [0, 5], 1: [4, 5], 2: [1], 3: [4]}
     if not ids:

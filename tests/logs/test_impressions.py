@@ -36,7 +36,7 @@ ALL = ("ips", "clipped_ips", "snips", "direct", "dr")
 
 
 def small_log() -> tuple[pl.DataFrame, np.ndarray, np.ndarray]:
-    """Return the log evaluated by Open Bandit Pipeline, with a policy and predicted rewards.
+    """Return the log that Open Bandit Pipeline evaluated, a policy, and predicted rewards.
 
     The policy is an array of probabilities. This array and the predictions have one row per
     impression and one column per item.

@@ -1,4 +1,4 @@
-"""A user with ties gets the same values alone as among many users without ties."""
+"""A user with ties gets the same values whether or not users without ties are evaluated too."""
 
 from __future__ import annotations
 

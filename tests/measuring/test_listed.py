@@ -79,7 +79,7 @@ def test_ranking_and_list_metrics_keep_the_requested_order():
         ("gini@2(complement)", 10 / 24),
         # The listed items occur 1, 1 and 2 times: gini is (-2 * 1 + 0 * 1 + 2 * 2) / (3 * 4).
         ("gini@2(support=listed)", 2 / 12),
-        # All lists contain only item 0, so gini is 1 - 1/n, or 1 if it is divided by n - 1.
+        # All lists contain only item 0, so gini is (n - 1) / n, or 1 with a divisor of n - 1.
         ("gini@1", 5 / 6),
         ("gini@1(divisor=others)", 1),
         ("entropy@2", 1.5),  # the listed items have the shares 1/2, 1/4 and 1/4

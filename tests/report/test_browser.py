@@ -174,7 +174,7 @@ def report_of_one_model(
 
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a report that estimates a policy from a log and contains a gate; return its path."""
+    """Write a report with a policy's estimated value and a gate; return its path."""
     user = np.arange(256) // 2
     frame = {"user": user, "item": user % 2, "click": user % 3 % 2, "shown": [0.5] * 256}
     log = rm.Impressions(frame, user="user", item="item", reward="click", propensity="shown")

@@ -1,4 +1,4 @@
-"""Tests of `evaluate` and its results with a source that ranks by sorting."""
+"""Tests of `evaluate` and its results, using a source that ranks by sorting."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ def test_default_interval_depends_on_the_bounds_of_the_metric() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # The mean of the population is uncertain, even if all three values are equal.
+    # The population mean is uncertain even if all three values are equal.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1

@@ -14,7 +14,7 @@ import recometer as rm
 
 
 def board(**options: Any) -> rm.Leaderboard:
-    """Return a leaderboard of three models: "one" has the best ndcg@10, "two" the best rr."""
+    """Return a leaderboard in which "one" has the best ndcg@10, and "two" the best rr."""
     return rm.Leaderboard(
         {
             "one": evaluation({"rr": [0.5, 0.5], "ndcg@10": [0.9, 0.7]}),

@@ -1,4 +1,4 @@
-"""Tests of `candidates`, which may be a whitelist, sets per user or a sample, and of `exclude`."""
+"""Tests of `exclude` and of `candidates`, which may be a whitelist, sets per user or a sample."""
 
 import warnings
 import zlib
@@ -35,7 +35,7 @@ def source(kind, scores, **ids):
 
 
 def has_warning(result):
-    """Return whether a result warns about its inputs."""
+    """Return whether a result contains a warning about its inputs."""
     return any("warning" in text for text in result.inputs.values())
 
 
@@ -538,7 +538,7 @@ def test_draws_are_the_same_in_every_version():
         [6, 9, 13, 21, 32, 38],
         [11, 21, 22, 26, 34, 37],
     ]
-    # Among this many users, some hashes are nearly equal.
+    # With this many users, some hashes are nearly equal.
     test = np.tile(np.eye(40), (25, 1))
     train = (np.arange(1000)[:, None] % np.arange(1, 41) ** 2 == 1) * 1.0
     table, _ = draw_table(20, 1, test=test, train=train)

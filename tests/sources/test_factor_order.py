@@ -150,7 +150,7 @@ def test_no_score_exceeds_its_bound(seed, kinds, bias, dtype, n_factors, aligned
 
 
 def test_users_finish_early_if_lengths_fall(monkeypatch):
-    """A single call to the kernel finishes all users, for ranks as well as for lists."""
+    """A single call to the kernel suffices for all users, both for ranks and for lists."""
     rng = np.random.default_rng(3)
     lengths = 1 / np.arange(1, 20_001)
     items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)

@@ -245,7 +245,7 @@ def test_frame_may_contain_lists_of_titles():
 
 
 def test_invented_items_are_identified_by_title_across_calls():
-    """An invented item never gets an id from the catalogue, even if ids there start with "?"."""
+    """An invented item never gets a catalogue id, even if catalogue ids start with "?"."""
     for item_ids in ([1, 2], [-5, 7], ["a", "b"], ["? up", "a"]):
         catalogue = rm.Catalogue({"item": item_ids, "title": ["Heat", "Alien"]})
         arrays_of_ann, arrays_of_bob = (

@@ -1,4 +1,4 @@
-"""Tests of the rule `infinite_scores`, which can rank infinite scores like finite ones."""
+"""Tests of the rule `infinite_scores`, under which infinite scores can rank like finite ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_infinite_scores_are_undefined_by_default() -> None:
     ("protocol", "place"), [("recpack", 1), ("torchmetrics", 1), ("ranx", 3), ("recommenders", 3)]
 )
 def test_conventions_rank_nan_like_the_original_library(protocol: str, place: int) -> None:
-    """recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1 return these places."""
+    """The places match recpack 0.3.6, torchmetrics 1.9.0, ranx 0.3.21 and recommenders 1.2.1."""
     lists = rm.Lists({0: {1: math.nan, 2: 3.0, 3: 1.0}, 1: {1: 3.0, 2: 2.0, 3: 1.0}})
     test = {0: {1: 1.0}, 1: {1: 1.0}}
     result = rm.evaluate(lists, test, metrics="hits@1 hits@3", protocol=protocol)

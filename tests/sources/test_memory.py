@@ -1,4 +1,4 @@
-"""Tests that the cache of sources reuses a result only if the inputs are equal."""
+"""Tests that a source's cache reuses a result only if the inputs are equal."""
 
 from __future__ import annotations
 

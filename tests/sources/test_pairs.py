@@ -599,7 +599,7 @@ def test_relevant_items_outside_the_candidates_count_as_misses():
     assert result.counts["relevant_not_candidates"] == 1  # this is user 2's relevant item
     assert result.counts["relevant_unranked"] == 1  # item 7
     assert result.counts["users_unknown"] == 1
-    # User 2 has too few candidates for a value.
+    # User 2 has too few candidates for rr to be defined.
     np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])
     assert result["recall@2"][0] == 1 / 2
     repeated = pl.concat([frame, frame])

@@ -82,9 +82,9 @@ def test_all_sources_agree(ties, problem, random):
 def assert_same(result, expected, rule_5_off=False, more_judged=False):
     """Assert that values are equal, with up to two exceptions.
 
-    `rule_5_off` skips values that rule 5 makes undefined because all candidates are within the
-    cut-off; the rule does not apply to `Pairs`. `more_judged` skips bpref, which counts judged
-    irrelevant items and therefore changes if more items are judged.
+    `rule_5_off` skips values that are undefined because all candidates are within the cut-off,
+    since the rule `deep_cutoffs` does not apply to `Pairs`. `more_judged` skips bpref, which counts
+    judged irrelevant items and therefore changes if more items are judged.
     """
     for name in ("n_candidates", "n_excluded", "n_relevant"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)

@@ -222,7 +222,7 @@ def test_constant_scores_are_flagged(seed, sets):
         expected.append(len(candidate_scores) > 1 and len(set(candidate_scores)) == 1)
     for name, source in case.sources().items():
         if "lists" in name:
-            continue  # lists do not know all candidates, so this flag can differ
+            continue  # lists do not show all candidates, so this flag can differ
         request = case.request("item", train=False, candidates=case.sets if sets else None)
         flags = source.top(request, 2).flags & rm.UserFlag.CONSTANT_SCORES
         assert (flags != 0).tolist() == expected, name

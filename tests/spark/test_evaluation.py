@@ -206,7 +206,7 @@ def test_means_are_computed_from_moments_if_the_driver_cannot_hold_all_values(ta
             expected_row.metric, expected_row.counted, expected_row.skipped,
         )  # fmt: skip
         if row.metric != "coverage@5":
-            # With 58 users, Student's interval is a little wider.
+            # With 58 users, Student's interval is a little wider than the normal interval.
             width = expected_row.high - expected_row.low
             assert [row.low, row.high] == pytest.approx(
                 [expected_row.low, expected_row.high], abs=0.05 * width

@@ -71,7 +71,7 @@ PARTS = ("train", "test", "remainder")
 
 
 def interactions(seed=0, n=240, n_users=18, n_items=12):
-    """Draw a data frame in which pairs repeat, and so do each user's times."""
+    """Draw a data frame with repeated pairs and, for each user, repeated times."""
     rng = np.random.default_rng(seed)
     return pl.DataFrame(
         {

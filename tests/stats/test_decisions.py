@@ -135,7 +135,7 @@ def test_users_needed_and_smallest_difference_invert_the_power() -> None:
     assert np.isnan(smallest_difference(1.0, 1))
     assert power_of(9.0, 1.0, 1) == 0
     assert power_of(smallest_difference(1.0, 2), 1.0, 2) == pytest.approx(0.8)
-    # The smallest detectable difference is proportional to the deviation, however large it is.
+    # The smallest detectable difference is proportional to the deviation, even a very large one.
     assert smallest_difference(3e6, n) == pytest.approx(1e7 * least, rel=1e-8)
 
 

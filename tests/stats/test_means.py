@@ -1,4 +1,4 @@
-"""Gaffke's, Clopper and Pearson's, bootstrap and Student's intervals for means are correct."""
+"""Gaffke, Clopper-Pearson, bootstrap and Student intervals for means are correct."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> No
 
 
 def test_approximate_interval_is_close_to_the_exact_interval() -> None:
-    """With 1e-6 in place of one 0, the interval is approximate, but must hardly change."""
+    """Replacing one 0 by 1e-6 makes the interval approximate, but must hardly change it."""
     values = np.repeat([0.0, 1.0], [997, 3])
     exact = interval(values, bounds=UNIT)
     values[0] = 1e-6
@@ -197,7 +197,8 @@ def test_grouping_into_cells_changes_little(
         assert grouped.exact == (kind_of_values != "continuous")
         if kind_of_values == "few kinds":
             np.testing.assert_array_equal(grouped.values, np.unique(scaled_values))
-        # The cells lose little variance, even relative to the variance without the farthest users.
+        # Grouping values into cells loses little variance, even compared with the variance that
+        # remains after the farthest values are clipped.
         inner = (
             np.clip(scaled_values, *np.sort(scaled_values)[[FAR_USERS, -1 - FAR_USERS]])
             - grouped.estimate

@@ -259,8 +259,8 @@ def test_single_values_of_runs_give_the_same_variance_as_user_values() -> None:
     assert result.share_of_runs == pytest.approx(expected.share_of_runs)
     ratio = over_values(*means, error / 0.4, 300, relative=True)
     assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
-    # The expected interval linearises the ratio of two independent means, and takes the degrees of
-    # freedom from Satterthwaite's formula.
+    # To compute the expected interval, linearise the ratio of two independent means, and take the
+    # degrees of freedom from Satterthwaite's formula.
     first_means, second_means = np.array([0.5, 0.6, 0.8]), np.array([2.0, 2.5])
     parts = [
         (first_means.var(ddof=1) / second_means.mean() ** 2 / 3, 2),

@@ -41,7 +41,7 @@ def rows(where: Any, *, order: int = 0, **values: Any) -> dict[str, Any]:
 
 
 def evaluate(model: str, *, order: int = 0, frame: Frame = pl.DataFrame, **rules: Any) -> Any:
-    """Evaluate a model; `order` is the seed for the order of rows, `frame` makes data frames."""
+    """Evaluate a model; `order` is the seed for the order of rows, and `frame` makes frames."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ids = {"user_ids": USERS, "item_ids": ITEMS}

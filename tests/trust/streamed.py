@@ -51,7 +51,7 @@ def factors_in_file(path, dtype, order):
 
 
 def judged(items, n_items, user_ids=None):
-    """Return interactions in which each user interacted with the items in a row of `items`."""
+    """Return interactions between each user and the items in the user's row of `items`."""
     pairs = np.stack([np.repeat(np.arange(len(items)), items.shape[1]), items.ravel()])
     sizes = {"n_users": len(items), "n_items": n_items}
     item_ids = None if user_ids is None else np.arange(n_items)

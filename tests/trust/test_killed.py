@@ -27,5 +27,5 @@ def test_old_or_new_version_is_complete_after_a_kill(kind, tmp_path):
     assert end == "ended"
     assert len(kills) >= SAVED[kind]
     assert set(kills) == {"old", "new"}
-    # Up to some step, the old version must be complete, and from then on, the new version.
+    # At first, the old version must be complete; from a certain step on, the new version must be.
     assert kills == sorted(kills, reverse=True)
