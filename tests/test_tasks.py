@@ -147,7 +147,7 @@ def test_ctrl_c_ends_the_work_and_leaves_no_thread(threads: int) -> None:
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
-    assert time.monotonic() - begin < 5  # on an idle machine, it takes 0.5 seconds
+    assert time.monotonic() - begin < 5  # on an idle machine, this takes 0.5 seconds
     assert process.returncode == 3, errors
     assert output.splitlines()[-1] == "alive 1"
     assert errors == ""

@@ -1,4 +1,4 @@
-"""Tests of ``recometer logs``, which prints policies' values and gates' verdicts."""
+"""Tests of ``recometer logs``, which prints the values of policies and the verdicts of gates."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def split(kind: str, seed: int, folder: pathlib.Path) -> rm.Split:
 
 
 def seeds_of(split_result: rm.Split) -> set[int]:
-    """Infer the seeds of a split's parts from their item ids."""
+    """Infer from the item ids which seeds a split's parts were made with."""
     of_parts = split_result.interactions()
     return {
         int(item_id) // 10 for part in (of_parts.train, of_parts.test) for item_id in part.item_ids

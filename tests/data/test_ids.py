@@ -1,4 +1,4 @@
-"""Tests of ids: their types, how they are matched, and the users' keys."""
+"""Tests of id types, of how ids are matched, and of the keys of users."""
 
 from __future__ import annotations
 

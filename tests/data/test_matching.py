@@ -11,7 +11,7 @@ from recometer.data.matching import SourceIndex, find_rows, in_train
 
 @st.composite
 def two_sides(draw):
-    """Draw test and training rows, with some users and items in only one of them."""
+    """Draw test and training rows; some users and items occur in only one of the two."""
     pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 8)), unique=True, max_size=30)
     test = [(f"u{user}", f"i{item}") for user, item in draw(pairs)]
     train = [(f"u{user + 2}", f"i{item + 3}") for user, item in draw(pairs)]

@@ -110,7 +110,7 @@ def make_pairs(scores: Any = SCORES, **options: Any) -> rm.Pairs:
 
 
 def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
-    """Return, for each kind of source, pairs of a source and arguments for `evaluate`."""
+    """Return pairs of a source and arguments for `evaluate`, for each kind of source."""
     ids = {"user_ids": range(6), "item_ids": range(6)}
     arguments = {"test": rm.Interactions.of(TEST), "train": rm.Interactions.of(TRAIN)}
     trained = {"train": arguments["train"]}

@@ -1,4 +1,4 @@
-"""A printed result says how `evaluate` interpreted the test values."""
+"""A printed result shows how `evaluate` interpreted the test values."""
 
 import numpy as np
 import polars as pl

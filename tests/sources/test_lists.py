@@ -248,8 +248,7 @@ def test_array_may_have_ids():
 def test_array_may_have_only_user_ids():
     test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
     assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
-    # The lists of users without test rows are ignored; the result says how many of these lists are
-    # not empty.
+    # The lists of users without test rows are ignored; the result counts those that are not empty.
     result = rm.evaluate(rm.Lists(ARRAY, user_ids=["a", "x", "y"]), test, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 0, 0]
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}

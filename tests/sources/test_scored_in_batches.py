@@ -1,4 +1,4 @@
-"""Tests of a custom source that scores a sparse matrix in batches of users."""
+"""Tests of a custom source that reads scores from a sparse matrix in batches of users."""
 
 import numpy as np
 import pytest
