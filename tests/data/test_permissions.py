@@ -26,7 +26,7 @@ Call = Callable[[Path], object]
 
 @contextlib.contextmanager
 def unprivileged() -> Iterator[None]:
-    """Switch to an unprivileged user inside the block, because root may read every file."""
+    """Switch to an unprivileged user inside the block, because root can read every file."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -38,7 +38,7 @@ def unprivileged() -> Iterator[None]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Make a folder with files that every user may read, unlike pytest's temporary folders."""
+    """Make a folder with files that every user can read, unlike pytest's temporary folders."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

@@ -136,7 +136,7 @@ class PredictionImpossible(Exception):
 
 
 class Estimates:
-    """A stand-in for a Surprise model, which returns a number or a tuple, or raises an error."""
+    """A stand-in for a Surprise model whose `estimate` returns a number or a tuple, or raises."""
 
     def fit(self):
         self.trainset = types.SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Tests of `rm.Pairs`, which contain scored user-item pairs with labels or true ratings."""
+"""Tests of `rm.Pairs`, which contains scored user-item pairs with labels or true ratings."""
 
 from __future__ import annotations
 

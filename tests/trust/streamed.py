@@ -40,7 +40,7 @@ def file_of(path, shape, dtype, order):
 
 
 def factors_in_file(path, dtype, order):
-    """Write factors in pieces, and each row twice; return the rows and their positions."""
+    """Write factors in blocks spread over a file, each row twice; return the rows and positions."""
     rows = file_of(path, (N_ROWS, N_FACTORS), dtype, order)
     starts = np.linspace(0, N_ROWS - 64, WRITTEN // 64).astype(int)
     positions = np.concatenate([np.arange(start, start + 64) for start in starts])
