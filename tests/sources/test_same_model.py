@@ -72,17 +72,17 @@ def test_all_sources_agree(ties, problem, random):
     expected = evaluate(rm.Scores(scores, **ids), metrics)
     assert_same(evaluate(rm.Factors(scores, np.eye(n_items), **ids), metrics), expected)
     assert_same(evaluate(rm.Lists(rows), metrics, catalogue=n_items), expected)
-    assert_same(evaluate(rm.Pairs(rows), metrics), expected, rule_5_off=True)
+    assert_same(evaluate(rm.Pairs(rows), metrics), expected, deep_cutoffs_off=True)
     if ties != "random":  # the random order depends on which items are judged
         truth = test.to_csr().toarray()[users, items]
         labelled = rm.Pairs(rows.with_columns(relevance=truth))
-        assert_same(evaluate(labelled, metrics, None), expected, rule_5_off=True, more_judged=True)
+        assert_same(evaluate(labelled, metrics, None), expected, deep_cutoffs_off=True, more_judged=True)
 
 
-def assert_same(result, expected, rule_5_off=False, more_judged=False):
+def assert_same(result, expected, deep_cutoffs_off=False, more_judged=False):
     """Assert that values are equal, with up to two exceptions.
 
-    `rule_5_off` skips values that are undefined because all candidates are within the cut-off,
+    `deep_cutoffs_off` skips values that are undefined because all candidates are within the cut-off,
     since the rule `deep_cutoffs` does not apply to `Pairs`. `more_judged` skips bpref, which counts
     judged irrelevant items and therefore changes if more items are judged.
     """
@@ -92,7 +92,7 @@ def assert_same(result, expected, rule_5_off=False, more_judged=False):
         if more_judged and name == "bpref":
             continue
         compared_users = np.ones(len(values), bool)
-        if rule_5_off:
+        if deep_cutoffs_off:
             compared_users = expected.reasons[name] != rm.Reason.CUTOFF_TOO_DEEP
         np.testing.assert_array_equal(
             result[name][compared_users], values[compared_users], err_msg=name

@@ -35,7 +35,7 @@ MOST_RESULTS = 2  # number of results kept per kind, such as one for a model and
 class Memory:
     """The last few results of each kind; several threads may use it at the same time.
 
-    A copy or an unpickled memory starts empty.
+    A copied or unpickled memory starts empty.
     """
 
     def __init__(self) -> None:
