@@ -76,13 +76,14 @@ def test_all_sources_agree(ties, problem, random):
     if ties != "random":  # the random order depends on which items are judged
         truth = test.to_csr().toarray()[users, items]
         labelled = rm.Pairs(rows.with_columns(relevance=truth))
-        assert_same(evaluate(labelled, metrics, None), expected, deep_cutoffs_off=True, more_judged=True)
+        values = evaluate(labelled, metrics, None)
+        assert_same(values, expected, deep_cutoffs_off=True, more_judged=True)
 
 
 def assert_same(result, expected, deep_cutoffs_off=False, more_judged=False):
     """Assert that values are equal, with up to two exceptions.
 
-    `deep_cutoffs_off` skips values that are undefined because all candidates are within the cut-off,
+    `deep_cutoffs_off` skips values that are undefined because the cut-off includes all candidates,
     since the rule `deep_cutoffs` does not apply to `Pairs`. `more_judged` skips bpref, which counts
     judged irrelevant items and therefore changes if more items are judged.
     """
