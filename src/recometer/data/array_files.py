@@ -26,12 +26,12 @@ DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
 def in_place(array: Any, what: str) -> Any:
-    """Open the array file at a path; return anything but a path unchanged."""
+    """Open the array file if a path is passed; return any other argument unchanged."""
     return open_array(array, what) if isinstance(array, str | os.PathLike) else array
 
 
 def open_array(path: str | os.PathLike[str], what: str) -> Array:
-    """Map the array in a .npy file into memory; `what` is what messages call the array."""
+    """Map the array in a .npy file into memory; `what` names the array in messages."""
     file = as_path(path, what)
     check_file(file)
     name = file.name.lower()
@@ -111,9 +111,9 @@ def _mapping(array: object) -> tuple[mmap.mmap, np.memmap[Any, Any] | None] | No
 class MappedFiles:
     """Files that are mapped into memory as arrays and must not change while they are read.
 
-    If a file shrinks, the system kills any process that reads beyond its new end. A ``with`` block
-    checks for changes on entry and exit, and whenever `check` is called. A check takes a few
-    microseconds per file, and no time for arrays in memory.
+    If a file shrinks, the system kills any process that reads beyond its new end. Changes are
+    detected when a ``with`` block is entered or left, and whenever `check` is called. A check takes
+    a few microseconds per file, and no time for arrays in memory.
     """
 
     def __init__(self, arrays: Iterable[object]) -> None:
@@ -144,8 +144,8 @@ class _MappedFile:
     def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
         path = None if known is None else known.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
-        # If the mapping is writable, the modification time is unreliable, because what is written
-        # to the mapping reaches the file late.
+        # If the mapping is writable, the modification time is unreliable, because data written to
+        # the mapping reach the file late.
         self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None

@@ -59,21 +59,21 @@ class Catalogue:
         The id column. None selects the column with a common name, such as ``item_id`` or
         ``movieId``. False means that the items are the row positions.
     title
-        The title column. None selects a column called title or name, if it exists;
-        False selects none.
+        The title column. None selects a column called title or name, if there is one; False selects
+        none.
     categories
         The categories of each item: a column of lists, or of strings with ``|`` between the
         categories (``"Comedy|Drama"``; an empty string or a missing entry is not a category);
         one column of True and False (or 1 and 0) per category, named after the category; or a
         dense or sparse matrix [n_items, n_categories] of such entries. None selects a column
-        called categories, genres or tags, if it exists; False selects none.
+        called categories, genres or tags, if there is one; False selects none.
     features : optional
         Numbers that describe each item: a column of lists of equal length, several columns, or a
         matrix [n_items, n_features] (an array, a torch tensor or a sparse matrix). If an item has
         no list (or only NaN), its features are unknown.
     propensity : optional
-        The probability that each item was observed, above 0 and at most 1: a column, or an array
-        [n_items].
+        The probability that each item was observed (above 0 and at most 1), as a column or an
+        array [n_items].
 
         Arrays and matrices must have one row per item, in the order of `items`.
 
@@ -403,7 +403,7 @@ class NamedColumns:
     def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
         self.names = names
         self.fetch = fetch
-        self.text = text  # whether all columns are strings, even numbers, as in text files
+        self.text = text  # whether all columns, numbers included, are strings
         self.taken: list[str] = []
 
     @classmethod
@@ -420,7 +420,7 @@ class NamedColumns:
             return cls(list(columns), columns.__getitem__)
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
-            # Fetch in one call, because a lazy frame may return rows in a new order next time.
+            # Fetch in one call, because a lazy frame may return rows in a different order later.
             once = [name for name in names if names.count(name) == 1]
             columns = dict(zip(once, fetch(once), strict=True))
 
@@ -446,7 +446,7 @@ class NamedColumns:
         return all_numbers(column, f"{what} (column {name!r})")
 
     def several(self, argument: Any) -> tuple[str, ...] | None:
-        """Return the columns named in a list; None if the argument is not a list of names."""
+        """Return a list of column names as a tuple; None if the argument is not such a list."""
         several = isinstance(argument, list | tuple) and argument and self.names
         if not several or not all(isinstance(name, str) for name in argument):
             return None
@@ -480,7 +480,7 @@ class NamedColumns:
 
 
 def _size(items: object) -> int:
-    """Return the number of items if that was passed; -1 if ids were passed."""
+    """Return the number of items that was passed, or -1 if ids were passed."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(
@@ -516,7 +516,7 @@ def _booleans(values: Any, what: str) -> Bool:
 
 
 def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
-    """Make the category matrix, and the names of its columns, from lists of labels or strings."""
+    """Make the category matrix and its column names from each row's labels (a string or a list)."""
     import scipy.sparse
 
     labels = [list(dict.fromkeys(_labels(row, n))) for n, row in enumerate(rows.tolist())]

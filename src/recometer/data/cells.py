@@ -25,8 +25,8 @@ SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[(
 def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     """Raise InputError if ids look like lists of ids, unless the user passes a separator.
 
-    `item_ids` must be distinct; `what` is what the message calls them. ``separator=False`` means
-    that each string is a single id.
+    `item_ids` must be distinct; `what` names them in the message. ``separator=False`` means that
+    each string is a single id.
     """
     if separator is not None or not len(item_ids) or not isinstance(item_ids[0], str):
         return

@@ -116,12 +116,12 @@ KINDS: dict[str, Kind] = {
 REQUIRED = ("user", "item")
 BEIR_ITEM = "corpus-id"  # the item column of BEIR's qrels, whose label column is called "score"
 PAIRED = ("user",)  # meanings for which a pair of columns may be passed
-# Last words in column names that suggest ranks rather than scores.
+# A column name that ends in one of these words suggests ranks rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
     *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
 }
-# Last words in the names of columns that do not hold ratings, such as "price" in "item_price".
+# A column whose name ends in one of these words, such as "item_price", does not hold ratings.
 NO_VALUES = {
     *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
     *("split", "train", "test", "group", "cluster", "level", "0"),
@@ -133,9 +133,9 @@ NO_VALUES = {
 
 
 class ColumnPair(str):  # noqa: SLOT000  # it stores the parts
-    """Two columns that together identify a user: for instance, the user and the session.
+    """Two columns whose combinations serve as users, such as user and session.
 
-    As a string, the pair is ``"user, session"``: the name of the column that combines the two.
+    As a string, the pair is ``"user, session"``, which also names the column that combines the two.
     """
 
     parts: tuple[str, str]
@@ -368,8 +368,8 @@ def _last_words(name: str) -> set[str]:
 def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
     """Warn if a column that might hold values is not read, or if scores are read as values.
 
-    `numeric` returns the names of the numeric and Boolean columns. `whose` is the argument
-    that the table was passed as, or "" if that call has options for columns.
+    `numeric` returns the names of the numeric and Boolean columns. `whose` names the argument that
+    holds the table, or is "" if the user's call has options for columns.
     """
     value = columns.value
     if value is None:

@@ -114,7 +114,7 @@ def _ways() -> tuple[str, str]:
 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
-    """Return the factors and, if the file has them, their ids."""
+    """Return the factors and, if the file has any, the ids of their rows."""
     if path.name.lower().endswith(".npy"):
         array = open_array(path, "factors")
         if array.ndim != 2:
@@ -202,8 +202,9 @@ def known_ids(test: Interactions | None, what: str) -> Array | None:
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
     """Read user or item ids from text with one id per line, a NumPy array or a table.
 
-    In a table, they are in `column`, the column with a common name, or the only column. If the
-    test ids (`known`) are strings, ids in text files stay strings, even if they look like numbers.
+    In a table, the ids are in `column` or, failing that, in the column with a common name or the
+    only column. If the test ids (`known`) are strings, ids in text files stay strings, even if they
+    look like numbers.
     """
     name = path.name.lower()
     if name.endswith(".npy"):
@@ -225,7 +226,7 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
 
 def id_column(path: Path, names: list[str], what: str, column: str | None) -> str:
-    """Find the id column: `column`, the one with a common name (or "id"), or the only one."""
+    """Return `column` if present; else the column with a common name (or "id") or the only one."""
     if column in names:
         return str(column)
     near = common_names(what, names) or [name for name in names if name.lower() == "id"]

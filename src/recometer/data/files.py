@@ -76,9 +76,10 @@ def read_file(
     time: object = None,
     whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
-    """Find the user, item, value and time columns of a file with `open_file`, and read only these.
+    """Find the user, item, value and time columns of a file, and read only these.
 
-    For `whose`, see `warn_of_values`; None suppresses its warnings.
+    Columns are found as in `open_file`. For `whose`, see `warn_of_values`; None suppresses its
+    warnings.
     """
     import polars as pl
 
@@ -126,9 +127,9 @@ def open_file(
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file with `choose_columns`; they can then be read one by one.
 
-    The path names a file with one of `EXTENSIONS`, a folder of Parquet files, or a pattern such as
-    ``"ratings/part-*.parquet"``. Several files are read as one table, in order of name.
-    Subfolders with names such as ``model=als`` become a column ``model``.
+    The path is that of a file (with one of `EXTENSIONS`) or of a folder of Parquet files, or it is
+    a pattern such as ``"ratings/part-*.parquet"``. Several files are read as one table, in order of
+    name. Subfolders with names such as ``model=als`` become a column ``model``.
 
     Text is UTF-8, and its first line names the columns. If that line has no comma (in .csv) or tab
     (in .tsv), fields may be separated by a comma, a tab, ``;`` or ``|``. Ids in text become
@@ -374,7 +375,7 @@ def _kind(dtype: pl.DataType) -> str:
 def _partitions(
     path: pathlib.Path, parts: Sequence[pathlib.Path], columns: Iterable[str]
 ) -> list[dict[str, str | None]]:
-    """Return the names and values of each file's folders, such as ``model=als`` (as in Hive).
+    """Return the columns and values in each file's folder names, such as Hive's ``model=als``.
 
     Names that are also columns in the files are left out.
     """
@@ -620,7 +621,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
 
 
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a TREC run: topic, ignored field, document, rank, score and run name on each line.
+    """Read a TREC run, with topic, ignored field, document, rank, score and run name on each line.
 
     The result has the columns user (the topic) and item (the document) as String, and score as
     Float64. As in trec_eval, documents are ranked by score. The rank is ignored, and so is
@@ -631,7 +632,7 @@ def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read TREC qrels: topic, ignored field, document and relevance (an integer) on each line.
+    """Read TREC qrels, with topic, ignored field, document and integer relevance on each line.
 
     The result has the columns user (the topic) and item (the document) as String, and value as
     Float64. Documents with a negative relevance count as unjudged and are left out.

@@ -1,4 +1,4 @@
-"""Fingerprints of the inputs, which identify the data of a saved result."""
+"""Fingerprints of the inputs, which identify the data behind a saved result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recometer.arrays import Array, UInt8, UInt64
 from recometer.data.array_files import lies_in_file
 from recometer.tasks import BRIEF_NUMBERS, POLL, was_started
 
-PIECE = 2**20  # bytes per hash, part of the definition of a fingerprint
+PIECE = 2**20  # bytes per hash; part of the definition of a fingerprint
 AT_ONCE = 2**22  # bytes hashed or copied at once; this delays cancellation by up to 0.5 ms
 ALONE = 2**26  # a single thread hashes up to this many bytes, which takes 5 ms
 OBJECTS_AT_ONCE = 2**16
@@ -41,9 +41,9 @@ def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event = _
     """Return a hash of an array's dtype, shape and values in C order.
 
     The values are written in little-endian order and cut into pieces of 2**20 bytes; the last
-    piece may be shorter. The fingerprint is the SHA-256 of: the name of the dtype in NumPy's
-    notation (``<f8``; ``objects`` for strings and objects), a space, the shape as Python writes it,
-    a space, and the XXH64 (seed 0) of each piece in 8 bytes, little-endian. Strings and objects are
+    piece may be shorter. The fingerprint is the SHA-256 of the dtype's name in NumPy's notation
+    (``<f8``; ``objects`` for strings and objects), a space, the shape as Python writes it, a space,
+    and the XXH64 (seed 0) of each piece as 8 little-endian bytes. Strings and objects are
     split into lists of 2**16 entries, and each list is written as its Python repr, in UTF-8.
 
     The fingerprint detects accidental differences. XXH64 does not resist an attacker who constructs
@@ -97,12 +97,12 @@ class Fingerprinting:
     """Computes fingerprints on separate threads while other work goes on.
 
     This is a context manager. The threads end with the block, even if it raises an exception. If
-    there is little to hash, `result` hashes it without threads.
+    there is little to hash, `result` does the work without threads.
 
-    `inputs` has named groups of named arrays, for instance ``{"test": {"items": array}}``. None
-    is ignored. At most `threads` threads hash large arrays in memory. `before` adds
-    steps to the kernel's background thread, which run before any hashing. If there is little to
-    hash, `before` is called with the kernel itself, which runs the same steps immediately.
+    `inputs` has named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
+    that are None are ignored. At most `threads` threads hash large arrays in memory. `before` adds
+    steps that the kernel's background thread runs before any hashing. If there is little to hash,
+    `before` is called with the kernel itself, which runs the same steps immediately.
     """
 
     _background: _kernel.Background | None = None
@@ -193,7 +193,7 @@ def _size(array: object) -> float:
 
 
 def _hashes(array: Array, hashing: _kernel.Counting, cancelled: threading.Event = _NEVER) -> UInt64:
-    """Return the hash of each piece of a plain array; a `Background` fills them in later."""
+    """Return the hashes of a plain array's pieces; a `Background` fills them in later."""
     data = array.reshape(-1).view(np.uint8)
     hashes, at_once = np.zeros(-(-len(data) // PIECE), np.uint64), AT_ONCE // PIECE
     for first in range(0, len(hashes), at_once):

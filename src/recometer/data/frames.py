@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 PROBE = 100  # number of rows from which column types are inferred
-# Types of a user's row that need no further check.
+# Types of rows (one row per user) that need no further check.
 PLAIN_ROWS = {list, tuple, set, frozenset, dict, np.ndarray}
 # The names of numeric types in NumPy, pandas, Arrow, DuckDB and Polars.
 NUMERIC = re.compile(
@@ -110,9 +110,9 @@ def flat_dict(
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
     """Return the contents of ``{user: [items]}`` or ``{user: {item: number}}``.
 
-    These are the users, all their items, the number of items per user, and the numbers, if any.
-    `refused` are types that have a length but are not allowed as rows. In messages, `of` is the
-    word for a row, and `expected` lists the supported types of rows.
+    These are the users, all their items, how many items each user has, and the items' numbers, if
+    there are any. `refused` are types that have a length but are not allowed as rows. In messages,
+    `of` is the word for a row, and `expected` lists the supported types of rows.
     """
     users, rows = list(data), list(data.values())
     if not {*map(type, rows)} <= PLAIN_ROWS:

@@ -46,7 +46,7 @@ def as_ids(ids: object, what: str) -> Ids:
 
     The ids are integers, strings, UUIDs, dates, or any other values that are hashable and ordered;
     or pairs of these (a user and one of the user's sessions), as tuples or as a Polars struct.
-    `what` is what messages call them: ``"user ids of test"``. The result is uint64 only if an
+    `what` names them in messages: ``"user ids of test"``. The result is uint64 only if an
     integer exceeds int64. Floats become integers if all of them are whole numbers, because pandas
     converts integer columns with missing values to floats.
 
@@ -166,8 +166,8 @@ def encode_distinct(ids: object, n: int, name: str, side: str = "") -> tuple[Int
 def many_strings(ids: Any) -> Any:
     """Convert strings to a Polars series if there are many; return other ids unchanged.
 
-    `as_ids` checks for missing ids and other types. For a few strings, importing Polars would take
-    longer than it saves.
+    Missing ids and entries of other types are left for `as_ids` to report. For a few strings,
+    importing Polars would take longer than it saves.
     """
     objects = isinstance(ids, np.ndarray) and ids.dtype == object and ids.ndim == 1
     if not (objects or isinstance(ids, list)) or len(ids) < MANY_STRINGS:
@@ -187,7 +187,7 @@ def many_strings(ids: Any) -> Any:
 def match(
     ids: object, onto: object, what: str, onto_what: str = "ids they are matched with"
 ) -> Int64:
-    """Return the position of each id in `onto`, or -1 if `onto` does not contain it: int64 [n].
+    """Return each id's position in `onto` as int64 [n], with -1 for ids that `onto` lacks.
 
     `onto` has distinct ids in any order (ascending order is fastest). Both sides must have ids of
     the same kind. Messages call them `what` and `onto_what`, for instance ``"user ids of test"``.
@@ -250,7 +250,7 @@ def show(ids: Ids, position: int) -> str:
 
 
 def missing(what: str, row: int, hint: str = "drop rows without one") -> NoReturn:
-    """Raise the error for a missing entry of `what`; `row` counts from 0."""
+    """Raise the error for a missing entry of `what`; `row` is counted from 0."""
     raise InputError(f"The {what} have no value in row {row} (counted from 0). Hint: {hint}.")
 
 
@@ -434,7 +434,7 @@ def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
 def common(
     what: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
-    """Return the users or items of both sides as codes in their union, and its ids and size."""
+    """Return both sides' users or items as codes in their union, and the union's ids and size."""
     (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
         most = max(n, other_n)
@@ -489,7 +489,7 @@ def are_pairs(ids: Array | None) -> TypeGuard[Array]:
 
 
 def split_pairs(ids: Array) -> tuple[Array, Array]:
-    """Return the users and the sessions of pairs."""
+    """Split an array of pairs into its users and its sessions."""
     users, sessions = zip(*ids.tolist(), strict=True)
     return as_ids(users, "users of the sessions"), as_ids(sessions, "sessions")
 

@@ -188,8 +188,8 @@ class Interactions:
             * a SciPy sparse matrix or array in any format, or a sparse torch tensor. Stored zeros
               are kept and mean "judged but not relevant" (except in bsr and dia, where zeros are
               padding);
-            * an array of shape [n_users, n_items], whose nonzero entries are the interactions: from
-              NumPy, torch, JAX, or anything with ``__dlpack__`` or ``__array__``;
+            * a NumPy, torch or JAX array of shape [n_users, n_items], or anything with
+              ``__dlpack__`` or ``__array__``, whose nonzero entries are the interactions;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
               `n_items`: an edge_index with users in the first row and items in the second (without
               these arguments, it is read as a matrix of two users, with a warning if it does not
@@ -198,8 +198,8 @@ class Interactions:
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``), a
               structured NumPy array, or anything that exports an Arrow stream or has columns. The
-              item column may hold lists, with one row per user; the columns of values and times
-              may then hold lists as well;
+              item column may hold lists, with one row per user; the value and time columns may
+              then hold lists as well;
             * the path of a file: .parquet (also a folder of these, or a pattern such as
               ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; .npz from
               ``scipy.sparse.save_npz``; or TREC qrels (also .gz). Topics and documents of qrels are
@@ -333,9 +333,9 @@ class Interactions:
         return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
-        """Return interactions with some of the rows (positions or a mask) and a new indptr.
+        """Return interactions with only the given rows (positions or a mask) and a new indptr.
 
-        `changes` replaces further fields.
+        `changes` has new values for further fields.
         """
         for name in ("items", "values", "times", "copies", "largest"):
             array = getattr(self, name)
@@ -345,7 +345,7 @@ class Interactions:
 
 
 def gains(data: Interactions) -> Float64:
-    """Return the values, or ones if there are no values: float64 [n]."""
+    """Return the values as float64 [n], or ones if there are no values."""
     return np.ones(len(data)) if data.values is None else data.values
 
 
@@ -523,7 +523,7 @@ def _check_ids(name: str, ids: Array) -> None:
     except (TypeError, ValueError):
         fit = False
     if not fit or len(ids) == 1:
-        as_ids(ids, name)  # raises an error that names the missing id, or the different types
+        as_ids(ids, name)  # raises an error that names the row of a missing id, or the types
     if not fit:
         raise InputError(
             f"{name} must be sorted and distinct, of a type that can be compared and hashed."

@@ -32,7 +32,7 @@ GIVEN = {
 class SourceIndex:
     """The users and items of a source."""
 
-    what: str  # the source's name for messages: "Factors"
+    what: str  # the source's name in messages: "Factors"
     n_users: int | None  # None if every user has the same ranking
     n_items: int
     user_ids: Array | None  # from `ids.as_ids`, in any order; None for positions
@@ -70,7 +70,10 @@ class SourceIndex:
         return np.arange(test.n_users) if rows is None else rows
 
     def users_of(self, test: Interactions) -> Int64 | None:
-        """Return the source's row for each test user, or -1 if unknown; None if all rows agree."""
+        """Return the source's row for each test user, or -1 for unknown users.
+
+        None means that the test data have the same rows.
+        """
         if self.n_users is None:
             return np.zeros(test.n_users, np.int64)
         if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
@@ -105,9 +108,10 @@ class SourceIndex:
         return rows, distinct
 
     def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
-        """Map the items of `data` to positions in the source (-1 if unknown); None if they agree.
+        """Map the items of `data` to positions in the source (-1 if unknown).
 
-        If items have no ids, `as_many` requires both sides to have the same number of items.
+        The result is None if the positions are the same in both. If items have no ids, `as_many`
+        requires both sides to have the same number of items.
         """
         sorted_ids = self.sorted_items[1]
         if not both_have_ids("item", self.what, sorted_ids, what, data.item_ids):
@@ -133,9 +137,9 @@ class SourceIndex:
     ) -> tuple[Int64, Int32, Int64 | None]:
         """Return the rows of `data` for each test user, and the positions of items in the source.
 
-        The result is the indptr of the rows, their items (numbered as in `data`), and the position
-        of each item of `data` in the source: int64 [data.n_items], with -1 for items that the
-        source does not know, or None if the positions are the same.
+        The result consists of the indptr of the rows, their items (numbered as in `data`), and the
+        source's position of each item of `data` as int64 [data.n_items]. These positions are -1 for
+        items that the source does not know, and None if they are the same in both.
         """
         positions = self.items_of(data, what)
         users = SourceIndex.of_data(data, what).users_of(test)
@@ -185,7 +189,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
-    """Warn if `data` contains no test user; `users` are their rows in `data`, or -1."""
+    """Warn if `data` contains none of the test users; `users` are their rows in `data`, or -1."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
             f"{what} has none of the {test.n_users:,} test users. Hint: are its user ids, "
@@ -195,7 +199,7 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
 
 
 def warn_of_unknown_train(source: str) -> None:
-    """Warn that a source knows none of the training items of the test users."""
+    """Warn that a source knows none of the test users' training items."""
     warn(
         f"{source} knows none of the items that test users have in train: no item "
         "is left out of a ranking. Hint: are the item ids of train written like those of "

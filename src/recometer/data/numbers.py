@@ -22,7 +22,7 @@ EXACT_BITS = 53  # float64 can represent all whole numbers of up to this many bi
 
 
 def as_array(values: object, what: str) -> Array:
-    """Convert an object to an array; `what` is what messages call it.
+    """Convert an object to an array; `what` names it in messages.
 
     Torch tensors and arrays of other libraries (JAX, CuPy, TensorFlow) share memory with the result
     if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
@@ -62,7 +62,7 @@ def without_mask(array: Array) -> Array:
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None, which stands for all ones, if all entries are True."""
+    """Return numbers as float64, or None (which stands for all ones) if all entries are True."""
     array = without_mask(as_array(array, f"The {what}"))
     if array.dtype.kind == "b" and array.all():
         return None
@@ -93,7 +93,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
 
 
 def extent(array: Array) -> tuple[float, float]:
-    """Return the smallest and the largest number: NaN if any is NaN, and 1 if there are none."""
+    """Return the smallest and largest number; both are NaN if any is, and 1 if there are none."""
 
     def ends(rows: slice) -> tuple[float, float]:
         return float(array[rows].min()), float(array[rows].max())
@@ -130,7 +130,7 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
 
 
 def in_float64(array: Array, what: str) -> Float64:
-    """Return scores or ranks as float64; refuse integers in a row that float64 would make equal."""
+    """Return scores or ranks as float64; refuse rows where this makes different integers equal."""
     floats = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
         return floats
@@ -208,7 +208,7 @@ def _large_integers(column: Any) -> list[int]:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return an option that must be True or False, as a bool."""
+    """Check that an option is True or False, and return it as a bool."""
     if not isinstance(value, bool | np.bool_):
         raise InputTypeError(f"{name}={brief(value)} must be True or False.")
     return bool(value)
@@ -236,7 +236,7 @@ def plain(column: Any) -> Array:
 
 
 def sizes_of(sizes: object, n_rows: int) -> Int64:
-    """Return the number of rows of each query, after checking their sum: int64 [n_queries]."""
+    """Check the numbers of rows per query and their sum, and return them as int64 [n_queries]."""
     hint = (
         "Hint: group= of LightGBM and sizes= of rm.Pairs.of take the number of rows of each query."
     )

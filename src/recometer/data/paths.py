@@ -21,9 +21,9 @@ ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     """Return a path that the system can look up; the file need not exist.
 
-    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `what` is what messages call the file:
-    ``"a saved evaluation"``. A path is refused if it is empty or impossible (with a NUL, a lone
-    surrogate, or a part that is too long), if it leads through a folder that the user may not
+    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `what` names the file in messages, for
+    instance ``"a saved evaluation"``. A path is refused if it is empty or impossible (with a NUL, a
+    lone surrogate, or a part that is too long), if it leads through a folder that the user may not
     enter, or if it is an address on another system, such as ``s3://...``.
     """
     try:
@@ -154,7 +154,7 @@ def _descriptor(path: Path) -> int | None:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file completely, or leave an existing file unchanged.
 
-    Pipes and devices are written to; see `is_replaced`.
+    Pipes and devices are written to directly; see `is_replaced`.
     """
     replaces = is_replaced(path)
     # The temporary name is short, because the file's name may already have the maximum length.

@@ -371,7 +371,7 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
 
 
 def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
-    """Return the positions of users who are selected by positions or by a mask of all users."""
+    """Check a selection of users (positions, or a mask of all users); return their positions."""
     chosen = np.asarray(as_array(positions, "Positions of users"))
     if chosen.dtype == bool and chosen.ndim:
         if chosen.shape != (n_users,):

@@ -85,7 +85,7 @@ def _has_text(id_: Any) -> bool:
 
 
 def _changed(id_: Any, changes: Iterable[Callable[[str], str]]) -> Any:
-    """Remove some differences from an id, in each part that is a string."""
+    """Apply changes to an id, or to each part that is a string if the id is a pair."""
     if isinstance(id_, tuple):
         return tuple(_changed(part, changes) for part in id_)
     if isinstance(id_, str):

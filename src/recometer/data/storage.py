@@ -99,7 +99,7 @@ def write_table(
     columns
         Arrays of numbers by name, all of the same length.
     user_ids
-        The users' ids, which become the column ``user``. None writes no such column.
+        The users' ids, which become the column ``user``. If None, there is no such column.
     header
         Entries that JSON can represent.
 
@@ -181,7 +181,7 @@ def read_frame(path: Path, file: BinaryIO) -> polars.DataFrame:
 
 
 def _verified(path: Path, hint: str) -> bytes:
-    """Read a file once, and return its content if the checksum in it is correct.
+    """Read a file once, verify the checksum in it, and return its content.
 
     Reading the file several times could mix two versions if another process saves it in between.
     """

@@ -27,7 +27,7 @@ def is_tensor(value: object) -> bool:
 
 
 def elsewhere(value: object) -> bool:
-    """Return whether a value is a tensor on a device other than the CPU; refuse ``meta``."""
+    """Return whether a value is a tensor on a device other than the CPU; refuse meta tensors."""
     if not is_tensor(value):
         return False
     tensor: Any = value
@@ -40,7 +40,7 @@ def elsewhere(value: object) -> bool:
 
 
 def is_sparse(tensor: Any) -> bool:
-    """Return whether a tensor is sparse, in a layout that SciPy also has."""
+    """Return whether a tensor is sparse, in a layout that SciPy also supports."""
     return str(getattr(tensor, "layout", "")) in SPARSE
 
 

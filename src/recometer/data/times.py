@@ -50,7 +50,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
 
 
 def offsets_of_text(text: pl.Series) -> set[str | None]:
-    """Return the UTC offsets of some times: ``"+02:00"``, or None for a time without an offset."""
+    """Return the UTC offsets in a column: ``"+02:00"``, ..., and None for times without one."""
     return set(text.str.extract(OFFSET).str.replace(r"^Z$", "+00:00"))
 
 
@@ -68,7 +68,7 @@ def named_zone(zone: Any) -> datetime.tzinfo:
 
 
 def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) -> None:
-    """Raise an error that names the row if an entry could not be read."""
+    """If an entry could not be read, raise an error that names its row."""
     wrong = (parsed.is_null() & text.is_not_null()).arg_true()
     if len(wrong):
         row = int(wrong[0])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MOST = 2**32  # any file may unpack to this many bytes
-TIMES = 200  # a larger file may unpack to this many times its size
+TIMES = 200  # or to this many times its size, if that is more
 DENSEST = 1032  # the maximum compression ratio of deflate, and therefore of gzip
 CHUNK = 2**20
 WIDTH = 8  # the minimum number of bytes that a value of a table takes in memory
@@ -89,7 +89,7 @@ def check_archive(path: Path) -> None:
 
 
 def _bytes_of_array(file: IO[bytes]) -> int:
-    """Return the size of an array in bytes, according to its file header."""
+    """Return the size of an array in bytes, according to the file's header."""
     form = np.lib.format
     version = form.read_magic(file)
     read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
