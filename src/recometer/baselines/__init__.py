@@ -61,8 +61,7 @@ def most_popular(train: Any) -> Factors:
     Returns
     -------
     Factors
-        A source without user factors. The item biases, float64 [n_items], are each item's number
-        of training users.
+        A source without user factors. The bias of each item is its number of training users.
 
     Raises
     ------
@@ -91,7 +90,7 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     Returns
     -------
     Scores
-        float64 scores [batch, n_items], computed on request.
+        Scores computed on request, as float64 [batch, n_items].
 
     Raises
     ------
@@ -118,9 +117,9 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     r"""Score items by their similarity to the user's items.
 
     The similarity of items j and i is the cosine of their columns in the training matrix x,
-    :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. N(j) is the set of the
-    `neighbours` other items that are most similar to item j, excluding items with zero or negative
-    similarity (ties go to the lower ids). The score of item i for user u is
+    :math:`s_{ji} = \sum_u x_{uj} x_{ui} / (\|x_j\| \|x_i\|)`. N(j) is the set of
+    up to `neighbours` items that are most similar to item j; it excludes j itself and items with
+    zero or negative similarity, and ties go to the lower ids. The score of item i for user u is
     :math:`\sum_{j: i \in N(j)} x_{uj} s_{ji}` (Deshpande & Karypis 2004, "Item-based top-N
     recommendation algorithms", ACM TOIS 22(1), but without their row normalisation).
 
@@ -136,7 +135,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     Returns
     -------
     Scores
-        float64 scores [batch, n_items], computed on request. The training matrix and at most
+        Scores computed on request, as float64 [batch, n_items]. The training matrix and at most
         ``n_items * neighbours`` similarities stay in memory.
 
     Raises
@@ -162,7 +161,7 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
 
 
 def _work(matrix: sparse.csr_array) -> Int64:
-    """Return an upper bound on each item's number of similarities: int64 [n_items]."""
+    """Return an upper bound on each item's number of similarities, as int64 [n_items]."""
     pairs = matrix.T.tocsr().astype(bool).astype(np.int64) @ np.diff(matrix.indptr).astype(np.int64)
     work: Int64 = np.minimum(pairs, matrix.shape[1])
     return work
@@ -171,7 +170,7 @@ def _work(matrix: sparse.csr_array) -> Int64:
 def _truncated_cosine(
     matrix: sparse.csr_array, neighbours: int, work: Int64, ticker: Ticker
 ) -> sparse.csr_array:
-    """Return float64 [n_items, n_items], whose row j holds item j's strongest similarities."""
+    """Return a float64 [n_items, n_items] matrix with item j's strongest similarities in row j."""
     from scipy import sparse
 
     n_items = matrix.shape[1]
@@ -206,7 +205,7 @@ def _truncated_cosine(
 
 
 def _strongest(similar: sparse.csr_array, count: int) -> sparse.csr_array:
-    """Keep the `count` largest (positive) entries of each row; ties go to the lower column."""
+    """Keep the `count` largest of each row's positive entries; ties go to the lower column."""
     from scipy import sparse
 
     similar.sort_indices()
@@ -244,8 +243,8 @@ def truncated_svd(
 ) -> Factors:
     r"""Score items with the low-rank matrix that is closest to the training matrix.
 
-    With the singular value decomposition :math:`X = U \Sigma V^T` of the training matrix
-    and the `factors` largest singular values, user u's factors are :math:`x_u V`, item i's
+    Let :math:`X = U \Sigma V^T` be the singular value decomposition of the training matrix,
+    truncated to the `factors` largest singular values. User u's factors are :math:`x_u V`, item i's
     factors are row i of V, and the score is their product (PureSVD: Cremonesi, Koren & Turrin
     2010, "Performance of recommender algorithms on top-N recommendation tasks", RecSys).
 
@@ -275,8 +274,9 @@ def truncated_svd(
     Returns
     -------
     Factors
-        float64 [n_users, factors] and [n_items, factors], largest singular value first. In
-        every column of the item factors, the entry of largest magnitude is positive.
+        User factors, as float64 [n_users, factors], and item factors, as float64 [n_items,
+        factors], in descending order of the singular values. In every column of the item factors,
+        the entry of largest magnitude is positive.
 
     Raises
     ------
@@ -318,9 +318,9 @@ def truncated_svd(
 def _right_singular_vectors(
     matrix: sparse.csr_array, factors: int, seed: int, ticker: Ticker
 ) -> Float64:
-    """Return V, float64 [n_items, factors], with 0 in place of mere rounding errors.
+    """Return V as float64 [n_items, factors], with mere rounding errors replaced by 0.
 
-    Otherwise, these would give nonzero scores to items that are not connected to a user.
+    Left in place, they would give nonzero scores to items that are not connected to a user.
     """
     n_users, n_items = matrix.shape
     if n_items <= n_users:
@@ -337,7 +337,10 @@ def _right_singular_vectors(
 def _largest_eigenvectors(
     left: sparse.csr_array, right: sparse.csr_array, count: int, seed: int, ticker: Ticker
 ) -> tuple[Float64, Float64]:
-    """Return the largest eigenvalues of the symmetric ``left @ right``, and their eigenvectors."""
+    """Return the `count` largest eigenvalues of ``left @ right``, with their eigenvectors.
+
+    The product must be symmetric.
+    """
     size = left.shape[0]
     if left.nnz == 0:
         return np.zeros(count), np.zeros((size, count))
@@ -393,7 +396,7 @@ def ease(
     Returns
     -------
     Scores
-        float64 scores [batch, n_items], computed on request.
+        Scores computed on request, as float64 [batch, n_items].
 
     Raises
     ------
@@ -428,7 +431,7 @@ def ease(
 
 
 def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) -> Float64:
-    """Return B, float64 [n_items, n_items], using memory for only one such matrix."""
+    """Return B as float64 [n_items, n_items], using memory for only one such matrix."""
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
     gram = np.empty((n_items, n_items))
@@ -488,7 +491,10 @@ def training_interactions(train: Any) -> Interactions:
 
 
 def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
-    """Wrap a function for the training users and items in `Scores`; messages call it `name`."""
+    """Wrap a scoring function in `Scores` with the users and items of `train`.
+
+    Messages call the function `name`.
+    """
     function.__qualname__ = name
     return Scores(
         function,

@@ -37,7 +37,10 @@ def check_whole(name: str, given: object, least: int, most: int | None = None) -
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Check the lowest and the highest possible value (may be infinite); return them as floats."""
+    """Check the lowest and highest possible values, and return them as floats.
+
+    They may be infinite.
+    """
     try:
         low, high = map(float, bounds)
     except (TypeError, ValueError, OverflowError):

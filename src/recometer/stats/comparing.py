@@ -73,10 +73,10 @@ def most_changed(
     return positions[0], positions[1]
 
 
-# Users differ if they have a different value with each of the two models. If fewer than
-# FEW_DIFFER users differ, and they make up at most the share SPARSE of all users, the inverted test
-# gives an interval that covers the true difference too rarely: the sample may lack the few users
-# who lose a lot (docs/statistics.md).
+# Users differ if their values with the two models are not equal. If fewer than FEW_DIFFER users
+# differ, and they make up at most the share SPARSE of all users, the inverted test gives an
+# interval that covers the true difference too rarely: the sample may lack the few users who lose a
+# lot (docs/statistics.md).
 FEW_DIFFER, SPARSE = 30, 0.5
 LEAST_LEVEL = 1e-12  # the lowest significance level that `_least_level` tries
 FEW_USERS = 50  # with up to this many users, it is unclear whether differences are symmetric
@@ -94,8 +94,8 @@ class Difference:
     n
         The number of users compared.
     n_only_model, n_only_other
-        The numbers of users who have a value only with the first and only with the second model.
-        These users are left out.
+        The number of users who have a value only with the first model, and of those who have one
+        only with the second. These users are left out.
     mean, mean_other
         The means of the first and of the second model over the users compared.
     difference, interval
@@ -103,8 +103,8 @@ class Difference:
     relative, relative_interval
         The ratio of the means minus 1, with its interval. The interval contains all θ for which the
         method of `interval` cannot rule out that the mean of first - (1 + θ) · second is 0
-        (`recometer.stats.means`). All these numbers are NaN if the second model's mean is not above
-        0, or if values can be negative.
+        (`recometer.stats.means`). The relative difference and both ends are NaN if the second
+        model's mean is not above 0, or if values can be negative.
     test
         The test of the null hypothesis that the models do not differ. If `interval` is Gaffke's, p
         is the smallest level at which the interval excludes 0, and the test is called ``"gaffke"``.
@@ -116,8 +116,8 @@ class Difference:
     probability_better
         The probability that a random user's difference is above 0; a tie counts half.
     unit
-        The common unit of the differences of users (or clusters), which makes p of the
-        randomisation test change in steps. 0 if there is no such unit, and for other tests.
+        The common unit of the users' (or clusters') differences, which makes the p of the
+        randomisation test change in steps; 0 if there is no such unit, and for other tests.
     deviation
         The standard deviation of the users' differences.
     error
@@ -169,7 +169,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pairs:
-    """Each user's value with both models, and the users' clusters if there are any."""
+    """The users' values with both models, and their clusters if there are any."""
 
     one: Column
     two: Column
@@ -193,10 +193,10 @@ class Pairs:
 
     @cached_property
     def rows(self) -> tuple[Float64, Float64, Float64 | None]:
-        """Return both models' values for the users who have both, and None instead of counts.
+        """Return the models' values for the users who have both, and None in place of counts.
 
         If there are no clusters and both columns have levels, return the distinct pairs of values
-        and their counts.
+        and their counts instead.
         """
         pairs = None if self.clusters is not None else crossed(self.one, self.two)
         x, y, times = pairs or (self.one.values, self.two.values, None)
@@ -227,7 +227,7 @@ class Pairs:
 
     @cached_property
     def values(self) -> Float64:
-        """Return the differences of users, or their sums over clusters."""
+        """Return the users' differences, or their sums over clusters."""
         if self.clusters is not None:
             return self.clustered[0] - self.clustered[1]
         x, y, times = self.rows
@@ -271,16 +271,16 @@ def compare(
 ) -> Difference:
     """Compare two models on the same users.
 
-    The interval corresponds to the test: for the randomisation test, it is found by inverting the
-    test. However, both the interval and p are computed by Gaffke's method if the range is known and
+    The interval corresponds to the test; for the randomisation test, it is found by inversion.
+    However, both the interval and p are computed by Gaffke's method if the range is known and
     either all users differ by the same amount, or fewer than 30 users differ and at least half do
     not.
 
     Parameters
     ----------
     first, second : [n_users]
-        Each user's value of one metric; the users are in the same order in both. NaN means no
-        value.
+        Each model's metric values, one for each user; the users are in the same order in both
+        arrays. NaN means no value.
     bounds
         The lowest and the highest value that a user can have with a single model. None if unknown.
     test
@@ -294,7 +294,7 @@ def compare(
     Raises
     ------
     InputError
-        If any value is infinite or not a number, or if the lengths differ.
+        If any value is infinite or not numeric, or if the lengths differ.
     UnknownNameError
         If there is no test of that name.
 
@@ -364,7 +364,7 @@ def paired_test(test: Test, pairs: Pairs) -> TestResult:
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
-    """Return the p of Gaffke's interval if `_rests_on_gaffke`, or else that of `paired_test`."""
+    """Return the result of `paired_test`, or of Gaffke's method if `_rests_on_gaffke` is true."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.sums
@@ -385,11 +385,11 @@ def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult
 def inverted(differences: Grouped, confidence: float) -> Interval:
     """Return the interval of all δ that the randomisation test does not reject.
 
-    The test of δ is that of the differences minus δ (for clusters with sizes, minus δ times the
-    size). It is always computed by saddlepoint approximation, even where `randomisation` is exact,
-    because differences minus δ rarely have only a few distinct sizes. `consistent` resolves
-    contradictions with an exact p. If there are so few users that the test cannot reject any δ,
-    the ends are infinite.
+    The test of a value δ uses the differences minus δ (for clusters with sizes, minus δ times the
+    size). Its p always comes from the saddlepoint approximation, even where `randomisation` is
+    exact, because differences minus δ rarely have only a few distinct sizes. `consistent` resolves
+    contradictions with an exact p. If there are so few users that the test cannot reject any δ, the
+    ends are infinite.
     """
     n = differences.n
     if not n:

@@ -17,16 +17,16 @@ LARGEST = 1e75  # values above this are refused, because sums of their cubes may
 SORTED_UP_TO = 2_048  # up to this number of values, sorting is faster than grouping into cells
 N_CELLS = (2_048, 65_536)  # the numbers of cells that are tried, one after the other
 LOST_VARIANCE = 1e-6  # grouping into cells may lose at most this share of the variance
-FAR_USERS = 1_000  # the number of users on each side that `_without_far_users` moves inwards
+FAR_USERS = 1_000  # `_without_far_users` clips the residuals of this many users on each side
 SAME = 1e-12  # differences below this share of the largest value count as rounding errors
-LOOKED_AT = 10_000  # the levels of a column are the distinct values among its first 10,000 users
+LOOKED_AT = 10_000  # the levels of a column are the distinct values among its first 10,000
 MOST_LEVELS = 64  # the maximum number of levels of a column, so that there are few pairs of levels
 BLOCK = 2**15  # the number of users per block, so that temporary arrays fit into processor caches
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Grouped:
-    """The values of users, in groups of equal or nearly equal values.
+    """The users' values, in groups of equal or nearly equal values.
 
     Each user has a value x and a size y. The statistic is ``sum(x) / sum(y)``: the mean of x if
     every y is 1, and otherwise a ratio of means.
@@ -49,8 +49,8 @@ class Grouped:
         The sum of the squared residuals x - estimate · y over the users, not over the groups.
     exact
         Whether all users of a group have the same value except for rounding. Otherwise, each
-        group covers a narrow range of values and stores the mean of its users; in total, this
-        loses at most a millionth of the variance.
+        group covers a narrow range of values and stores their mean; in total, this loses at most a
+        millionth of the variance.
     """
 
     values: Float64
@@ -173,7 +173,7 @@ def by_cluster(clusters: npt.ArrayLike, *columns: Float64) -> list[Float64]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Column:
-    """The checked values of users, with codes if many users share a few distinct values (levels).
+    """The users' checked values, with codes if many users share a few distinct values (levels).
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class Column:
 
     @classmethod
     def of(cls, values: npt.ArrayLike | Column, name: str = "values") -> Column:
-        """Check values with `column` and wrap them in a `Column`, unless they are one already."""
+        """Check values with `column` and wrap them in a `Column`; return a `Column` unchanged."""
         if isinstance(values, Column):
             return values
         x = column(values, name)
@@ -224,7 +224,7 @@ class Column:
         codes = np.full(len(x), len(levels) - 1, np.uint8)
         for block in _blocks(len(x)):
             values, code = x[block], codes[block]
-            # Comparing with every level is faster than searching the levels.
+            # Comparing with each level in turn is faster than a binary search.
             for level in levels[:-1]:
                 code -= values <= level
             if not np.array_equal(levels[code], values, equal_nan=True):
@@ -256,7 +256,7 @@ def _blocks(n: int) -> list[slice]:
 
 
 def group(values: npt.ArrayLike | Grouped, sizes: npt.ArrayLike | None = None) -> Grouped:
-    """Group the values x of users, and their sizes y, unless they are already grouped.
+    """Group the users' values x and sizes y, unless they are already grouped.
 
     If `sizes` is None, all sizes are 1. The sum of the sizes must be above 0. Users with NaN in
     `values` or `sizes` are left out.
@@ -431,9 +431,10 @@ class _Users:
 
 
 def _without_far_users(cells: Grouped) -> float:
-    """Return the sum of squared residuals after moving the farthest users on each side inwards.
+    """Return the sum of squared residuals after clipping those of the farthest users on each side.
 
-    A single outlier may account for most of the variance, yet one end of the interval ignores it.
+    A single outlier may account for most of the variance, although the interval's end
+    on the other side hardly depends on it.
     """
     order = np.argsort(cells.residuals, kind="stable")
     residuals, users = cells.residuals[order], np.cumsum(cells.counts[order])

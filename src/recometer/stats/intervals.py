@@ -30,7 +30,7 @@ def resampled(
     would be biased: a resample has fewer distinct users, and thus fewer distinct items in their
     lists.) Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 12.
 
-    The function `statistic` takes the number of times that each user is drawn, int64 [n_users], and
+    The function `statistic` takes the number of times that each user is drawn (int64 [n_users]) and
     returns the statistics by name; `values` contains the statistics of the original users. Users
     with equal `clusters`, numbered from 0, are drawn together. The ends are NaN for fewer than two
     users or clusters. Resamples in which a statistic is NaN are ignored for that statistic.

@@ -34,9 +34,9 @@ from recometer.stats.saddlepoint import (
 # (docs/statistics.md).
 FEW_CLUSTERS = 50
 ROUNDING = 1e-9  # the tolerance at each end of a range, as a share of its width
-LEAST = -10.0  # `ratio_ends` uses this number in place of lower normal quantiles, such as -∞
+LEAST = -10.0  # `ratio_ends` raises lower normal quantiles, such as -∞, to this value
 SMALLEST = 1e-300  # replaces sums that underflow to 0, so that they have a logarithm
-# `_chance` searches for a saddlepoint to this precision and in at most this many steps;
+# `_chance` searches for a saddlepoint to this precision, in at most this many steps;
 # `_resample_chance` uses the constants that begin with TILT.
 PRECISION, STEPS = 1e-13, 100
 TILT_PRECISION, TILT_STEPS = 1e-10, 200
@@ -71,8 +71,8 @@ def interval(
         the effective number of clusters, (Σ size)² / Σ size², is below 50, and otherwise
         ``"bca"``.
     bounds
-        The lowest and the highest possible value of a user; infinite or None if unknown. Student's
-        interval may extend beyond them.
+        The lowest and the highest value that a user can have; infinite or None if unknown.
+        Student's interval may extend beyond them.
     confidence
         The confidence level, in (0, 1).
     weights : [n_users] or None
@@ -90,7 +90,7 @@ def interval(
     Raises
     ------
     InputError
-        If any value is infinite or not a number, if the lengths differ, or if `kind` is
+        If any value is infinite or not numeric, if the lengths differ, or if `kind` is
         ``"gaffke"`` and there is no range or a value is outside it.
     UnknownNameError
         If there is no such kind of interval.
@@ -201,7 +201,7 @@ def within(values: Grouped, bounds: Bounds | None) -> bool:
 
 
 def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
-    """Return Gaffke's interval over the cluster sums, assuming that no cluster can be larger."""
+    """Return Gaffke's interval over the cluster sums, assuming that no larger clusters exist."""
     interval = gaffke_of_units(values, bounds, confidence, float(np.max(values.sizes)))
     note = (
         f"The {values.n:,} clusters differ in size and weigh as {alike:.0f} of one size: the "
@@ -330,7 +330,7 @@ def beyond(values: Grouped, bounds: Bounds) -> float | None:
 
 
 def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> Interval:
-    """Return Gaffke's interval of a plain mean, without sizes, for finite bounds.
+    """Return Gaffke's interval of a plain mean (without sizes), given finite bounds.
 
     Let y be the n values and the upper bound of the range, and W a draw from the Dirichlet
     distribution whose n + 1 parameters are all 1. The upper end is the (1 + confidence) / 2
@@ -540,7 +540,7 @@ def relative_interval(
 ) -> Interval:
     """Return the interval of all θ ≥ -1 for which the mean of x - (1 + θ)·y may be 0.
 
-    The method is the same as for `difference`, the interval of the mean of x - y: the inversion of
+    The method is the same as for `difference` (the interval of the mean of x - y): inversion of
     the randomisation test, Gaffke's bound, or Student's t (Fieller, "Some problems in interval
     estimation", Journal of the Royal Statistical Society B 16, 1954). If the mean of y may be 0,
     there is no upper end. If the set of all θ has gaps, the interval includes them. Each end has
@@ -564,9 +564,10 @@ def relative_interval(
 
 
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
-    """Return the interval of all θ ≥ -1 for which `over_runs` of x - (1 + θ)·y does not exclude 0.
+    """Return the interval of all θ ≥ -1 that `over_runs` does not rule out.
 
-    `ratios` is as in `relative_interval`, with each user's means over runs as x and y.
+    These are the θ for which the interval of `over_runs` for x - (1 + θ)·y contains 0. `ratios` is
+    as in `relative_interval`, with each user's means over runs as x and y.
     """
     confidence, n, estimate = difference.confidence, ratios.n, ratios.estimate
     if difference.method == "none":
@@ -636,8 +637,8 @@ def hull(
 
     `quantile_at` is a decreasing function of the ratio minus the estimate, and is about 0 at 0.
     `start` is a first guess at the distance from the estimate to the ends, or 0 if both ends equal
-    the estimate. `alone` contains the quantiles for x alone and for y alone: if the first is below
-    the target, the lower end is 0, and if the second is below it, there is no upper end.
+    the estimate. `alone` contains the quantiles for x alone and for y alone. If the first is below
+    the target, the lower end is 0; if the second is below it, there is no upper end.
     """
     ends = []
     for sign, own in zip((-1.0, 1.0), alone, strict=True):
@@ -656,7 +657,7 @@ def hull(
 
 
 def on_side_of(relative: Interval, difference: Interval) -> Interval:
-    """Move each end of a relative interval to the side of 0 that the difference's end is on."""
+    """Move each end of a relative interval to the same side of 0 as the difference's end."""
     ends = []
     for end, like in zip(relative, difference, strict=True):
         nearest = float(np.nextafter(0.0, like))

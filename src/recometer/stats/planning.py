@@ -43,7 +43,7 @@ class Power:
         The numbers of users needed for the wanted power if the deviation is at the lower or the
         upper end of its 95 % interval. This interval is only a rough estimate if few users differ.
     smallest_difference
-        The smallest true difference that `n` users detect with the wanted power.
+        The smallest true difference that can be detected with `n` users and the wanted power.
     wanted, alpha
         The wanted power, and the two-sided significance level.
     note
@@ -94,21 +94,22 @@ def power(
     The power is computed for the paired t test. With at least 50 users, the randomisation test has
     almost the same power: within 5 percentage points if at least 30 users have a nonzero difference
     (even for skewed differences), and within 7 if about a dozen do (`benchmarks/stats.py`). If all
-    differences are multiples of a unit, as they are for hit, their sums change in steps, and the
-    exact test has less power: up to 20 percentage points less if few users have a nonzero
+    differences are multiples of a unit, as they are for the metric hit, their sums change in steps,
+    and the exact test has less power: up to 20 percentage points less if few users have a nonzero
     difference. The computed power allows for this.
 
-    The number of users needed grows with the variance of the differences, but the variance s² of
-    only a few users is a rough estimate. The range from `fewest_users` to `most_users` follows from
-    the 95 % interval of the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))), where k is the
-    kurtosis of the differences. Bonett, "Approximate confidence interval for standard deviation of
-    nonnormal distributions", Computational Statistics & Data Analysis 50, 2006.
+    The number of users needed grows with the variance of the differences, but a variance s² that
+    is estimated from only a few users is imprecise. The range from `fewest_users` to `most_users`
+    follows from the 95 % interval of the variance, s² exp(±1.96 √((k - (n - 3) / n) / (n - 1))),
+    where k is the kurtosis of the differences. Bonett, "Approximate confidence interval for
+    standard deviation of nonnormal distributions", Computational Statistics & Data Analysis 50,
+    2006.
 
     Parameters
     ----------
     differences : [n_users], or from `group`
-        The difference for each user; users with NaN are left out. If the differences are those of
-        clusters, all numbers of users are numbers of clusters.
+        The difference for each user; users with NaN are left out. If there is a difference for each
+        cluster instead, all results count clusters rather than users.
     difference
         The mean difference to detect. None means the observed one, whose power merely restates the
         p-value.
@@ -172,7 +173,7 @@ def _deviation_interval(values: Grouped, deviation: float) -> tuple[float, float
 
 
 def unit_of(differences: npt.ArrayLike | Grouped) -> float:
-    """Return the size of nearly all differences, or else their common unit, or 0 if they have none.
+    """Return the size that nearly all differences share, else their common unit, else 0.
 
     Differences of 0 and NaN are ignored.
     """
@@ -229,7 +230,7 @@ def users_needed(
     alpha: float = 0.05,
     unit: float = 0.0,
 ) -> int | None:
-    """Return how many users the wanted power takes, or None if more than a trillion."""
+    """Return how many users are needed for the wanted power, or None if more than a trillion."""
 
     def power_with(n: int) -> float:
         return power_of(difference, deviation, n, alpha=alpha, unit=unit)
@@ -241,7 +242,7 @@ def users_needed(
 def smallest_difference(
     deviation: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05, unit: float = 0.0
 ) -> float:
-    """Return the smallest true difference that n users detect with the wanted power.
+    """Return the smallest true difference that can be detected with n users and the wanted power.
 
     The result is NaN for fewer than two users.
     """

@@ -1,4 +1,4 @@
-"""Statistics over several runs: separate the variance between seeds from that between users."""
+"""Statistics over several runs, with separate variances for seeds and users."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
 
 
 def mean_of_runs(columns: npt.ArrayLike) -> Float64:
-    """Return each user's mean over runs, float64 [n_users], from float64 [n_runs, n_users].
+    """Return each user's mean over runs as float64 [n_users], given float64 [n_runs, n_users].
 
     The mean of equal values is exactly that value, so the mean of identical runs equals each run.
     """
@@ -198,7 +198,7 @@ def over_values(
 
 
 def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> Runs:
-    """Return the mean over folds with different users, with the variance between folds.
+    """Return the mean over folds of different users, allowing for the variance between folds.
 
     With nested random effects, the mean of a fold with n users has the variance v = s² / n, where
     s² is the variance of their values; in addition, there is a variance τ² between folds, estimated
@@ -308,7 +308,8 @@ def t_of_parts(
 
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
-    # `squares` is 0 if the squares of tiny variances underflow, but also if freedom is infinite.
+    # `squares` is 0 if the squares of tiny variances underflow, but also if the degrees of freedom
+    # are infinite.
     if variance == 0 or (squares == 0 and np.isfinite(parts[0][1])):
         return 0.0, 0.0, float(mean == 0)
     freedom = variance**2 / squares if squares else np.inf

@@ -27,8 +27,8 @@ def normal_quantile_of(w: float, u: float, skewness: float = 0.0) -> float:
 
     The formula is r = w + log(u / w) / w. Let t be the saddlepoint and K the cumulant generating
     function. Then w is the signed root of twice the exponent at t, and u = t · √K''(t). At the
-    mean, where w and u are 0, Φ(r) is 1/2 + κ3 / (6 √(2π)) with the skewness κ3, by the Edgeworth
-    expansion, so r ≈ κ3 / 6. Barndorff-Nielsen, "Approximate interval probabilities", Journal of
+    mean, where w and u are 0, the Edgeworth expansion gives Φ(r) = 1/2 + κ3 / (6 √(2π)) with the
+    skewness κ3, so r ≈ κ3 / 6. Barndorff-Nielsen, "Approximate interval probabilities", Journal of
     the Royal Statistical Society B 52, 1990; Reid, "Saddlepoint methods and statistical inference",
     Statistical Science 3, 1988.
     """
@@ -72,7 +72,7 @@ def increasing_root(
 def tilt(mean: float, sizes: Float64 | Int64, times: Float64) -> tuple[float, float, float]:
     """Tilt random signs so that Σ ±size has a given mean, between 0 and the sum of all sizes.
 
-    Return t, t·mean - K(t) and K''(t), where t is the tilt, with which the odds of a plus are
+    Return t, t·mean - K(t) and K''(t), where t is the tilt, which makes the odds of a plus
     e^(2·t·size), and K(t) = Σ log cosh(t·size). Newton's method solves K'(t) = mean for t. K' is
     concave for t above 0, so its tangents reach the mean before K' does, and no step goes beyond
     the root.
@@ -103,7 +103,7 @@ def enumerated(sizes: Float64, least: float) -> float:
 
 
 def all_sums(sizes: Float64) -> Float64:
-    """Return Σ ±size for all assignments of signs: float64 [2^n]."""
+    """Return Σ ±size for all assignments of signs, as float64 [2^n]."""
     sums = np.array([0.0])
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])

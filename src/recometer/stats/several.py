@@ -139,7 +139,7 @@ def tukey(
     clusters : [n_users] or None
         The cluster of each user. All values of a cluster are reordered in the same way.
     seed, n_resamples
-        The seed for the random orders and their number, if any are drawn.
+        The seed and the number of the random orders, if any are drawn.
 
     Raises
     ------
@@ -195,9 +195,9 @@ def _ranges(values: Float64, seed: int, n_resamples: int) -> Float64:
 def normal_range_tail(distances: npt.ArrayLike, n: int) -> Float64:
     """Return the tail probability of the range of n standard normal numbers at each distance.
 
-    For a distance q, this tail of the studentised range with infinitely many degrees of freedom is
-    n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. The relative error of the result is small
-    even far into the tail.
+    This is the tail of the studentised range with infinitely many degrees of freedom. For a
+    distance q, it is n ∫ φ(x) (Φ(x)^(n-1) - (Φ(x) - Φ(x - q))^(n-1)) dx. The relative error of the
+    result is small even far into the tail.
     """
     from scipy.special import ndtr
 

@@ -112,16 +112,16 @@ class PairedTest:
     sentence
         The printed name, such as "Student's paired t test".
     function
-        A function that takes the differences of users, not all 0, and returns `Found`.
+        A function that takes the users' differences, not all of which are 0, and returns `Found`.
     hypothesis
         The null hypothesis.
     smallest_p
         A function that takes the number of users who differ, and returns a lower bound on p. A
         computed p below this bound is raised to it.
     reads
-        The argument of `function`: ``"values"`` are the differences of users, or their sums over
-        clusters, float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"units"`` are users,
-        or clusters with their sizes, as `Grouped`.
+        The argument of `function`: ``"values"`` are the users' differences, or their sums over
+        clusters, as float64 [n]; ``"sums"`` are the same numbers as `Grouped`; ``"units"`` are the
+        differences of users, or of clusters with their sizes, as `Grouped`.
     needs
         The smallest number of users that the test needs, 1 or 2.
     interval
@@ -222,7 +222,7 @@ def smallest_p(n_differ: int) -> float:
     reads="sums",
 )
 def randomisation(differences: Grouped) -> Found:
-    """Return the result of the two-sided paired randomisation test of a mean difference of 0.
+    """Perform the two-sided paired randomisation test for a mean difference of 0.
 
     Under the null hypothesis, the two models are exchangeable for each user, so each difference
     could just as well have the opposite sign. p is the share of all assignments of signs whose sum
@@ -260,7 +260,7 @@ def randomisation(differences: Grouped) -> Found:
 
 @paired("t", "Student's paired t test", MEAN, reads="units", needs=2, interval="t", alike="student")
 def paired_t(differences: Grouped) -> Found:
-    """Return the result of Student's two-sided paired t test of a mean difference of 0.
+    """Perform Student's two-sided paired t test for a mean difference of 0.
 
     The statistic is the same as in `scipy.stats.ttest_rel`, which accepts neither counts of equal
     values nor clusters with sizes.
@@ -290,7 +290,7 @@ def paired_t(differences: Grouped) -> Found:
     smallest_p=smallest_p,
 )
 def wilcoxon(differences: Float64) -> Found:
-    """Return the result of Wilcoxon's two-sided signed-rank test.
+    """Perform Wilcoxon's two-sided signed-rank test.
 
     Users who do not differ are left out. The result agrees with `scipy.stats.wilcoxon`. p is exact
     if up to 50 users differ and no two differences have the same size; otherwise it is the normal
@@ -329,7 +329,7 @@ def wilcoxon(differences: Float64) -> Found:
     reads="sums",
 )
 def sign(differences: Grouped) -> Found:
-    """Return the result of the two-sided sign test.
+    """Perform the two-sided sign test.
 
     The null hypothesis is that as many users are better off as worse off. Users who do not differ
     are left out. The test is exact.
@@ -389,7 +389,7 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
 
 
 def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
-    """Return how many differences of each size, in ascending order, are above 0 and below 0.
+    """Return how many differences of each size are above 0 and below 0, by ascending size.
 
     Sizes that differ only by rounding count as one size.
     """

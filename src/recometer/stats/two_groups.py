@@ -66,14 +66,14 @@ def compare_groups(
     clusters : pair of [n_first] and [n_second] or None
         The cluster of each row, such as the user of a session.
     bounds
-        The lowest and the highest possible value of a user. None if unknown.
+        The lowest and the highest value that a user can have. None if unknown.
     confidence
         The confidence level, in (0, 1).
 
     Raises
     ------
     InputError
-        If any value is infinite or not a number, or if the lengths differ.
+        If any value is infinite or not numeric, or if the lengths differ.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def power_of_groups(
 
 
 def _n_differing(values: Grouped) -> float:
-    """Return how many users differ from the most common value, or infinity if it is too rare."""
+    """Return how many users do not have the most common value, or infinity if it is too rare."""
     each = values.values / values.sizes
     counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
     most = counts.max(initial=0.0)
@@ -210,7 +210,8 @@ class SampleRatio:
     counts, expected : mapping of str to float
         The size of each group, and its expected size.
     p_value
-        The p-value of the chi-square test of the hypothesis that users were assigned as planned.
+        The p-value of the chi-square test; the null hypothesis is that users were assigned as
+        planned.
     """
 
     counts: Mapping[str, int]
@@ -247,7 +248,7 @@ def sample_ratio(counts: Mapping[str, int], ratio: str | None = None) -> SampleR
     counts
         The size of each group.
     ratio
-        The planned shares: a number for each group, in the order of `counts`, such as ``"9:1"``.
+        The planned shares, one number for each group in the order of `counts`, such as ``"9:1"``.
         None means equal sizes.
 
     Raises
