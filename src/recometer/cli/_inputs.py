@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
-    """Raise an error if standard input is named twice, or --format-in is missing or not needed."""
+    """Raise an error if several inputs are "-", or if --format-in is missing or superfluous."""
     if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
     nameless = next(filter(needs_format, paths), None)
@@ -73,7 +73,7 @@ ORDERS = ("rank", "score")  # the columns by which a run may be ordered
 class Inputs:
     """A file reader that finds columns by the names in the options or by common names.
 
-    The keys of `columns` are the kinds of columns that the command reads, among ``"user"``,
+    The keys of `columns` are the kinds of columns that the command reads: any of ``"user"``,
     ``"item"``, ``"value"``, ``"time"``, ``"score"`` and ``"rank"``. Each kind is mapped to a column
     name, to None (search for common names) or to False (no column). If a file does not have the
     named column, the reader tries common names (except for ``"value"`` and ``"time"``), because
@@ -93,15 +93,16 @@ class Inputs:
 
     @property
     def columns_alone(self) -> dict[str, Any]:
-        """The columns to read from files without sessions: the user column instead of the pair."""
+        """`columns` for files without sessions: the user column replaces the user-session pair."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
-        """Make messages in the block name the model and refer to pipes as the user named them.
+        """In the block's errors and warnings, name the model and refer to pipes as the user did.
 
-        Without a model, warnings begin with `what`. Errors do not, because they name the file.
+        Without a model, warnings begin with `what`, but errors do not, because they already name
+        the file.
         """
         name = what if model is None else model.name
         try:
@@ -203,7 +204,7 @@ class Inputs:
         return self.columns_alone[kind] in names or bool(common_names(kind, names))
 
     def columns_of(self, path: str) -> dict[str, Any]:
-        """Return the columns of the file to split, as arguments of `split`; also print them."""
+        """Print the columns of the file to split, and return them as arguments of `split`."""
         file = self.stdin.path(path)
         if files.kind_of(file) is not None:
             self._say("data", file, "TREC qrels")
@@ -372,6 +373,6 @@ def _is_table(path: Path) -> bool:
 def found_columns(
     file: Path, wanted: Mapping[str, object]
 ) -> tuple[Mapping[str, str | None], dict[str, Any]]:
-    """Return the names of the wanted columns, and the columns themselves, keyed by option."""
+    """Find the wanted columns, and return their names and their contents, keyed by option."""
     found, fetch = open_file(file, wanted)
     return found, {option: in_memory(fetch(option)) for option, name in found.items() if name}

@@ -98,7 +98,7 @@ class Job:
             return rm.evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
     def settled(self, protocol: Protocol, name: str, rules: Mapping[str, Any]) -> Protocol:
-        """Return a protocol with the same `users` rule for all models, so means are comparable."""
+        """Return a protocol with one `users` rule for all models, so that means are comparable."""
         if name != Protocol().name or "users" in rules:
             return protocol
         runs = [model.name for model in self.models if self.inputs.is_trec(model)]
@@ -175,7 +175,7 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
 
 
 class Work(NamedTuple):
-    """The models that options name, and the jobs, which read their data one after another."""
+    """The models that options name, and one job per fold, which is created lazily."""
 
     models: Sequence[Model]
     n_folds: int  # the number of folds, or 0 if there are none
@@ -184,7 +184,7 @@ class Work(NamedTuple):
     def alone(self, done: str) -> tuple[Job, Model, Source]:
         """Read the only model, or raise an error if there are several models or folds.
 
-        The error says that only one is `done` at a time, for instance ``"checked"``.
+        The error message uses `done` as its participle, for instance ``"checked"``.
         """
         if self.n_folds or len(self.models) > 1:
             what, hint = "model", ""
@@ -206,7 +206,7 @@ def reading(
     metrics: Iterable[Metric] = (),
     baseline: str | None = None,
 ) -> Iterator[Work]:
-    """Check the options for models and data, and yield the work, whose jobs read the files.
+    """Check the options for models and data, and yield the models and the jobs that read the files.
 
     Copies of standard input are deleted at the end of the block.
     """

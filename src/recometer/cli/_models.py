@@ -47,7 +47,7 @@ def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
     """Return the models that options name.
 
     The function raises an error if there are no models, if two models have the same name, or if the
-    number of files is wrong. `form` is the format of pipes, because their names do not reveal it.
+    number of files is wrong. `form` is the format of pipes, whose names do not reveal it.
     """
     found = [
         *_of_one_file(options, "run"),

@@ -16,7 +16,7 @@ from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS
 
-# Each of these functions declares an option in its own help panel.
+# Functions that declare options, each in its own help panel.
 data_option, model_option, rule_option, output_option = (
     functools.partial(typer.Option, rich_help_panel=panel)
     for panel in ("Data", "Models", "Rules", "Output")
@@ -73,7 +73,7 @@ FormatIn = Annotated[
 ]
 User = Annotated[str | None, column_option(help="Column of users, or USER,SESSION.")]
 Item = Annotated[str | None, column_option(help="Column of items.")]
-# These options turn "none" into False.
+# The value "none" of these options is parsed as False.
 Value = Annotated[Any, or_none(metavar="COLUMN", help="Column of ratings or counts, or none.")]
 Time = Annotated[Any, or_none(metavar="COLUMN", help="Column of times, or none.")]
 Separator = Annotated[

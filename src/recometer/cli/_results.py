@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def loaded_results(texts: Sequence[str]) -> dict[str, list[rm.Evaluation]]:
-    """Load each model's saved evaluations, keyed by its name; several are repeated runs.
+    """Load each model's saved evaluations, keyed by name; several per model are repeated runs.
 
     Each text has the form ``[NAME=]RESULT,RESULT``; a result is a file, or a folder with a file for
     each model.
@@ -54,7 +54,7 @@ def check_page(path: Path, option: str, inputs: Sequence[str]) -> None:
 
 
 def _files(path: str) -> list[str]:
-    """Return the saved evaluations in a folder, or only the path itself if it is not a folder."""
+    """Return the saved evaluations in a folder, or just the path itself if it is not a folder."""
     folder = Path(path)
     if not folder.is_dir():
         return [path]

@@ -169,7 +169,7 @@ def compare(
     form: options.Form = "table",
     threads: options.Threads = None,
 ) -> None:
-    """Test whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
+    """Compare models with intervals, paired tests, effects and ranks, and check gates in CI.
 
     Models are compared user by user. With --gate, the command fails if a model is worse than
     the baseline by more than the bound, and exits with code 3 if there are too few users to tell.

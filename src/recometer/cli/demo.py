@@ -1,4 +1,4 @@
-"""The command ``recometer demo``, which evaluates simple models on real data or on a file."""
+"""The command ``recometer demo``, which evaluates simple models on example data or on a file."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 
-COMPUTED = "ndcg@10 recall@1..10 hit@10"  # computed for models without results
+COMPUTED = "ndcg@10 recall@1..10 hit@10"  # the default for models without results
 
 
 @command

@@ -25,7 +25,7 @@ def show(
     per_user: options.PerUser = False,
     by: options.By = None,
 ) -> None:
-    """Show saved evaluations: one with a row per metric, or several side by side."""
+    """Show one saved evaluation with a row per metric, or several side by side."""
     evaluations = {}
     for model, (evaluations[model], *others) in loaded_results(results).items():
         if others:

@@ -204,7 +204,7 @@ filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The options that say which users to test, and which of their interactions to hold out."""
+    """The options that select users to test and interactions to hold out."""
 
     what: Annotated[
         str | None,
@@ -343,10 +343,10 @@ def split(
 ) -> None:
     """Split interactions into train and test.
 
-    --who says which users are tested, and --what which of their interactions are held out. All
-    columns are kept. Filters are applied in the order listed here, but --seen after the split.
-    Columns are found by their common names (user_id, movieId, timestamp, ...) unless you name them.
-    TIME is a number as in the data, or a date such as 2024-05-31.
+    --who selects the users to test, and --what selects which of their interactions to hold out. All
+    columns are kept. Filters are applied in the order listed here, except --seen, which is applied
+    after the split. Columns are found by their common names (user_id, movieId, timestamp, ...)
+    unless you name them. TIME is a number as in the data, or a date such as 2024-05-31.
     """
     if choice.what is None:
         raise typer.BadParameter(f"it is required: {usages(WHAT.values())}.", param_hint="--what")

@@ -1,4 +1,4 @@
 """Integrations with experiment trackers, training loops and hyperparameter searches.
 
-Most modules are named after a library, which no other module imports.
+Most modules are named after a library, and no other module imports that library.
 """

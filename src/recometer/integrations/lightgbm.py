@@ -25,7 +25,7 @@ class RankingMetrics(GroupedMetrics):
     Parameters
     ----------
     metrics
-        The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
+        The metrics, as in `recometer.evaluate`, for instance ``"ndcg@5,10 rr"``.
     protocol
         The convention. None means LightGBM's convention; ``"recometer"`` leaves out queries without
         a relevant document.

@@ -17,13 +17,13 @@ from recometer.evaluation import Evaluation, evaluate
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 
-# Model types of `mlflow.models.evaluate`. MLflow has metrics of its own for retrievers.
+# Model types of `mlflow.models.evaluate`; for retrievers, MLflow has its own metrics.
 MODEL_TYPES = ("recommender", "ranker", "retriever")
 SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
 
 
 class RecometerEvaluator:
-    """The evaluator of ``mlflow.models.evaluate(..., evaluators="recometer")``.
+    """The evaluator that ``mlflow.models.evaluate(..., evaluators="recometer")`` runs.
 
     The data have either a row per user-item pair, with its relevance as the target and its score as
     the prediction, or a row per user, with a list of relevant items as the target and a ranked list
@@ -177,5 +177,5 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
 
 
 def _of_lists(rows: Any) -> bool:
-    """Return whether rows are lists of items rather than numbers."""
+    """Return whether each row has a list of items rather than a number."""
     return len(rows) > 0 and isinstance(rows[0], list | tuple | set | np.ndarray)

@@ -62,7 +62,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
     Raises
     ------
     InputError
-        If a query of `relevant_docs` is not in `queries`, or `primary_metric` is not in `metrics`.
+        If a query in `relevant_docs` is not in `queries`, or `primary_metric` is not in `metrics`.
         When called, if the model does not return a vector for each text.
     InputTypeError
         If an argument or the model has the wrong type.

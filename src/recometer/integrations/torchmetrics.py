@@ -30,9 +30,10 @@ OF_TORCHMETRICS = {
 class RankingMetrics(Metric):  # type: ignore[misc]
     """All metrics of an `Evaluator` as one ``torchmetrics.Metric``.
 
-    You update it like a `Stream`, and it stores the same data. It returns the means over all users
-    of all processes, as a single ``rm.evaluate`` would. Like other metrics, it can be logged by
-    Lightning, added to a ``MetricCollection``, pickled, cloned, moved to a device and synchronised.
+    You update it like a `Stream`, and it stores the same data. It returns the means over the users
+    of all processes, as a single call to ``rm.evaluate`` would. Like other metrics, it can be
+    logged by Lightning, added to a ``MetricCollection``, pickled, cloned, moved to a device and
+    synchronised.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
                 "rm.Evaluator."
             )
         self._evaluator = evaluator
-        # `forward` returns means over only the users in the batch.
+        # `forward` returns means over the users in the batch only.
         self._of_batch = evaluator if evaluator.sides is None else evaluator.of_known_users()
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._evaluator.stream(**self._names)

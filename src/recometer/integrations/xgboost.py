@@ -26,7 +26,7 @@ class RankingMetrics(GroupedMetrics):
     Parameters
     ----------
     metrics
-        The metrics, as in `recometer.evaluate`: ``"ndcg@5,10 rr"``.
+        The metrics, as in `recometer.evaluate`, for instance ``"ndcg@5,10 rr"``.
     protocol
         The convention. None means XGBoost's convention; ``"recometer"`` leaves out groups without a
         relevant row.

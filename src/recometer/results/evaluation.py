@@ -213,7 +213,7 @@ class EvaluationRecord(rendering.Printed):
         Parameters
         ----------
         metric
-            The name of the metric, which may contain several cut-offs: ``"ndcg@1..20"``.
+            The name of the metric, which may contain several cut-offs, as in ``"ndcg@1..20"``.
 
         Returns
         -------
@@ -351,7 +351,7 @@ class EvaluationRecord(rendering.Printed):
         return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Self:
-        """Return the evaluation of only the given users.
+        """Return the evaluation restricted to the given users.
 
         Parameters
         ----------

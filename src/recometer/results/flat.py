@@ -101,7 +101,7 @@ class FlatName:
         Raises
         ------
         InputError
-            If `FlatName` cannot have written this name.
+            If `FlatName` does not produce such a name.
         InputTypeError
             If the name is not a string.
         """

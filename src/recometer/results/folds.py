@@ -134,7 +134,7 @@ def _values(
 
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
-    """Return the positions of each fold's users among all users, and all users' number and ids."""
+    """Return each fold's users as positions among all users, and the number and ids of all users."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:
         n_users = max(fold.n_users for fold in folds)

@@ -55,7 +55,7 @@ class SegmentRow:
     mean
         The mean over the users with a defined value; NaN if there are none.
     low, high
-        The ends of the interval of the mean; NaN if there is none, which `note` then explains.
+        The ends of the mean's interval. NaN if there is none; `note` then says why.
     counted
         The number of users who count in the mean.
     method, note
@@ -108,7 +108,7 @@ class Segments(Printed):
     def ratio(self) -> dict[str, float]:
         """Return, for each metric, the smallest mean divided by the largest: 1 if all are equal.
 
-        It is NaN if a mean is negative, or all are 0.
+        It is NaN if a mean is negative, or if all means are 0.
         """
         found = {}
         for metric, ends in self._ends.items():

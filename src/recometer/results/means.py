@@ -99,9 +99,9 @@ def weighted(values: Float64, weight: Float64) -> float:
 def within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
     """Clip an interval to the metric's bounds, except for a bound that some user's value exceeds.
 
-    The true mean is within the bounds, so clipping does not change the coverage. (Some rules allow
-    values outside the bounds: counting an item more than once, or replacing undefined values with a
-    number.)
+    The true mean is within the bounds, so clipping does not change the coverage. (Values can be
+    outside the bounds under rules that count an item more than once or replace undefined values
+    with a number.)
     """
     lower, upper = bounds
     least = -np.inf if (values < lower).any() else lower
@@ -110,7 +110,7 @@ def within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval
 
 
 def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Float64:
-    """Return the denominators of the users' values, float64 [n_users].
+    """Return the denominators of the users' values, as float64 [n_users].
 
     A pooled mean is weighted by the denominators: it is the sum of the users' numerators divided by
     the sum of their denominators. `MetricDefinition.pooled` names the denominator. Raises

@@ -55,7 +55,7 @@ class SummaryRow:
     mean
         The mean over the users with a defined value; NaN if there are none.
     low, high
-        The ends of the mean's interval; NaN if there is none, which `note` then explains.
+        The ends of the mean's interval. NaN if there is none; `note` then says why.
     counted, skipped
         The numbers of users who do and do not count in the mean.
     reasons
@@ -168,7 +168,7 @@ def cell(mean: float, low: float, high: float) -> str:
 
 
 def legend(confidence: float, others: str = "") -> str:
-    """Return the sentence that explains `cell`, without a full stop; `others` goes before ";"."""
+    """Explain `cell`, without a full stop; `others` follows the explanation of the mean."""
     return (
         f"Mean over the counted users{others}; ± is the longer arm of the {confidence:.0%} interval"
     )
@@ -185,7 +185,8 @@ def fitting(
 ) -> list[Table]:
     """Return one table of all metrics, or several tables if one would exceed the width.
 
-    `make` returns the table for some metrics, without notes, because these follow the last table.
+    `make` returns the table of the metrics that it is passed. Its tables have no notes, because the
+    caller adds them below the last table.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:

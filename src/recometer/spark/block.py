@@ -285,7 +285,7 @@ def blocks(batches: Iterable[Any], block_bytes: int = BLOCK_BYTES) -> Iterator[A
 
 
 def _least(sides: list[Array | None]) -> int | None:
-    """Return the smallest id, or None. Of string ids, only "0" and "1" count, as integers."""
+    """Return the smallest id as an integer, or None; of string ids, only "0" and "1" count."""
     arrays = [ids for ids in sides if ids is not None and len(ids)]
     if any(ids.dtype == object for ids in arrays):
         return next((n for n in (0, 1) if any((ids == str(n)).any() for ids in arrays)), None)

@@ -76,7 +76,7 @@ def evaluate(
     partitions: int | None = None,
     **rules: Unpack[Rules],
 ) -> SparkEvaluation:
-    """Measure, on Spark, how well the output of a model finds the items that users chose.
+    """Measure on Spark how well the output of a model finds the items that users chose.
 
     Arguments, metrics and conventions are the same as for `recometer.evaluate`, and every user's
     values are identical to the last bit. For up to several million users, ``recometer.evaluate``
@@ -326,7 +326,7 @@ class Plan:
         )
 
     def partitions(self, job: Job) -> int | None:
-        """Return the number of partitions for factors; otherwise None, which lets Spark decide."""
+        """Return the number of partitions for factors; otherwise return None, so Spark decides."""
         items = job.outputs["source"].item_factors
         if items is None:
             return None
@@ -371,7 +371,7 @@ class Plan:
         return most["catalogue"]
 
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Return how many rows and users each rule affected; Spark recounts the unknown items."""
+        """Return how many rows and users each rule affected; count unknown items across blocks."""
         affected = {name: n for name, n in counts.items() if n}
         if "items_unknown" in affected:
             rows = self.test.select(IdKinds._fields, self.kinds)
@@ -448,7 +448,8 @@ class Plan:
         """Raise an error for ids that look like positions, as `recometer.evaluate` does.
 
         `least` contains the smallest id of each side; see `block._least`. The ids of all users and
-        items are only sent to the driver if one side begins with 0 and the other does not.
+        items are only sent to the driver if the ids of one side start at 0 and those of the other
+        do not.
         """
         protocol, by_hand = self.arguments.protocol, self.arguments.by_hand
         data = [self.sides[name] for name in ("test", "train") if name in self.sides]

@@ -309,7 +309,7 @@ class SparkEvaluation(rendering.Printed):
 def compare(
     models: Mapping[str, Any] | Sequence[Any], *, cluster: object = None, **options: Any
 ) -> Comparison:
-    """Test whether models differ, and estimate by how much, based on the values of every user.
+    """Test whether models differ, and estimate by how much, based on each user's values.
 
     The driver collects the values of all models (with the limit of `SparkEvaluation.collect`) and
     passes them to `recometer.compare`.

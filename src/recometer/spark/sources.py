@@ -254,7 +254,7 @@ class Pairs:
     frame
         A row per pair.
     user, item, score, relevance, rating, threshold
-        As in `recometer.Pairs`. ``relevance=False, rating=False`` says that the pairs have neither
+        As in `recometer.Pairs`. ``relevance=False, rating=False`` means that the pairs have neither
         labels nor true ratings, so that you must pass `test` to `evaluate`.
     """
 

@@ -226,7 +226,7 @@ class _Splitter:
         return SparkSplit(**parts, protocol=protocol, columns=column_names, rows=rows, kept=kept)
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
-        """Return all rows with an additional column that says which part each row belongs to."""
+        """Return all rows, with an additional column for the part that each row belongs to."""
         from pyspark.sql.types import ByteType, StructField, StructType
 
         what, order = self.what, [*filter(None, self.table.columns.values())]
@@ -371,7 +371,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
 
 
 def _times(table: Table, kinds: IdKinds) -> Array:
-    """Return a few of the pairs' latest times, including the minimum and the maximum."""
+    """Find each pair's latest time, and return some of these, including the extremes."""
     import polars as pl
     from pyspark.sql import functions
 

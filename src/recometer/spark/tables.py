@@ -122,7 +122,7 @@ class Table:
         return text
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
-        """Select the columns for these options, named by the options' first letters, and `more`."""
+        """Select the columns for these options, each renamed to the option's initial, and `more`."""
         chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
         return self.frame.selectExpr(*chosen, *more)
 
@@ -229,7 +229,7 @@ def without_sessions(label: str) -> InputError:
 
 
 def is_frame(data: object) -> bool:
-    """Return whether this is a DataFrame of classic Spark or Spark Connect, importing neither."""
+    """Recognise a DataFrame of classic Spark or Spark Connect without importing either."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 
 
