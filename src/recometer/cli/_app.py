@@ -94,7 +94,7 @@ def recometer(
         ),
     ] = False,
 ) -> None:
-    """Measure how good recommendations are: exactly, comparably and fast."""
+    """Measure how good recommendations are."""
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

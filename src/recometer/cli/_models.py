@@ -30,7 +30,7 @@ USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A model that the command line names. Its kind is the option that names it."""
+    """A model named on the command line. Its kind is the name of the option that was used."""
 
     name: str
     kind: Kind

@@ -185,7 +185,7 @@ class ComparingOptions:
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-    """The options that name the data and say how to read them."""
+    """The options that name the data and determine how they are read."""
 
     test: Test = None
     train: Train = None

@@ -69,7 +69,7 @@ def _files(path: str) -> list[str]:
 
 
 def groups_of(text: str | None, results: Mapping[str, rm.Evaluation]) -> str | pl.DataFrame | None:
-    """Return groups for `Evaluation.by`: a name that it knows, or a frame with a row per user."""
+    """Return groups for `Evaluation.by`: a name that it accepts, or a frame with a row per user."""
     if text is None or text in PROFILE:
         return text
     return of_users(text, "--by", next(iter(results.values())))

@@ -71,7 +71,7 @@ def rules(
 def _list_or_explain(
     name: str | None, form: str, overview: Callable[[], Table], explain: Callable[[str], None]
 ) -> None:
-    """Print the table of all names, or explain one name if it was passed."""
+    """Print the table of all names or, if a name was passed, explain it."""
     if name is None:
         output(overview(), form, folded=False)
     elif form != "table":

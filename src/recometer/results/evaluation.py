@@ -218,8 +218,8 @@ class EvaluationRecord(rendering.Printed):
         Returns
         -------
         recometer.stats.Interval, or a dict with the keys of `mean` for several cut-offs
-            Use ``low, high = interval`` for the ends. `method` and `note` say how it was computed,
-            or why there is none. For a metric with one value for all users, see
+            Use ``low, high = interval`` for the ends. `method` and `note` explain how it was
+            computed, or why there is none. For a metric with one value for all users, see
             `stats.intervals.resampled`. The ends are clipped to the bounds of the metric, unless a
             user's value is outside the bounds.
         """
@@ -340,7 +340,7 @@ class EvaluationRecord(rendering.Printed):
         else:
             refuse_items(groups, self.inputs_kept)
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        of_ids = cluster is None or cluster is False  # `summary` then reads them from the ids
+        of_ids = cluster is None or cluster is False  # `summary` reads clusters from the ids
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
@@ -391,9 +391,9 @@ class EvaluationRecord(rendering.Printed):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a single Parquet file, which `recometer.load` reads.
 
-        The columns contain the users' values and the reasons. The metadata describe the evaluation
-        (protocol, seed, definitions, versions, counts and the fingerprints of the inputs), as JSON
-        under the key ``recometer``.
+        The columns contain the users' values and the reasons for undefined ones. The metadata
+        describe the evaluation (protocol, seed, definitions, versions, counts and the fingerprints
+        of the inputs), as JSON under the key ``recometer``.
 
         Raises
         ------

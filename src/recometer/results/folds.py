@@ -92,13 +92,13 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 
 
 def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the mean over folds of each named value."""
+    """Return the mean of each named value over the folds."""
     same = np.ones(len(values))
     return {name: mean_of(np.array([one[name] for one in values]), same) for name in values[0]}
 
 
 def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the numbers with the same name; a fold need not have all names."""
+    """Add up the numbers with the same name; not every name occurs in every fold."""
     total: dict[str, Any] = {}
     for one in numbers:
         for name, number in one.items():
@@ -134,7 +134,7 @@ def _values(
 
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
-    """Return each fold's users as positions among all users, and the number and ids of all users."""
+    """Return each fold's users as positions among all users; also count and list the latter."""
     known = [fold.user_ids for fold in folds if fold.user_ids is not None]
     if not known:
         n_users = max(fold.n_users for fold in folds)

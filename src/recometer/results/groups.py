@@ -55,7 +55,7 @@ class SegmentRow:
     mean
         The mean over the users with a defined value; NaN if there are none.
     low, high
-        The ends of the mean's interval. NaN if there is none; `note` then says why.
+        The ends of the mean's interval. NaN if there is none; `note` then gives the reason.
     counted
         The number of users who count in the mean.
     method, note
@@ -88,8 +88,8 @@ class Segments(Printed):
     confidence : float
         The confidence level of the intervals.
     not_kept : tuple of str
-        Metrics with one value for all users that are missing because the result was loaded from a
-        file, which does not contain the lists from which they are computed.
+        Metrics that are missing because they have one value for all users and the result was loaded
+        from a file, which does not contain the lists from which they are computed.
     """
 
     rows: tuple[SegmentRow, ...]

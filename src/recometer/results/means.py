@@ -97,7 +97,7 @@ def weighted(values: Float64, weight: Float64) -> float:
 
 
 def within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
-    """Clip an interval to the metric's bounds, except for a bound that some user's value exceeds.
+    """Clip an interval to those of the metric's bounds that all users' values respect.
 
     The true mean is within the bounds, so clipping does not change the coverage. (Values can be
     outside the bounds under rules that count an item more than once or replace undefined values

@@ -55,7 +55,7 @@ class SummaryRow:
     mean
         The mean over the users with a defined value; NaN if there are none.
     low, high
-        The ends of the mean's interval. NaN if there is none; `note` then says why.
+        The ends of the mean's interval. NaN if there is none; `note` then gives the reason.
     counted, skipped
         The numbers of users who do and do not count in the mean.
     reasons

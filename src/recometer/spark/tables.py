@@ -122,7 +122,7 @@ class Table:
         return text
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
-        """Select the columns for these options, each renamed to the option's initial, and `more`."""
+        """Select the columns for these options, renamed to the options' initials, and `more`."""
         chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
         return self.frame.selectExpr(*chosen, *more)
 
