@@ -185,8 +185,7 @@ def fitting(
 ) -> list[Table]:
     """Return one table of all metrics, or several tables if one would exceed the width.
 
-    `make` returns the table of the metrics that it is passed. Its tables have no notes, because the
-    caller adds them below the last table.
+    `make` returns a table without notes for some of the metrics; the notes go below the last table.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:
