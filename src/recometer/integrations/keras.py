@@ -28,8 +28,8 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
         ``rm.Scores(function, ...)`` with a function that calls ``model.predict``.
     prefix
-        The prefix for the names of the means. The rest of each name is as in `Evaluation.flat`, for
-        instance ``val_ndcg_at_10``.
+        The prefix for the names of the means. It precedes the names of `Evaluation.flat`, as in
+        ``val_ndcg_at_10``.
     every_n_epochs
         The number of epochs between evaluations. In other epochs, the logs repeat the latest means,
         because callbacks that monitor them need a value.
@@ -37,7 +37,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
     Attributes
     ----------
     result : Evaluation or None
-        The latest evaluation in this call to ``fit``.
+        The latest evaluation in the current call to ``fit``.
 
     Raises
     ------

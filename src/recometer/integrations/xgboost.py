@@ -37,8 +37,8 @@ class RankingMetrics(GroupedMetrics):
 
     Notes
     -----
-    XGBoost infers the better direction from the name of a metric; for most names, it assumes that
-    lower is better. For early stopping in the right direction, use `early_stopping`.
+    XGBoost infers from a metric's name whether higher or lower is better; for most names, it
+    assumes lower. For early stopping in the right direction, use `early_stopping`.
 
     The mean takes group weights into account, as in XGBoost. A group without a relevant row adds 1
     to the sum, whatever its weight. XGBoost rounds the values of custom metrics to 6 decimals.
