@@ -28,8 +28,7 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
         model: rm.Factors(model.users.get_weights()[0], model.items.get_weights()[0])``, or
         ``rm.Scores(function, ...)`` with a function that calls ``model.predict``.
     prefix
-        The prefix for the names of the means. It precedes the names of `Evaluation.flat`, as in
-        ``val_ndcg_at_10``.
+        The prefix that is added to the names of `Evaluation.flat`, as in ``val_ndcg_at_10``.
     every_n_epochs
         The number of epochs between evaluations. In other epochs, the logs repeat the latest means,
         because callbacks that monitor them need a value.

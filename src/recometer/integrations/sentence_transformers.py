@@ -46,8 +46,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         The metric that determines the best checkpoint, such as ``"rr@10"``. None means the first
         one.
     name
-        The prefix for the names of metrics. It precedes the names of `Evaluation.flat`, as in
-        ``name_ndcg_at_10``.
+        The prefix that is added to the names of `Evaluation.flat`, as in ``name_ndcg_at_10``.
     batch_size, show_progress_bar
         Options that the evaluator passes to the model when it encodes the texts.
     **options
