@@ -68,7 +68,7 @@ Several = Mapping[str, Results | Sequence[Results]] | Sequence[Results]
 
 
 class Comparison(Compared, Tracked, Reported):
-    """The result of `compare`: the models side by side, and in pairs.
+    """The result of `compare`, with the models side by side and in pairs.
 
     ``print(comparison)`` shows the leaderboard and the comparison on the primary metrics (or the
     first metric): differences, intervals, p-values, and how many users gain and lose. Each of the
@@ -91,7 +91,7 @@ class Comparison(Compared, Tracked, Reported):
     correction
         The correction of p-values for the number of comparisons.
     options
-        How pairs were compared: `test`, `confidence`, ...
+        The options of the comparison, such as `test` and `confidence`.
     users : Users
         All users, in the order of `per_user`.
     notes : tuple of str
@@ -101,7 +101,7 @@ class Comparison(Compared, Tracked, Reported):
     known_users : tuple of str
         Sentences about users who count although some models do not know them, and about the means
         of the primary metrics (or the first metric) without these users. Empty if all models know
-        the same users, and these are nearly all users.
+        the same users, and only a few users are unknown.
     sample_ratio : recometer.stats.SampleRatio or None
         The actual and the planned sizes of groups of different users; None if users are paired.
     in_full : bool
@@ -109,11 +109,11 @@ class Comparison(Compared, Tracked, Reported):
     """
 
     def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
-        """Check bounds on how much every model, except chance, differs from the baseline.
+        """Check bounds on how much every model except chance differs from the baseline.
 
         A gate is passed if the lower end of the interval reaches the bound, failed if the upper
-        end is below the bound, and undecided otherwise. `power` says how many users are needed to
-        decide an undecided gate.
+        end is below the bound, and undecided otherwise. Use `power` to find out how many users are
+        needed to decide an undecided gate.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ def compare(
     Parameters
     ----------
     models
-        A dict of evaluations, or of paths of files that `Evaluation.save` wrote, keyed by the
+        A dict of evaluations, or of paths to files written by `Evaluation.save`, keyed by the
         models' names; a list of evaluations or paths; or a `Leaderboard`. All evaluations must use
         the same test data. A model may also have a list of evaluations on the same users, one for
         each training seed. The variance between seeds is then added to the variance between users
@@ -263,9 +263,9 @@ def compare(
     chance
         Whether to add a model ``"chance"``, which is a random order of the same candidates. Its
         values are those that ``rm.evaluate(..., chance=True)`` computed for the first model. It is
-        left out for metrics on which a random order has no value (coverage, ...), and the result
-        says so. The random order is not ranked. Unless it is the baseline, comparisons with it do
-        not count when p-values are adjusted.
+        left out for metrics on which a random order has no value (coverage, ...), and a note lists
+        these. The random order is not ranked. Unless it is the baseline, comparisons with it do not
+        count when p-values are adjusted.
     seed
         The seed for drawing users with replacement, for metrics with one value for all users.
     threads
@@ -464,7 +464,7 @@ def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
 def _of_users(
     metrics: list[str], first: EvaluationRecord, *, chosen: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics on which groups of different sizes are comparable, and notes on others."""
+    """Return the metrics on which groups of any size are comparable, and notes on the others."""
     left_out = [name for name in metrics if name in first.over_users]
     left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"

@@ -192,10 +192,10 @@ class Compared(Printed):
     ) -> Power:
         """Return how many users it takes to detect a difference, and the smallest detectable one.
 
-        As long as there is only one model, pass √2 times the values of its evaluation to
-        `recometer.stats.power`: the differences between two models with independent values vary
-        that much. In practice, the values of two models for the same users are correlated, so fewer
-        users are needed.
+        If you have evaluated only one model so far, multiply its values by √2 and pass them to
+        `recometer.stats.power`: if two models have independent values, the spread of their
+        differences is larger by this factor. In practice, the values of two models for the same
+        users are correlated, so fewer users are needed.
 
         Parameters
         ----------
@@ -389,7 +389,7 @@ class Compared(Printed):
 
 
 def _models_named(names: Sequence[str]) -> str:
-    """Return the names if there are only a few, otherwise their number."""
+    """Return the names, or only their number if there are many."""
     return ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names):,} models"
 
 
@@ -534,7 +534,7 @@ def changes(pair: UserPair, n: int) -> Changes:
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return each user's activity or popularity in the training data, or None if unknown."""
+    """Return users' activity, or the popularity of their items; None if no model knows it."""
     merged: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

@@ -38,7 +38,7 @@ FEW = "Too few users differ for a decision: the interval may be too short."
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """A bound on the difference from the baseline: ``"ndcg@10 >= -5%"``, ``"rmse <= 0.01"``."""
+    """A bound on the difference from the baseline, such as ``"ndcg@10 >= -5%"``."""
 
     metric: str
     bound: float  # on the difference, or on the relative difference (where 0.05 is 5 %)
@@ -51,7 +51,7 @@ class Gate:
         return f"{self.metric} {sign} {bound}"
 
     def decide(self, interval: Interval) -> Verdict:
-        """Return the verdict on a difference with this interval (``"undecided"`` if NaN)."""
+        """Return the verdict on a difference, given its interval (``"undecided"`` if NaN)."""
         low, high, bound = interval.low, interval.high, self.bound
         if not self.higher_is_better:
             low, high, bound = -high, -low, -bound
@@ -98,7 +98,7 @@ class GateReport(Printed):
         Whether undecided gates count as passed or failed in `passed` and in JUnit XML. With None,
         they count as neither.
     said : tuple of str
-        Sentences that apply to every verdict: about users unknown to some models, and about groups
+        Sentences that apply to every verdict. They concern users unknown to some models, and groups
         that do not have their planned sizes.
     """
 
@@ -166,7 +166,7 @@ def _difference(relative: bool, difference: float) -> str:
 
 
 def _shown(relative: bool, *values: float) -> str:
-    """Return differences as text, in the unit of the bound; empty if any of them is unknown."""
+    """Return differences as text in the unit of the bound, or "" if any of them is unknown."""
     form = "{:+.2%}" if relative else "{:+.4f}"
     if any(map(math.isnan, values)):
         return ""

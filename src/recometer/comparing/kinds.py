@@ -144,7 +144,7 @@ class Paired(OnMetric):
         )
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, and all models on the users for whom all have a value.
+        """Compare pairs of models, then all models on the users for whom every model has a value.
 
         If users are not paired, each model's mean is over its own users.
         """
@@ -354,7 +354,7 @@ class GroupPair(UserPair):
         return equivalence_of_groups(first, second, margin, self.options.alpha)
 
     def planned(self, difference: float | None, wanted: float, alpha: float) -> Power:
-        """Return the power, with numbers of users that count both groups together."""
+        """Return the power; its numbers of users are totals over both groups."""
         first, second = self.units
         return power_of_groups(first, second, difference, wanted, alpha)
 
@@ -363,7 +363,7 @@ class FoldPair(UserPair):
     """Two models that were evaluated in folds."""
 
     def over_runs(self, row: PairRow) -> PairRow:
-        """Return the row, with the variance between folds if the numbers of folds are equal."""
+        """Add the variance between folds to the row, if both models have equally many folds."""
         folds = [model.first.folds for model in self.models]  # type: ignore[attr-defined]
         if len(folds[0]) != len(folds[1]):
             return row
@@ -387,8 +387,8 @@ def resolve(
 ) -> Paired:
     """Return the models, ready to be compared on a metric with a value for each user.
 
-    With `code`, a column that has few distinct values is encoded by them, which saves time if the
-    column is compared several times.
+    With `code`, a column with few distinct values is stored as codes, which saves time if it is
+    compared several times.
     """
 
     def read(model: Model, ticker: Ticker) -> Column:
@@ -444,15 +444,15 @@ SAVED = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WholeValues:
-    """The values of two models on one metric: float64 [n_runs] each, for n users."""
+    """The values of two models on one metric, with one value per run, computed from n users."""
 
     first: Float64
     second: Float64
     n: int
     error: float  # the standard error over users of the difference between the mean values
     ratio_error: float  # the standard error over users of the ratio of the mean values
-    # For each model, the variance between its runs that is due to the drawn users: other users
-    # would change the values of the runs by different amounts.
+    # For each model, the part of the variance between its runs that comes from the sample of users:
+    # other users would change the values of the runs by different amounts.
     interactions: tuple[float, float] = (0.0, 0.0)
     note: str = ""
 
@@ -465,7 +465,10 @@ class Whole(OnMetric):
     known: dict[tuple[str, str], Mapping[str, WholeValues]]  # their values for each pair of models
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare these pairs of models, then the other pairs; random orders have no values."""
+        """Compare the given pairs of models, and then all others, which the leaderboard needs.
+
+        The mean of a random order is NaN.
+        """
         options, ranked = self.options, self.ranked
         others = [
             pair for pair in itertools.combinations(ranked, 2) if not {pair, pair[::-1]} & {*pairs}
@@ -503,7 +506,7 @@ class Whole(OnMetric):
         return self._of_values(pair, self.known[model, other][self.metric])
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
-        """Return the values and their standard errors, from the data that the runs still have."""
+        """Return the values and their standard errors, using whatever data the runs still have."""
         options = self.options
         if options.paired and all(run.read_together(self.metric) is not None for run in runs):
             return _resampled_values(self.names, pair, self.users, options)
@@ -680,7 +683,7 @@ def _error(half: float, confidence: float) -> float:
 
 
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
-    """Return the variance between runs that is due to the drawn users.
+    """Return the part of the variance between runs that comes from the sample of users.
 
     `errors` are the standard errors of the runs, and `of_mean` is the standard error of their mean.
     A single run has the variance u + v, and the mean of R runs has u + v / R. This function returns
@@ -693,7 +696,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return each run's data on the users in every run, in the same order, and these users."""
+    """Return each run's data on the users that all runs share, in one order, and these users."""
     own: list[tuple[EvaluationRecord, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):

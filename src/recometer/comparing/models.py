@@ -340,7 +340,7 @@ def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterat
     inputs = False
     for name, what in INPUTS.items():
         found_in = fingerprints(result, name), fingerprints(other, name)
-        if not paired:  # the data of different users differ, so only compare whether there are any
+        if not paired:  # different users have different data, so only compare whether there are any
             found_in = bool(found_in[0]), bool(found_in[1])  # type: ignore[assignment]
         if found_in[0] != found_in[1]:
             inputs = True

@@ -30,7 +30,7 @@ SIGNS = (
 class PairRow(Difference):
     """Two models on one metric, compared on the users for whom both have a value.
 
-    It has the attributes of `recometer.stats.Difference` and those below. If lower values of the
+    A row has the attributes of `recometer.stats.Difference` and those below. If lower values of the
     metric are better, `n_better`, `n_worse` and `probability_better` count lower values as better.
     If `few` is true, gates are undecided, unless the interval is Gaffke's.
 
@@ -130,7 +130,7 @@ class Standing:
     mean, interval
         The mean over the users for whom all models have a value, and its interval.
     n
-        The number of users in this mean.
+        The number of users over whom the mean is taken.
     leads
         Whether no model has a better mean.
     best
@@ -238,7 +238,7 @@ def percent(value: float) -> str:
 
 
 def standing_text(standing: Standing) -> str:
-    """Return a mean with its sign and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
+    """Return a mean with its sign and its rank, such as ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
     if not standing.rank:

@@ -1,4 +1,4 @@
-"""Write the notes around the tables of a comparison."""
+"""Write the notes that accompany the tables of a comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from recometer.stats.tests import OTHERS, TESTS
 
 NUMBERED = re.compile(r"([\d,]*)(.*)", re.DOTALL)
 MOST = 4  # lists with more entries are shortened
-FEW = 0.02  # up to this share, users unknown to all models and unknown rows are not mentioned
+FEW = 0.02  # up to this share, unknown rows and users unknown to all models are not mentioned
 METHODS = {
     "binomial": "exactly (binomial)",
     "convolution": "exactly (convolution)",
@@ -185,7 +185,7 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
 def on_rows(rows: Sequence[PairRow]) -> list[str]:
     """Return each note of the rows once, preceded by the names of the rows that have it.
 
-    Notes that differ only in their leading number are merged: "4 to 27 users differ".
+    Notes that differ only in their leading number are merged, as in "4 to 27 users differ".
     """
     of_note: dict[str, list[tuple[str, PairRow]]] = {}
     for row in rows:
@@ -203,7 +203,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(n_users: Iterable[int], options: Options, correction: Correction) -> list[str]:
     """Say what the signs and ranks of the leaderboard are based on.
 
-    `n_users` contains the numbers of users behind the means of metrics with a value per user.
+    `n_users` contains the number of users behind each mean, for metrics with a value per user.
     """
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
@@ -283,17 +283,17 @@ def on_known_users(
 
     Most users that a model does not know are new. A model that learns from a user's training items
     has no list for a new user, and therefore usually the value 0, whereas a list of popular items
-    has a positive value. There are no sentences if all models know every user who counts, or if
-    they all lack the same few users. A user counts if all models have a value for the user on at
-    least one of the metrics.
+    has a positive value. Nothing is said about users if all models know every user who counts, or
+    if the same few users are unknown to all of them. A user counts if all models have a value for
+    the user on at least one of the metrics.
 
     Returns
     -------
     sentences
         The numbers of unknown users and rows, and the means without these users.
     warning
-        The sentences and a hint, if two models change places when only the users known to all
-        models count. Otherwise empty.
+        The sentences, followed by a hint, if two models change places when only the users known to
+        all models count; otherwise empty.
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first

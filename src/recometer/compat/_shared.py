@@ -97,8 +97,8 @@ def counted_ranks(
 ) -> Ranks:
     """Return the ranks of the judged items in lists where a repeated item counts every time.
 
-    The test data say which items are judged; all of them are relevant. The lists, integers
-    [n_users, k], contain item numbers, best first. The padding -1 is a miss, unless `filler`
+    The judged items are those in the test data, and all of them are relevant. The lists (integers
+    [n_users, k]) contain item numbers, best first. The padding -1 is a miss, unless `filler`
     (float64 [n_users]) contains a positive gain for the user: the padding then counts as a relevant
     item with this gain.
     """

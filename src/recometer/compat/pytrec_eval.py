@@ -54,7 +54,7 @@ supported_nicknames = {
 
 
 class RelevanceEvaluator:
-    """An evaluator of runs, query by query, like ``pytrec_eval.RelevanceEvaluator``.
+    """Evaluates runs query by query, like ``pytrec_eval.RelevanceEvaluator``.
 
     `measures` are names from `supported_measures` or `supported_nicknames`. Cut-offs follow a dot
     or an underscore (``"ndcg_cut.10,100"``, ``"P_5"``); a measure without cut-offs gets trec_eval's
@@ -175,7 +175,7 @@ def _derived(
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:
-    """Expand nicknames into measures, and measures with several cut-offs into one name for each."""
+    """Replace nicknames by their measures, and cut-off lists by one name for each cut-off."""
     names: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
     every = {part for name in measures for part in supported_nicknames.get(name, [name])}
@@ -246,7 +246,7 @@ def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[
 def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
     """Rank the judged documents, or return None if the run does not meet the requirements.
 
-    Ids must be strings, and scores must be finite and rarely equal. A grade below 0 means that a
+    Ids must be strings, and scores must be finite with few ties. A grade below 0 means that a
     document was not judged. Such documents are left out, unless the qrels of the query contain no
     other documents. Every document counts as relevant.
     """

@@ -1,4 +1,4 @@
-"""Drop-in for ranx: `evaluate`, and `Qrels` and `Run` made from dicts or data frames."""
+"""Drop-in for ranx, with `evaluate`, and with `Qrels` and `Run` for dicts or data frames."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class _Queries:
         return documents
 
     def read(self, kind: Any, value: str) -> Any:
-        """Read the data with `kind`, whose argument called `value` names the column to read."""
+        """Read the data with `kind`; `value` is its argument for the column of grades or scores."""
         if value not in self._kept:
             options = {}
             if not isinstance(self._data, Mapping):
@@ -166,8 +166,8 @@ def evaluate(
     -------
     float, array or dict
         For one metric, its mean, or ``{"mean": ..., "std": ...}`` if `return_std` is True. If
-        `return_mean` is False, an array with the value of each query, float64 [n_queries], in
-        ascending order of query id. For several metrics, a dict with such an entry for each metric.
+        `return_mean` is False, an array of the queries' values (float64 [n_queries]), in ascending
+        order of query id. For several metrics, a dict with one of these results for each metric.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def evaluate(
 
 
 def _as(kind: type[Any], data: Any) -> Any:
-    """Convert data to `kind`: the class `Qrels` or `Run`."""
+    """Convert data to `kind`, which is `Qrels` or `Run`."""
     if isinstance(data, kind):
         return data
     module = type(data).__module__.split(".")[0]

@@ -185,7 +185,7 @@ def calc_reco_metrics(
 def undefined_values(
     ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
 ) -> dict[str, Bool]:
-    """Return the users whose value recometrics sets to NaN, by column: bool [n_users] each.
+    """For each column, return a mask (bool [n_users]) of the values that recometrics sets to NaN.
 
     In `ranks`, every judged item is relevant. `labels` contains all requested columns, because
     some rules depend on which other columns are requested. `protocol` contains the rules for all
@@ -235,7 +235,7 @@ def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
 def _values(
     ranks: Ranks, labels: list[str], cutoffs: Int64, protocol: Protocol, seed: int
 ) -> dict[str, Float64]:
-    """Return the values by label: float64 [n_users, n_cutoffs], or [n_users, 1] for areas."""
+    """Return the values by label, as float64 [n_users, n_cutoffs] (for areas, [n_users, 1])."""
     definitions = {label: METRICS[METRIC_OF[label]] for label in labels}
     groups = {
         reads: resolve(ranks, protocol.ties, by=reads, seed=seed)
@@ -366,8 +366,8 @@ def split_reco_train_test(
     Returns
     -------
     tuple
-        The parts as csr_arrays with n_items columns, float32 if `X` is float32, and otherwise
-        float64:
+        The parts, as csr_arrays with n_items columns (float32 if `X` is float32, and otherwise
+        float64):
 
         * "separated": ``X_rem`` (the other users), ``X_train``, ``X_test`` (the test users)
           and ``users_test`` (their rows in X in ascending order, int32);

@@ -76,7 +76,10 @@ fcp = _printed(
 
 
 def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
-    """Return true ratings and estimates, sorted by user and estimate, or all as one user's rows."""
+    """Return true ratings and estimates, either by user or as the rows of a single user.
+
+    With `by_user`, they are sorted by user and estimate.
+    """
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(

@@ -2,8 +2,8 @@
 
 No class here is a subclass of a TorchMetrics class. `preds` are scores (a float tensor [n]). Items
 count as retrieved only if their score is above 0, except for NDCG, the hit rate and the area under
-the ROC curve. `target` (a bool or integer tensor [n]) says whether each item is relevant. Invalid
-arguments raise an InputError or InputTypeError.
+the ROC curve. `target` (a bool or integer tensor [n]) marks the relevant items. Invalid arguments
+raise an InputError or InputTypeError.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SUMMARIES: dict[str, Callable[[Any], Any]] = {
 class RetrievalMetric:
     """The base class of all metrics, which collects scored pairs of queries and items.
 
-    Only the first `top_k` places count, or all places if it is None. `empty_target_action` says
-    what to do with queries without a relevant item (for `RetrievalFallOut`, without an irrelevant
-    item). Pairs whose target is `ignore_index` are left out.
+    Only the first `top_k` places count, or all places if it is None. `empty_target_action` sets
+    how queries without a relevant item (for `RetrievalFallOut`, without an irrelevant item) are
+    treated. Pairs whose target is `ignore_index` are left out.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class RetrievalMetric:
         self._parts: list[tuple[Array, Array, Array]] = []
 
     def update(self, preds: Any, target: Any, indexes: Any) -> None:
-        """Add pairs, as tensors of equal shape; `indexes` are the pairs' query numbers."""
+        """Add pairs, as tensors of equal shape; `indexes` contains each pair's query number."""
         if indexes is None:
             raise InputError("indexes=None: every pair needs the index of its query.")
         named = {"preds": preds, "target": target, "indexes": indexes}

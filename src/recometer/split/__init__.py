@@ -1,4 +1,4 @@
-"""Split interactions into training and test data: whom to test, what to hold out, and filters.
+"""Split interactions into training and test data, and choose whom to test and what to hold out.
 
 ``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes a `Split`, and
 `folds` makes several. The package itself can also be called: ``recometer.split(data, ...)``.

@@ -1,4 +1,4 @@
-"""Check the arguments of the `what`, the `who` and the filters of a split."""
+"""Check the arguments of the classes that choose users and interactions, and of filters."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class ActiveAfter(Who):
 
 @dataclasses.dataclass(frozen=True)
 class UserFolds:
-    """Test every user in one of k folds, drawn at random: cross-validation over users.
+    """Test every user in one of k random folds, as in cross-validation over users.
 
     The fold of a user depends only on the user's id and the seed, so the sizes of the folds are
     only approximately equal.
@@ -169,7 +169,7 @@ class UserFolds:
     def parts(self, table: Table, seed: int) -> list[Who]:
         """Return the tested users of each fold."""
         draw = table.users.draws(seed)
-        # Scale only the high half of each draw to a fold, so that the product does not overflow.
+        # Compute the fold from only the high half of the draw, so that the product cannot overflow.
         fold = ((draw >> np.uint64(32)) * np.uint64(self.k)) >> np.uint64(32)
         return [_Fold(fold == number) for number in range(self.k)]
 
@@ -183,7 +183,7 @@ class _Fold(Who):
 
 
 class Held(NamedTuple):
-    """Masks of the rows that a split holds out, bool [n], and leaves out, bool [n] or None."""
+    """Masks (bool [n]) of the rows that a split holds out, and of those that it leaves out."""
 
     test: Bool
     left_out: Bool | None = None
@@ -287,7 +287,9 @@ class Last(What):
 
 @dataclasses.dataclass(frozen=True)
 class LastFraction(What):
-    """Hold out each user's last interactions: a given share, rounded to an integer (halves up).
+    """Hold out a given share of each user's interactions, namely the last ones.
+
+    Their number is rounded to an integer (halves up).
 
     Parameters
     ----------
@@ -345,9 +347,9 @@ class After(What):
     until : same type, or None
         Interactions from this time on are left out.
     since : same type, or None
-        Earlier interactions are left out.
+        Interactions before this time are left out.
     share : float, optional
-        Instead of a time, the share of all interactions that come before it, in (0, 1). If n
+        An alternative to `time`: the share of all interactions that come before it, in (0, 1). If n
         interactions are sorted by time and numbered from 0, the time is that of interaction
         ``share * n``, rounded down.
     """
@@ -368,7 +370,7 @@ class After(What):
             check_share("share", self.share)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
-        """Return the rows from the time on, and the rows outside `since` and `until`."""
+        """Return the rows from the time on, and the rows before `since` or from `until` on."""
         time = self._time(table)
         bounds = (self.since, self.until)
         since, until = (None if bound is None else moment(table, bound) for bound in bounds)
@@ -470,10 +472,10 @@ class Windows(Folding):
 
 @dataclasses.dataclass(frozen=True)
 class KFold(Folding):
-    """Hold out each interaction in one of k folds: cross-validation over interactions.
+    """Hold out each interaction in one of k folds, as in cross-validation over interactions.
 
     Each user's interactions are dealt to the folds in turn, in random order and starting with a
-    random fold. A user's numbers of interactions in the folds therefore differ by at most one.
+    random fold. The numbers of a user's interactions in any two folds thus differ by at most one.
 
     Parameters
     ----------

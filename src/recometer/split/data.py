@@ -181,7 +181,7 @@ def _sums(values: Array, before: Array) -> pl.Series:
 
 
 def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """Replace values by sums, where there are any; sums of integers or bools become integers."""
+    """Replace values with sums wherever there is one; sums of integers or bools become integers."""
     import polars as pl
 
     kind = pl.Int64() if kind.is_integer() or kind == pl.Boolean else kind

@@ -19,7 +19,7 @@ from recometer.split.table import Table
 
 
 class Kept(NamedTuple):
-    """The rows that a filter keeps, bool [n], and their values if it changes them."""
+    """A mask (bool [n]) of the rows that a filter keeps, and their values if it changes them."""
 
     rows: Bool
     values: Float64 | None = None
@@ -72,7 +72,7 @@ class MinCounts(Filter):
 
 @dataclasses.dataclass(frozen=True, init=False)
 class KCore(Filter):
-    """Remove users and items with too few rows, repeatedly, until no such user or item is left.
+    """Repeatedly remove users and items with too few rows, until no such user or item is left.
 
     The result does not depend on the order (Seidman 1983, Network structure and minimum degree).
 

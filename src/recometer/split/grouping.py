@@ -25,7 +25,7 @@ BLOCKS = 8  # the maximum number of blocks per thread; each block scans all rows
 
 
 def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, threads: int) -> Bool:
-    """Return a mask of the first rows of each user; `sizes`, int64 [n_users], says how many."""
+    """Return a mask of the first ``sizes[u]`` rows of each user u, sorted by `order`."""
     if order == RowOrder.LATEST:
         table.times  # noqa: B018  # raises an error if there are no times
     held = np.empty(table.n, dtype=bool)

@@ -59,7 +59,7 @@ class SplitProtocol:
     min_train, min_test : int
     seed : int
     fold : int or None
-        The number of this split among several folds, counted from 0.
+        The number of the fold, counted from 0, if this split is one of several folds.
     counts : mapping of str to int
         The numbers of rows in ``train``, ``test`` and ``remainder``, and of those ``left_out``.
     removed : mapping of str to int
@@ -110,7 +110,7 @@ class Split(Printed, Generic[Part]):
     protocol : SplitProtocol
         The settings of the split.
     columns : Columns or None
-        The names of the columns of users, items, values and times, if the data have columns.
+        The names of the user, item, value and time columns, if the data have columns.
     """
 
     train: Part
@@ -152,7 +152,7 @@ class Split(Printed, Generic[Part]):
                 row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
                 rows.append({**row, "share": counts[name] / total if total else 0.0})
         notes = _notes(self.protocol, self.protocol.removed)
-        # `rest` counts rows left out by no filter, such as later interactions of untested users.
+        # `rest` counts rows that no filter left out, such as later interactions of untested users.
         rest = counts["left_out"] - sum(self.protocol.removed.values())
         if rest:
             notes.append(f"in no part: {rest:,}")

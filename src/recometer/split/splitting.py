@@ -189,10 +189,10 @@ def parts_of_some_users(
     fold: int | None = None,
     **settings: Any,
 ) -> UInt8:
-    """Return the part to which each row in the data of some users belongs: uint8 [n_rows].
+    """Split data that contain only some of the users; return the part of each row (uint8 [n_rows]).
 
     The parts are `TRAIN`, `TEST`, `REMAINDER` and `LEFT_OUT`, as in `split` or in one `fold` of
-    `folds` over the data of all users. The settings are untested, min_train, min_test and seed.
+    `folds` over the data of all users. `settings` are untested, min_train, min_test and seed.
     Unlike in `split`, it is not an error if no user is tested.
     """
     work = _Work(data, columns, (), **settings, threads=1)

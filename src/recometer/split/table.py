@@ -41,8 +41,8 @@ class Coded:
     ids : [n] or None
         The id of each code, if `low` is None. If both are None, codes are positions.
     before : Coded or None
-        The codes of all rows, from which some were then selected; they show which ids exist even if
-        none of their rows was selected.
+        The codes of all rows, if only some of the rows were selected. They show which ids exist
+        even if none of their rows was selected.
     """
 
     codes: UInt32
@@ -150,10 +150,10 @@ class Table:
     users, items : function
         Functions that return the users and the items as `Coded`.
     times : function or None
-        A function that returns the times, int64 or float64 [n], and whether they are dates, in
-        microseconds since 1970. None if the data have no times.
+        A function that returns the times (int64 or float64 [n]), and whether they are dates, which
+        are stored in microseconds since 1970. None if the data have no times.
     values : function or None
-        A function that returns the values, float64 [n]. None if the data have no values.
+        A function that returns the values (float64 [n]). None if the data have no values.
     names : sequence of str
         The names of the data's columns, which messages list; empty if there are none.
     zone : function
@@ -202,7 +202,7 @@ class Table:
 
     @property
     def dates(self) -> bool:
-        """Whether times are dates, in microseconds since 1970."""
+        """Whether times are dates, which are stored in microseconds since 1970."""
         return self._times_and_dates[1]
 
     @cached_property
