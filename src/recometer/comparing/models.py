@@ -241,7 +241,7 @@ class Users:
         return spread
 
     def runs(self, model: Model, metric: str) -> list[Float64]:
-        """Return the values that count towards a metric's mean, float64 [n] for each seed.
+        """Return, for each seed, the values that count towards a metric's mean (float64 [n]).
 
         All are NaN for a random order that lacks the metric.
         """
