@@ -9,10 +9,10 @@ HEAD = """# Metrics
 
 All formulas are for one user. The candidates are the items that were ranked: the catalogue without
 the user's training items. `n` is their number, and `R` is the number of relevant items. A test item
-is relevant if its value is above 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if the
-item at rank `j` is relevant, and 0 otherwise. `hits(k)` is the sum of `rel(j)` over the first `k`
-ranks. `gain(j)` is the test value of the item at rank `j`, or 0 if that value is negative. Ranks
-start at 1.
+is relevant if its value is above 0 or, if you set `relevant_from`, at least that number. `rel(j)`
+is 1 if the item at rank `j` is relevant, and 0 otherwise. `hits(k)` is the sum of `rel(j)` over the
+first `k` ranks. `gain(j)` is the test value of the item at rank `j`, or 0 if that value is
+negative. Ranks start at 1.
 
 A name can have a cut-off after `@`, as in `recall@10`, several cut-offs, as in `recall@5,10,50`, or
 a range, as in `ndcg@1..10`. If the cut-off is "optional" and you leave it out, the metric reads the
@@ -51,8 +51,8 @@ library take precedence. Ambiguous names are refused: {unclear}.
 PARAMETERS = """
 ## Parameters
 
-Each parameter is shown with its values and its default. To switch on a parameter without values,
-write its name, as in `rr(all)`.
+Each parameter is shown with its values and its default. A parameter that has no values is switched
+on by its name alone, as in `rr(all)`.
 
 """
 
@@ -82,8 +82,8 @@ RATINGS_TAIL = """
 `print(result)`, `result.mean()` and every table show the value over the rows of all users together,
 except for rated_precision and rated_recall (fcp is computed over pairs of rows of the same user).
 `result.mean("users")`, or the rule `average="users"`, gives the mean over users. Over rows,
-log_loss and rated_roc_auc are the usual classification metrics: the two rows of a pair may belong
-to different users.
+log_loss and rated_roc_auc are the usual classification metrics, so the two rows of a pair in
+rated_roc_auc may belong to different users.
 
 A value is undefined if a prediction is NaN or infinite, if all true ratings are the same (r2,
 explained_variance, fcp), if all rows or no rows are relevant (rated_roc_auc), if a prediction is

@@ -1,4 +1,4 @@
-"""Metrics: pure functions of the ranking, their names, and the cases in which they are undefined.
+"""Metrics as pure functions, their names, and the conditions under which they are undefined.
 
 Importing this package fills the registry, so every module that defines metrics must be imported
 here. To register your own metric, use the decorator `metric`; see docs/own_metric.md.

@@ -1,7 +1,7 @@
-"""Other libraries' metrics as data: the recometer metric that each of their names stands for.
+"""Conventions, which map the metric names of other libraries to recometer's metrics.
 
-The data are in conventions.toml. A convention needs no code of its own: each of its names becomes a
-`Metric` with parameters, and may change some rules of the `Protocol`.
+They are defined in conventions.toml. A convention needs no code of its own: each of its names is
+translated into a `Metric` with parameters, which may override some rules of the `Protocol`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from recometer.remembered import cached_property
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
 CUTOFF, NUMBER = "{k}", "{x}"
-# Matches the cut-off in a name: before or after the brackets, or before the "-" at the end of an
-# XGBoost name.
+# Matches the cut-off in a name, which comes before or after the brackets, or before the "-" at the
+# end of an XGBoost name.
 CUTOFF_IN_NAME = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
 # These rules apply to a whole call to `evaluate`, so a single name cannot change them: some of them
-# affect how sources rank, which happens only once for all metrics, and the others do not affect
-# values.
+# affect the rankings, which are computed only once for all metrics, and the others do not affect
+# any value.
 OF_THE_CALL = {"name", "version", "defects", "shifted_ids", "interval", "confidence"}
 OF_THE_CALL |= {"relevant_from", "nan_scores", "infinite_scores", "single_precision"}
 OF_THE_CALL |= {"unranked", "unknown_items", "seen"}
@@ -60,7 +60,7 @@ class Entry:
     # empty. `metric` is the documented metric.
     defect: str
     defect_rules: Mapping[str, Any]  # the rules of the convention that the defect changes
-    from_source: bool  # whether the entry is based on reading the source code only
+    from_source: bool  # whether the entry is based only on the source code
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def metric_name(self) -> str:
-        """The name of the metric in recometer, without cut-off and parameters."""
+        """The name of the metric in recometer, without its cut-off and parameters."""
         return split(_plain(self.metric))[0]
 
     @property
@@ -106,7 +106,7 @@ class Refused:
     """Numbers that a defect in a library affects, and that ``defects=True`` does not reproduce."""
 
     metrics: Sequence[str]  # the names of the affected metrics, without brackets and cut-offs
-    where: str  # the affected users: a key of `recometer.evaluating.checks.DEFECTS`
+    where: str  # which users are affected, as a key of `recometer.evaluating.checks.DEFECTS`
     says: str  # what the library does
     way: str  # a hint: another way to get the library's numbers
 
@@ -163,13 +163,13 @@ class Convention:
             Metrics in any form that `recometer.metrics.parse` accepts.
         protocol
             The protocol of the convention, in which the user may have replaced individual rules.
-            Replaced rules apply to all metrics, even if a name changes the same rule. The rule
-            `defects` decides whether defects are reproduced.
+            A rule that the user replaced applies to all metrics, even if a metric name changes it
+            too. The rule `defects` decides whether defects are reproduced.
 
         Raises
         ------
         UnknownNameError
-            If neither the library nor recometer has a metric with one of the names.
+            If a name is known neither to the library nor to recometer.
         """
         protocol = self.protocol if protocol is None else protocol
         parsed: dict[Metric, None] = {}
@@ -182,7 +182,7 @@ class Convention:
         return list(parsed) or parse([])
 
     def _under(self, metric: Metric, protocol: Protocol) -> Metric:
-        """Drop the metric's rules that the user replaced, but keep a larger `min_candidates`."""
+        """Drop those rules of a metric that the user replaced, except a larger `min_candidates`."""
         rules = tuple(
             (rule, value)
             for rule, value in metric.rules
@@ -215,7 +215,7 @@ class Convention:
         return sentences + ([refused.says] if refused is not None else [])
 
     def refused_for(self, metric: Metric) -> Refused | None:
-        """Return `refused` if it applies to a metric, otherwise None."""
+        """Return `refused`, or None if it does not apply to the metric."""
         if self.refused is None:
             return None
         entry, _ = self.entry(str(metric))
@@ -433,7 +433,7 @@ def _known_elsewhere(error: str, metrics: Metrics) -> str:
 
 
 def describe(protocol: Protocol) -> str:
-    """Describe a protocol by its name, and by the rules that the user changed."""
+    """Describe a protocol by its name and the rules that the user changed."""
     convention = find(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
 

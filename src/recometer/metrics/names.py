@@ -48,16 +48,16 @@ def parse(metrics: Metrics) -> list[Metric]:
         Names separated by spaces or commas: ``"recall@5,10 ndcg@1..3 roc_auc"``. Several cut-offs
         are separated by commas, and ``1..3`` means 1, 2 and 3. Parameters come last, in brackets:
         ``"f@5,10(beta=0.5)"``. A list of such names, or of `Metric` objects, works as well, as does
-        a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. In the dict, the cut-offs
-        of a metric are a number, several numbers, a range, a string such as ``"1..20"``, or None
-        for no cut-off. Synonyms of a metric are understood, in upper or lower case; see
+        a dict from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``. The dict gives the
+        cut-offs of a metric as a number, several numbers, a range, a string such as ``"1..20"``, or
+        None for no cut-off. Synonyms of metric names are accepted, in upper or lower case; see
         `registry.canonical`.
 
     Returns
     -------
     list of Metric
-        In the order of the argument, without repeats, under their names in recometer: ``"MRR@10"``
-        is ``rr@10``.
+        The metrics in the order of the argument, without repeats and under their names in
+        recometer: ``"MRR@10"`` becomes ``rr@10``.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def without_group(text: str) -> tuple[str, str]:
 
 
 def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
-    """Return each metric restricted to each group of items, and each group's share of the places.
+    """Return each metric restricted to each group of items, and the metric `share` of each group.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def _read(text: str) -> Iterable[Metric]:
     name = canonical(name)
     definition = METRICS[name]
     if definition.with_parameters(definition.settled(parameters)).cutoff == "none":
-        return [Metric(name, 1, parameters)]  # raises an error: no cut-off
+        return [Metric(name, 1, parameters)]  # raises an error, because it takes no cut-off
     return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
 
 

@@ -28,7 +28,7 @@ class Parameter:
     choices
         The names of its values, and their meanings.
     above, below
-        Exclusive bounds of a number.
+        Exclusive bounds of the value, if it is a number.
     from_test
         Whether `evaluate` sets the number to the largest gain in the test data and adds it to the
         name, unless the name already sets it.
@@ -69,7 +69,7 @@ class Parameter:
         return self.default is False
 
     def settle(self, value: object, metric: str) -> Value:
-        """Check a value, which may be a string from a name.
+        """Check a value, which may be a string from a metric name, and convert it.
 
         Raises
         ------

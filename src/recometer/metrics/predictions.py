@@ -57,7 +57,7 @@ class Predictions:
         )
 
     def of_users(self, chosen: Bool) -> Predictions:
-        """Return the rows of the chosen users, whose numbers do not change, and drop the threshold.
+        """Return the rows of the chosen users, who keep their numbers, and drop the threshold.
 
         If all users are chosen, return `self`.
         """
@@ -150,8 +150,8 @@ class Predictions:
     def across(self, weights: Float64) -> tuple[float, float]:
         """Count the pairs of a relevant and a non-relevant row across all users; see `ordered`.
 
-        `weights`, float64 [n_users], say how often each user counts. Returns the weighted number of
-        correctly ordered pairs, and of all pairs.
+        `weights` (float64 [n_users]) determine how often each user counts. Returns the weighted
+        number of correctly ordered pairs, and of all pairs.
         """
         order = self.by_prediction
         new = begins(self.predicted[order])
@@ -208,7 +208,7 @@ class Predictions:
         return np.ones(self.n_users, np.bool_)
 
     def hits(self, cutoffs: Int64) -> Float64:
-        """Count the relevant and recommended rows within each cut-off: [n_users, n_cutoffs]."""
+        """Count the relevant rows among the first k recommended rows: [n_users, n_cutoffs]."""
         groups = self.ranked
         if groups is None:
             raise InternalError("These predictions have not been ranked.")
@@ -229,7 +229,7 @@ class Predictions:
 def ordered(
     owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
-    """Count the correctly ordered pairs of a relevant and a non-relevant row, and all such pairs.
+    """Count the pairs of a relevant and a non-relevant row: those in the right order, and all.
 
     Ties count half.
 

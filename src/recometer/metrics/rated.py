@@ -4,9 +4,9 @@ For one user, `p` denotes the predicted ratings and `a` the true ratings of the 
 threshold t, a row is relevant if ``a >= t``, and recommended if ``p >= t``.
 
 The functions whose names end with `_over_rows` return the value over the rows of all users, which
-most papers report; ``weights`` (float64 [n_users]) say how often each user counts. They return NaN
-if the denominator is 0. Sums per user are cached, so resampling with other weights takes only one
-pass over the users.
+most papers report; ``weights`` (float64 [n_users]) determine how often each user counts. They
+return NaN if the denominator is 0. Sums per user are cached, so resampling with other weights takes
+only one pass over the users.
 """
 
 from __future__ import annotations

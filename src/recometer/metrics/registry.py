@@ -105,7 +105,7 @@ class metric:
         The formula, the full name of the metric (by default, its short name) and its source in the
         literature, as strings.
     other_names
-        Synonyms that users may write for the name; see `canonical`.
+        Synonyms that users may write instead of the name; see `canonical`.
     unclear_names
         Ambiguous names, which some people use for this metric and others for a different one, each
         with the name to use instead. Ambiguous names are refused.
@@ -154,10 +154,10 @@ class metric:
         ``"probabilities"``.
     over_rows
         A function that computes the value over the rows of all users, which is the metric's usual
-        mean. Its arguments are the predictions, how often each user counts (float64 [n_users]), and
-        the parameters. None if the mean is over users.
+        mean. Its arguments are the predictions, the number of times that each user counts
+        (float64 [n_users]), and the parameters. None if the mean is over users.
     may_be_nan
-        Whether the formula itself may have no value. The function then returns NaN.
+        Whether the formula itself may be undefined. The function then returns NaN.
     pooled
         The denominator of a user's value, if the value is a ratio: the ``"cutoff"`` k, the number R
         of ``"relevant"`` items, the ``"possible"`` hits min(k, R), or the number of
@@ -168,8 +168,8 @@ class metric:
         What a list metric needs to be defined, in addition to the list itself; see
         `recometer.measuring.listed`.
     over_users
-        Whether a list metric has one value for all users. Its function then takes ``weights``
-        (int64 [n_users], how often each user counts, or None) as the third argument.
+        Whether a list metric has one value for all users. Its function then takes ``weights`` as
+        the third argument: the number of times that each user counts (int64 [n_users]), or None.
     adds_up
         How to compute the value from sums over subsets of the users. None if the metric needs all
         lists.
@@ -434,7 +434,7 @@ class Metric:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """The meaning of each parameter, keyed by its text in the name: ``{"beta=2": "..."}``."""
+        """The meaning of each parameter, keyed by its notation: ``{"beta=2": "..."}``."""
         declared = METRICS[self.name].parameters
         sentences = {
             declared[name].write(value): declared[name].choices.get(

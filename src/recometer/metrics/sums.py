@@ -18,7 +18,7 @@ from recometer.arrays import Array, Float64, Int64, all_of, largest, slices
 from recometer.ties import Groups, shared, sum_by_user
 
 FACTOR = 2.8853900817779268, 4.0710547481862066e-17  # 2 / log(2), as the sum of two numbers
-SMALLEST = 2**12  # the smallest table of logarithms goes up to the logarithm of this number
+SMALLEST = 2**12  # the smallest table of logarithms ends at the logarithm of this number
 BLOCK = 2**14  # size of a block whose temporary arrays fit into the processor's caches
 UPPER_HALF = np.int64(-(2**29))  # a mask for the first 24 of the 53 significant bits
 
@@ -30,7 +30,8 @@ def log2_table(size: int) -> Float64:
     Each logarithm is the sum of the previous one and a small term: log2(n + 1) = log2(n) + log2(1 +
     1/n), where the natural logarithm of 1 + 1/n is 2 atanh(1 / (2n + 1)). The sums restart at every
     power of two, whose logarithm is exact, and they carry their rounding errors along. The
-    logarithm of a number n below `SMALLEST` is log2(n · 2^j) - j.
+    logarithm of a number n below `SMALLEST` is log2(n · 2^j) - j, where n · 2^j is at least
+    `SMALLEST`.
     """
     table = np.empty(size + 1)
     start = SMALLEST
@@ -258,7 +259,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 
 def step_by_step(steps: Int64) -> Iterator[tuple[int, Int64]]:
-    """Yield 0, 1, 2, ..., each with the rows that need more steps than that, longest first."""
+    """Yield 0, 1, 2, ..., each with the rows that need more steps than that, most steps first."""
     order = np.argsort(-steps, kind="stable")
     more = len(steps) - np.cumsum(np.bincount(steps))
     for step, n in enumerate(more[:-1].tolist()):

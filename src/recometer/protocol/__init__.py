@@ -571,7 +571,7 @@ class Protocol:
         UnknownNameError
             If a rule does not exist. The message lists all rules.
         InputError
-            If a rule does not accept a value, or if `version`, which cannot be chosen, changes.
+            If a rule does not accept its value, or if `version` is changed, which is not possible.
         """
         if not rules:
             return self

@@ -182,7 +182,7 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     """Normalised discounted gain that rewards relevant items from new categories; in [0, 1].
 
     The gain of a relevant item is the sum over its categories of ``(1 - alpha)^m``, where m is the
-    number of earlier relevant items with the category. As in Clarke et al., the best order is found
+    number of earlier relevant items in this category. As in Clarke et al., the best order is found
     greedily: each place takes the item with the largest gain or, if several items are tied, the one
     with the lowest id. If a better order exists, the quotient may exceed 1; in that case, the value
     is 1.

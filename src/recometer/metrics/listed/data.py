@@ -219,7 +219,10 @@ def placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:
-    """Return each place's weight: 1 (none), 1 / log2(j + 1) (log), or else patience^(j - 1)."""
+    """Return the weight of each place j.
+
+    It is 1 if `kind` is "none", 1 / log2(j + 1) if it is "log", and patience^(j - 1) otherwise.
+    """
     if kind == "none":
         return np.ones(width)
     return log_discount(width) if kind == "log" else powers(patience, width)

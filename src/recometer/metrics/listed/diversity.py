@@ -72,7 +72,7 @@ BATCH = 2**18
             for_conventions=True,
         ),
         "similarity": Parameter(
-            "The result is 1 minus the value, which is the intra-list similarity (ILS).",
+            "The result is the intra-list similarity (ILS), which is 1 minus the value.",
             for_conventions=True,
         ),
     },
@@ -126,7 +126,7 @@ def ild(
     else:
         possible = np.broadcast_to(cutoffs * (cutoffs - 1) / 2, sums.shape)
         value = 1 - ratio(pairs - sums, possible)
-        value[n < 2] = 0  # lists without a pair get 0, whatever `single` says
+        value[n < 2] = 0  # lists without a pair get 0, regardless of `single`
     return 1 - value if similarity else value
 
 
@@ -257,7 +257,7 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
 
 
 def _batches(items: Int64, features: Features, binary: bool) -> Iterator[tuple[slice, Array]]:
-    """Yield the features of the listed items, [n_batch, width, n_features], batch by batch.
+    """Yield the features of the listed items in batches of users: [n_batch, width, n_features].
 
     For sparse features, only columns in which one of the user's listed items is nonzero are kept.
     With `binary`, nonzero values are replaced by 1.
@@ -312,7 +312,7 @@ def _without_nan(features: Features) -> Features:
 def _as_values(
     features: Features,
 ) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
-    """Mark the nonzero features in two tables: by feature, and by (feature, value) pair."""
+    """Mark nonzero features by feature in one table, and by (feature, value) pair in another."""
     import scipy.sparse
 
     table = scipy.sparse.csr_array(features)

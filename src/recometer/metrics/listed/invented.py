@@ -32,7 +32,7 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
 
     A model that writes its recommendations as text, such as a language model, may invent items. A
     model that was fitted long ago may list items that are no longer sold. Such items are misses and
-    do not count in coverage.
+    do not count towards coverage.
 
     References
     ----------
@@ -54,8 +54,9 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the places whose item already occurs at an earlier place of the list; in [0, 1].
 
-    Places are counted in the list as the model returned it, without the user's training items. For
-    other metrics, later items move up by default to replace repeated ones (rule ``duplicates``).
+    Places are counted in the list as the model returned it, but after the removal of the user's
+    training items. For other metrics, later items move up by default to replace repeated ones (rule
+    ``duplicates``).
 
     References
     ----------
@@ -78,7 +79,8 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
 
     A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
     item already occurs at an earlier place. Places are counted in the list as the model returned
-    it, without the user's training items. An empty list has no valid place, so its value is 0.
+    it, but after the removal of the user's training items. An empty list has no valid place, so its
+    value is 0.
 
     References
     ----------

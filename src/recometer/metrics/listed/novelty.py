@@ -192,7 +192,10 @@ def novelty(
             },
         ),
         "patience": Parameter(
-            "The patience of the geometric discount.", above=0, below=1, examples=(0.5,)
+            "The probability that a user goes on to the next place, if discount=geometric.",
+            above=0,
+            below=1,
+            examples=(0.5,),
         ),
         "novelty": Parameter(
             "The weight of a relevant item.",
@@ -222,8 +225,8 @@ def epc(
     """Mean novelty of the relevant items that a user sees on the way down the list; in [0, 1].
 
     ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum over j <= k of d(j)``,
-    where i_j is the item at place j, d(j) the discount of the place, rel(j) 1 if the item is
-    relevant and 0 otherwise, and p(i) the share of training users who interacted with item i.
+    where i_j is the item at place j, d(j) is the discount of that place, rel(j) is 1 if the item is
+    relevant and 0 otherwise, and p(i) is the share of training users who interacted with item i.
 
     References
     ----------
@@ -310,7 +313,7 @@ def popularity(
     order_free=True,
     parameters={
         "head": Parameter(
-            "The head is the set of the most popular items that make up this share of the "
+            "The head is the set of the most popular items that account for this share of the "
             "training interactions, plus all items as popular as the last item in this set. All "
             "other items are in the tail, including items without training users.",
             above=0,
@@ -341,9 +344,9 @@ def tail_share(
 ) -> Float64:
     """Share of the listed items that belong to the long tail; in [0, 1].
 
-    The tail is every item outside the head. The head is filled with the most popular items until it
-    makes up 80% of the training interactions, and also contains all items as popular as the last of
-    these.
+    The tail contains every item outside the head. The head is filled with the most popular items
+    until they account for 80% of the training interactions, and also contains all items that are
+    as popular as the last of these.
 
     References
     ----------
@@ -390,7 +393,7 @@ def _divided(
     divisor: str,
     seen_only: bool,
 ) -> Float64:
-    """Divide sums over the listed items, [n_users, n_cutoffs], according to `divisor`."""
+    """Divide sums over the listed items by the number that `divisor` selects."""
     if divisor == "cutoff":
         return sums / cutoffs
     counts = _counts(data, cutoffs, seen_only)

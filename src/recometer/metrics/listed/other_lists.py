@@ -148,7 +148,7 @@ def unexpectedness(
 ) -> Float64:
     """Share of the listed items that a baseline would not list; in [0, 1].
 
-    With ``divisor=cutoff``, the missing places of a short list count as unexpected.
+    With ``divisor=cutoff``, the missing places of a short list count as unexpected items.
 
     References
     ----------

@@ -69,8 +69,9 @@ from recometer.ties import WHOLE, Groups, sum_by_user
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
-    Without a cut-off, k is the number of known places, and min(k, R) is R. The value is linear in
-    rel(j), so at each place in a tied group, rel(j) is replaced by the group's mean.
+    Without a cut-off, k is the number of places whose items are known, and min(k, R) is R. The
+    value is linear in rel(j), so at each place in a tied group, rel(j) is replaced by the group's
+    mean.
 
     References
     ----------
@@ -107,7 +108,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
-# With these settings, the denominator is the sum of all test values, which can be negative.
+# What changes if the denominator depends on the sum of all test values, which can be negative.
 OF_ALL_GAINS: dict[str, Any] = {
     "reads": "gain",
     "lower": -np.inf,
@@ -295,7 +296,8 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     source="Voorhees 1999, TREC-8 Question Answering",
     other_names=("mrr", "mean_reciprocal_rank", "reciprocal_rank", "recip_rank"),
     unclear_names={
-        "arhr": "some use only the first relevant item (rr), others all relevant items (rr(all))"
+        "arhr": "some definitions use only the first relevant item (rr), others all of them "
+        "(rr(all))"
     },
     cutoff="optional",
     parameters={

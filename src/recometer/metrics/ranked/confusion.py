@@ -1,6 +1,7 @@
-"""Metrics of the candidates' confusion matrix: "in the first k places" by "relevant".
+"""Metrics based on a confusion matrix of the candidates.
 
-Relevant items that could not be ranked are not candidates and do not count here.
+The matrix classifies each candidate by whether it is in the first k places and whether it is
+relevant. Relevant items that could not be ranked are not candidates and do not count here.
 """
 
 from __future__ import annotations

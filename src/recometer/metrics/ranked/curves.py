@@ -35,8 +35,8 @@ from recometer.ties import Groups, sum_by_user
             "The items that are paired.",
             choices={
                 "all": "all candidates",
-                "list": "the items in the first k places (or the whole list): 1 if all of them are "
-                "relevant, 0 if none are",
+                "list": "the items in the first k places (or in the whole list); by default, the "
+                "value is 1 if all of them are relevant and 0 if none are",
                 "extended": "all candidates, but only the order of the first k places is known",
             },
             for_conventions=True,
@@ -176,7 +176,7 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     parameters={
         "denominator": Parameter(
             "The number of relevant items that are paired.",
-            choices={"relevant": "R", "min": "min(k, R): those that rank first"},
+            choices={"relevant": "R", "min": "min(k, R) items, namely those that rank first"},
             for_conventions=True,
         ),
         "negatives": Parameter(
@@ -239,8 +239,8 @@ def partial_auc(
 def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> Float64:
     """Count the correctly ordered pairs of the first `hits` relevant items in the groups `rows`.
 
-    Each of these items has `behind` correct pairs, minus the non-relevant items before it in its
-    group.
+    Each of these items is in `behind` correct pairs, minus one for each non-relevant item before it
+    in its group.
     """
     size, relevant = groups.size[rows], groups.relevant[rows]
     # The item at the first place of the group is relevant with probability r / n.

@@ -46,8 +46,8 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    If the source does not give this number, a relevant item that was not ranked counts as a
-    candidate unless the whole ranking is known, because it may come later in the ranking.
+    Unless the source gives this number or the whole ranking is known, a relevant item that was not
+    ranked counts as a candidate, because it may come later in the ranking.
     """
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates

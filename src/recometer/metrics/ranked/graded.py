@@ -1,4 +1,4 @@
-"""Metrics based on gains. An item's gain is its test value, which says how good it is."""
+"""Metrics based on gains. An item's gain is its test value, a measure of how good the item is."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ WHEN: dict[str, Any] = {
 def _most_of_ones(
     cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
 ) -> float:
-    """Return the sum of the discounts if gains are binary (at most 1), and infinity otherwise.
+    """Return an upper bound of DCG: the sum of the discounts for binary gains, else infinity.
 
-    For other gains, the largest test value need not be the top of the scale.
+    If gains are not binary, the largest test value need not be the top of the scale.
     """
     ones = gain == "binary" or (binary and gain != "shifted")
     if not ones or cutoff > MOST_PLACES:

@@ -78,7 +78,7 @@ def _kernel(start: int, places: int, logit: Float64) -> Float64:
 def _slope_of_sets(
     size: int, places: int, c: Float64, complement: Float64, q: Float64, count: Float64
 ) -> Float64:
-    """Return -S'(c) if not all places of the group count.
+    """Return -S'(c) for a group of which only some places count.
 
     The mean over sets of k of n items is the coefficient of z^k in ``prod (1 + (1 - c q) z)``,
     divided by the coefficient of z^k in ``(1 + z)^n``. Cauchy's integral gives both coefficients.

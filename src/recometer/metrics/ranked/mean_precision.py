@@ -96,7 +96,7 @@ def mean_recall(
 
 
 def _recalls_until(groups: Groups, cutoff: int) -> Float64:
-    """Add up the (expected) numbers of hits within 1, 2, ..., `cutoff`."""
+    """Add up the (expected) numbers of hits in the first 1, 2, ..., `cutoff` places."""
     rows, places = groups.within(cutoff)
     rate = groups.relevant[rows] / groups.size[rows]
     behind = places * (cutoff - groups.start[rows]) - places * (places - 1) / 2
@@ -151,7 +151,7 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     before = groups.hits_before[row]
     offset = _sums_before(groups, row)
     total = np.zeros(len(row))
-    # Go from the last place to the first; `free` is the chance that no later place is relevant.
+    # Go from the last place to the first; `free` is the chance that no later place holds a hit.
     free = np.ones(len(row))
     for step, active in step_by_step(places):
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]

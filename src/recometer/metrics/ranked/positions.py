@@ -128,10 +128,10 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
     """Frequency with which relevant items rank above items judged not relevant; in [0, 1].
 
     ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)``, where N is
-    the number of judged non-relevant items. A relevant item counts as 1 if no such item is above
-    it, and as 0 if it was not ranked. Unjudged items do not count. If a tied group contains m
-    judged non-relevant items, the number of these above a relevant item of the group is equally
-    likely to be 0, 1, ... or m.
+    the number of judged non-relevant items. A relevant item counts as 1 if no judged non-relevant
+    item is above it, and as 0 if it was not ranked. Unjudged items do not count. If a tied group
+    contains m judged non-relevant items, the number of these above a relevant item of the group is
+    equally likely to be 0, 1, ..., m.
 
     References
     ----------

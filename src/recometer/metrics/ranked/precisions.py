@@ -81,7 +81,7 @@ def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant
 
 
 def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the mean of the precisions at the hits, 0 if there are none: [n_users, n_cutoffs]."""
+    """Return the mean of the precisions at the hits, or 0 without hits: [n_users, n_cutoffs]."""
     values = ratio(precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
     for column, cutoff in enumerate(cutoffs.tolist()):
         parted = groups.parted(cutoff)

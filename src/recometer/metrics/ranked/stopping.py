@@ -153,8 +153,8 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
         small = gain < 0.5
         content[small] = two_to_less_one(gain[small]) * math.pow(2.0, -max_gain)
-    # `none` is the probability that no item of a group satisfies the user, and `before` that no
-    # item above the group does.
+    # `none` is the probability that no item of a group satisfies the user, and `before` is the
+    # probability that no item above the group does.
     none, before = np.ones(len(chosen)), np.ones(len(chosen))
     for number, longer in step_by_step(relevant):
         none[longer] *= 1 - content[indptr[longer] + number]
@@ -245,7 +245,7 @@ def _means_of_products(
     relevant: Int64, most: Int64, row: Int64, come: Int64, content: Float64, first: Int64
 ) -> Float64:
     """Return e(m) for each group and m: the mean product of ``1 - q`` over m items of the group."""
-    # The i-th item is among m of the first i with probability m / i.
+    # A random choice of m of the first i items contains the i-th item with probability m / i.
     r, member = relevant[row], first[row] - 1
     product: Float64 = (come == 0).astype(np.float64)
     widest, gone = largest(most), {n + 1 for n in np.unique(relevant).tolist()}
