@@ -27,7 +27,7 @@ your own metric in five lines: see [own_metric.md](own_metric.md). The formulas 
 value of a policy from logged impressions are in [logs.md](logs.md#estimators), and those for groups
 of different users in [compare.md](compare.md#groups-of-different-users).
 
-Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
+Separate names with spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
 can also pass a dict with the cut-offs of each name,
 `{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`, in which None means the whole ranking.
 Case, hyphens and underscores in names do not matter, and you can use a metric's [other
@@ -41,7 +41,7 @@ you requested `MRR@10` or `rr@10`; `result["mrr@10"]` accepts either name.
 OTHER_NAMES = """
 ## Other names
 
-These are other common names of the metrics. Under a [convention](conventions.md), the names of its
+These are other common names for the metrics. Under a [convention](conventions.md), the names of its
 library take precedence. Ambiguous names are refused: {unclear}.
 
 | name | other names |

@@ -103,7 +103,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """Numbers that a defect in a library affects, and that ``defects=True`` does not reproduce."""
+    """Numbers that are affected by a library's defect and not reproduced with ``defects=True``."""
 
     metrics: Sequence[str]  # the names of the affected metrics, without brackets and cut-offs
     where: str  # which users are affected, as a key of `recometer.evaluating.checks.DEFECTS`

@@ -140,8 +140,8 @@ def mean_over_pairs(
     data, cutoffs
         The arguments of a metric's function.
     distance
-        A function that takes two arrays of item positions, int64 [n], and returns the distance of
-        each pair, float64 [n].
+        A function that takes two arrays of item positions (int64 [n]) and returns the distance of
+        each pair (float64 [n]).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Metrics of invalid places, whose item does not exist or already occurs earlier in the list."""
+"""Metrics of invalid places, whose item does not exist or is a repeat of an earlier one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def unknown_items(data: ListData, cutoffs: Int64) -> Float64:
     order_free=True,
 )
 def repeated_items(data: ListData, cutoffs: Int64) -> Float64:
-    """Share of the places whose item already occurs at an earlier place of the list; in [0, 1].
+    """Share of the places whose item also occurs at an earlier place in the list; in [0, 1].
 
     Places are counted in the list as the model returned it, but after the removal of the user's
     training items. For other metrics, later items move up by default to replace repeated ones (rule
@@ -78,7 +78,7 @@ def valid(data: ListData, cutoffs: Int64) -> Float64:
     """Share of the first k places that hold a catalogue item for the first time; in [0, 1].
 
     A place is not valid if the list ends before it, if its item is not in the catalogue, or if the
-    item already occurs at an earlier place. Places are counted in the list as the model returned
+    item also occurs at an earlier place. Places are counted in the list as the model returned
     it, but after the removal of the user's training items. An empty list has no valid place, so its
     value is 0.
 

@@ -183,7 +183,7 @@ def unexpectedness(
         ),
         "any": Parameter("All items count, relevant or not."),
         "combine": Parameter(
-            "How the items are combined.",
+            "How rel(j) and e(j) are combined into a value.",
             choices={
                 "mean": "the mean of rel(j) (1 - e(j)) over the listed items",
                 "cutoff": "the sum of rel(j) (1 - e(j)), divided by k",

@@ -31,10 +31,11 @@ def of_large_tie(start: int, size: int, places: int, content: Float64) -> float:
     Parameters
     ----------
     start, size, places
-        The numbers of places above the group, items in the group, and places of the group that
+        How many places are above the group, how many items are in it, and how many of its places
         count.
     content
-        The probability q, in [0, 1], that each judged item satisfies the user; 0 for other items.
+        For each judged item, the probability q, in [0, 1], that it satisfies the user. For all
+        other items, q is 0.
     """
     q, count = _few(content)
     if not len(q):
@@ -82,7 +83,7 @@ def _slope_of_sets(
 
     The mean over sets of k of n items is the coefficient of z^k in ``prod (1 + (1 - c q) z)``,
     divided by the coefficient of z^k in ``(1 + z)^n``. Cauchy's integral gives both coefficients.
-    The circles are chosen so that each integrand is largest at real z.
+    The circles of integration are chosen so that each integrand is largest at real z.
     """
     share = places / size
     unsatisfied = complement[:, np.newaxis] + c[:, np.newaxis] * (1 - q)
