@@ -1,1 +1,1 @@
-"""Sources: the modules that turn each kind of model output into `Ranks`."""
+"""Modules that turn each kind of model output into `Ranks`."""

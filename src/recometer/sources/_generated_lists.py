@@ -176,7 +176,7 @@ def _text(row: Any, user_ids: Array, place: int) -> str:
 def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     """Return the position of each entry's answer, the entries, and the answers without entries.
 
-    The latter are grouped by kind: ``"unreadable"`` or ``"empty"``.
+    Answers without entries are grouped by kind: ``"unreadable"`` or ``"empty"``.
     """
     import polars as pl
 
@@ -209,7 +209,7 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
 
 
 def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
-    """Replace each string marked in `which` by what the pattern captures, if it matches."""
+    """Replace each string marked in `which` with what the pattern captures in it, if anything."""
     if not which.any():
         return texts
     part = texts.str.extract(pattern)
@@ -217,10 +217,10 @@ def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
 
 
 def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the marked lines of the answers that mark their entries, and all lines of the others.
+    """Return the marked lines of answers with marked entries, and all lines of other answers.
 
-    An answer marks its entries if one of its lines matches `first`, or if every line is marked. Any
-    unmarked lines in it are introductions or remarks.
+    An answer has marked entries if one of its lines matches `first`, or if every line is marked.
+    Any unmarked lines in it are introductions or remarks.
     """
     import polars as pl
 

@@ -109,7 +109,8 @@ def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) 
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
-    # Fetch all columns in one call: a lazy frame may return its rows in another order next time.
+    # Fetch all columns in one call, because a lazy frame may return its rows in a different order
+    # next time.
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop, separator)
@@ -156,7 +157,7 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 
 
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
-    """Warn if there is no rank or score column, but some numeric column could be the score."""
+    """Warn if there is no rank or score column, but another numeric column may hold the scores."""
     read = single_names(found.values())
     others = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
@@ -339,11 +340,13 @@ def _without_offset(array: Array, offset: int) -> Array:
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     """Return each row's list (as a number), the indptr, and the user ids.
 
-    If the rows of every user are adjacent, the first result is None; otherwise, indptr is all 0.
+    If the rows of every user are adjacent, the first result is None; otherwise, indptr contains
+    only zeros.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
-    # Try the first rows: if the rows are unordered, users recur among them, or each has only one.
+    # Check the first rows. If the rows are unordered, users recur after others there, or hardly any
+    # user occurs twice.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
@@ -390,7 +393,7 @@ def _distinct(names: Array, what: str) -> bool:
 
 
 def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
-    """Replace ids by their positions in a sorted array of distinct ids, possibly with others."""
+    """Encode ids as positions in a sorted array of distinct ids, some of which may be unused."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
@@ -517,7 +520,7 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
     """Group the rows by list, keeping their order.
 
     `lists` holds the number of each row's list, and `pieces` are the parts of the column. `dtype`
-    (int32 or float64) is that of the result. Returns indptr and the grouped column.
+    (int32 or float64) is the dtype of the result. Returns indptr and the grouped column.
     """
     indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
@@ -532,7 +535,7 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
 def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
     """Write the given rows into their lists, starting at `first`; return the next free places."""
     parts, counts = _count(lists, len(first))
-    next = np.cumsum(counts, axis=0) - counts + first  # where each part begins in each list
+    next = np.cumsum(counts, axis=0) - counts + first  # where each part's rows begin in each list
 
     def one(part: int) -> None:
         rows = parts[part]
@@ -605,7 +608,8 @@ def warn_of_runs(
 ) -> None:
     """Warn if the lists of a table seem to mix several runs.
 
-    `found` are the columns that were read, `names` are all columns, and `fetch` reads others.
+    `found` names the columns that were read, `names` lists all columns, and `fetch` reads further
+    columns.
     """
     read = single_names(found.values())
     runs = common_names("run", [name for name in names if name not in read])

@@ -79,7 +79,7 @@ class ListTable:
         return np.append(places, -1).astype(np.int32)[self.items]
 
     def listed(self) -> Bool:
-        """Return a mask of the items that occur in a list: bool [n_items]."""
+        """Return a mask of the items that occur in a list, as bool [n_items]."""
         mask = np.zeros(self.n_items + 1, bool)
         mask[self.items] = True  # the last entry is for padding
         return mask[:-1]
@@ -191,7 +191,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
 
 PROBE = 1024  # number of entries to check first
 PROBED_ITEMS = 16  # number of items whose other spellings are tried
-FEW_ITEMS = 5  # with fewer entries, there is no warning if no test item is listed
+FEW_ITEMS = 5  # with fewer entries, there is no warning even if no item is shared
 
 
 class ListCatalogue(NamedTuple):
@@ -203,7 +203,7 @@ class ListCatalogue(NamedTuple):
 
 
 def catalogue_of(table: ListTable, request: Request) -> ListCatalogue:
-    """Return the catalogue of a request, whose items must all be among those of the table."""
+    """Return the request's catalogue; all of its items must be among those of the table."""
     catalogue = request.catalogue
     if catalogue is None or isinstance(catalogue, int):
         return ListCatalogue(catalogue)
@@ -271,7 +271,7 @@ def _item_ids(data: Any) -> Array | None:
 
 
 def _number_of_positions(table: ListTable, request: Request, sets: Interactions | None) -> int:
-    """Return the largest number of items in any of the data, whose items are positions."""
+    """Return the largest number of items in any of the inputs; all items are positions."""
     sides = {"test": request.test, "train": request.train, "candidates": sets}
     numbers = {side: data.n_items for side, data in sides.items() if data is not None}
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)

@@ -107,8 +107,8 @@ USERS_PER_BATCH = 1024
 class Batches(NamedTuple):
     """Scores of all items, requested for one batch of users at a time."""
 
-    # A function that takes test users whom the source knows. It returns their scores, float32 or
-    # float64 [len(users), n_columns], as a contiguous array or a tensor on a device.
+    # A function that takes test users whom the source knows, and returns their scores as float32 or
+    # float64 [len(users), n_columns], in a contiguous array or in a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
     n_columns: int  # number of items in the source
@@ -349,7 +349,7 @@ def rank_scores(
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     """Return the scores of some users, with -inf for all items that are not the user's candidates.
 
-    `scores` is an array or a tensor, with a column for each item row of the source.
+    `scores` is an array or a tensor, with a column for each of the source's items.
     """
     if aligned.offered is None:
         return scores

@@ -69,7 +69,7 @@ class Shelf(NamedTuple):
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
-        """Return a mask of users whose candidates all have the same score: bool [n_users]."""
+        """Return a mask of users whose candidates all have the same score, as bool [n_users]."""
         last = self.scores[np.arange(len(self.n)), self.n - 1]
         equal = self.scores[:, 0] == last
         found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
@@ -129,7 +129,7 @@ def cut_at_random(
 def put_judged(others: Int64, ranks: Ranks, request: Request) -> Int64:
     """Put judged items at the places drawn for them, and fill the other places with `others`.
 
-    `others` are items that are not judged, int64 [n_users, k], best first, padded with -1.
+    `others` holds items that are not judged, as int64 [n_users, k], best first, padded with -1.
     """
     user, k, test = ragged.users_of(ranks.indptr), others.shape[1], request.test
     keys = ids.user_keys(test.user_ids, test.n_users)
@@ -146,7 +146,7 @@ def put_judged(others: Int64, ranks: Ranks, request: Request) -> Int64:
 
 
 def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
-    """Remove judged items from lists; later items move up: int64 [n_users, k]."""
+    """Return lists without judged items, as int64 [n_users, k]; later items move up."""
     items, n_items = lists.items, lists.n_items
     numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
     listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)

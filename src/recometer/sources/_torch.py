@@ -112,7 +112,7 @@ def multiplying(device: Any) -> Iterator[None]:
 
 
 def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[Int64], Tensor]:
-    """Return a function that takes user rows and returns their scores, [len(rows), n_items]."""
+    """Return a function that takes user rows and returns a tensor of their scores."""
     torch = sys.modules["torch"]
     bias = None if item_bias is None else torch.tensor(item_bias, device=items.device)
 
@@ -137,9 +137,9 @@ def rank_scores(
 ) -> Counts:
     """Count the candidates above each judged item, tied with it, and tied before it.
 
-    `who` and `judged` identify the judged items: the row of each in `scores`, and its position. For
-    the other parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is
-    -1 if the item is not a candidate, or its score is NaN.
+    For each judged item, `who` is its row in `scores`, and `judged` is its position. For the other
+    parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is -1 if the
+    item is not a candidate, or its score is NaN.
     """
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)

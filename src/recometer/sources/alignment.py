@@ -1,4 +1,4 @@
-"""Alignment: puts test, train and candidates into the order of a source.
+"""Aligns test, train and candidates with the users and items of a source.
 
 Items are numbered by their place among the sorted item ids ("item positions"). `Aligned.item_rows`
 is the row of each item in the source. Items that are left out for all users have no position, so a
@@ -184,7 +184,7 @@ class Aligned:
 
     @property
     def n_candidates(self) -> Int64:
-        """Number of candidates of each user, if the source scores all of them: int64 [n_users]."""
+        """Each user's number of candidates, if the source scores them all, as int64 [n_users]."""
         return self.n_items - self.n_excluded if self.offered is None else steps(self.offered[0])
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
@@ -246,7 +246,7 @@ def _judged(request: Request) -> tuple[Int64, Int32, Float64, Bool]:
 def _candidates(
     index: SourceIndex, request: Request, catalogue: Bool | None, counts: dict[str, int]
 ) -> tuple[Bool, tuple[Int64, Int32] | None]:
-    """Return a mask of the items that may be recommended, and each test user's set, if any.
+    """Return a mask of the items that may be recommended, and the users' sets, if they have any.
 
     The numbers of unknown items are added to `counts`.
     """
@@ -402,7 +402,7 @@ def _first_of_its_kind(rows: Int64) -> Bool:
 
 
 def _cells_of(numbers: Int64, users: Int64, n_items: int) -> tuple[Int64, Int64]:
-    """Return the pairs whose user is in `users` (sorted): the user's place there, and the item."""
+    """For pairs whose user is in `users` (sorted), return the user's place there, and the item."""
     user, item = np.divmod(numbers, n_items)
     row = np.minimum(np.searchsorted(users, user), len(users) - 1)
     here = users[row] == user
@@ -554,10 +554,9 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
-    """Return some candidates of users as a ragged table, and a mask of users who have no others.
+    """Return each user's candidates ``begin:end`` (ragged), and a mask of users with none left.
 
-    These are the candidates ``begin:end`` of each user. Without sets of candidates, they are those
-    of the items ``begin:end`` that are not excluded.
+    Without sets of candidates, they are the items ``begin:end`` that are not excluded.
     """
     if aligned.offered is not None:
         offsets, candidates = aligned.offered

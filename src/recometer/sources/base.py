@@ -33,7 +33,7 @@ MOST_RESULTS = 2  # number of results kept per kind, such as one for a model and
 
 
 class Memory:
-    """The last few results of each kind; several threads may use it at the same time.
+    """Keeps the last few results of each kind; several threads may use it at the same time.
 
     A copied or unpickled memory starts empty.
     """
@@ -101,8 +101,8 @@ class Request:
         recommended again.
     protocol
         The rules. Sources read `relevant_from`, `nan_scores`, `single_precision` and
-        `infinite_scores`. They read `ties` to make lists, and to rank if it is ``"input"`` and the
-        data have an order.
+        `infinite_scores`. To make lists, they also read `ties`. To rank, they need it only if it is
+        ``"input"`` and the data have an order.
     catalogue
         The number of items that could be recommended, or their ids from `ids.as_ids`. Sources that
         score every item do not read it.
@@ -112,7 +112,7 @@ class Request:
     threads
         The number of threads to use, at least 1.
     progress
-        Whether to show progress. None shows it only if standard error is a terminal.
+        Whether to show progress. If None, it is shown only if standard error is a terminal.
     candidates, exclude
         The items that may be recommended, as returned by `candidates.read_candidates`, and those
         that must not be; `alignment.align` applies both.
@@ -144,7 +144,7 @@ class Request:
         return {"threads": self.threads, "progress": self.progress}
 
     def in_train(self) -> Bool:
-        """Return a mask of the test rows in train, bool [len(test)], which must not be changed."""
+        """Return a mask of the test rows in train, as bool [len(test)]; it must not be changed."""
         test, train = self.test, self.train
         if train is None:
             return np.zeros(len(test), bool)

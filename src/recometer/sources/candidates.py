@@ -146,8 +146,8 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     given
         The argument of `recometer.evaluate`.
     test
-        The test data. Their items are added to `Negatives`, and arrays of candidates refer to
-        their items by position.
+        The test data. Their items are added to `Negatives`, and arrays of candidates contain
+        the positions of these items.
 
     Raises
     ------

@@ -413,7 +413,7 @@ def _bias(values: npt.ArrayLike, of: str, n: int, dtype: np.dtype[Any]) -> Array
 
 
 def counted(n: int, what: str) -> str:
-    """Return a number with a noun: "1 user", "3 users"."""
+    """Return a number with a noun, such as "1 user" or "3 users"."""
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
@@ -629,8 +629,8 @@ SAMPLE = 256
 def longest_first(lengths: Float64) -> dict[str, Array]:
     """Return the items in descending order of length, and bounds on scores, for the kernel.
 
-    `lengths` come from `item_lengths`. A place's bound times a user's bound is at least the score
-    computed for this user and the item at this place or any later one.
+    `lengths` come from `item_lengths`. The product of a place's bound and a user's bound is no less
+    than the user's computed scores for the items at this place and at all later places.
     """
     by_place, bounds = np.empty(len(lengths), np.int32), np.empty(len(lengths))
     _kernel.longest_first(lengths, by_place, bounds)
@@ -645,8 +645,9 @@ OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
 def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float64 | None]:
     """Return bounds on the lengths of items, with the bias as an extra factor of each item.
 
-    Returns the extra factor of every user, by which that of an item is multiplied (0 without
-    biases), and the bounds; these are None if sorting the items by length is not worthwhile.
+    The first result is the users' extra factor, which is the same for all users, and 0 without
+    biases. The second result is the bounds, or None if sorting the items by length is not
+    worthwhile.
     """
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
         return 0.0, None

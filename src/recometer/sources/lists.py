@@ -1,4 +1,4 @@
-"""Lists: top-k lists of recommended items, best first."""
+"""The source `Lists`, which consists of top-k lists of recommended items, best first."""
 
 from __future__ import annotations
 
@@ -72,21 +72,23 @@ class Lists(Source):
         * a data frame of any library, with rows in any order, a column of users, a column of items,
           and a column of ranks (1 is best) or scores (the highest is best). Without ranks and
           scores, the order of a user's rows is the ranking (and a `DataWarning` says so if another
-          column has numbers, unless ``score=False``). Instead, there may be one row per user,
-          with a list in the column of items, best first, and in any column of ranks or scores;
+          column contains numbers, unless ``score=False``). Alternatively, each row may contain the
+          whole list of a user: the column of items then contains lists, best first, and so does
+          the column of ranks or scores, if there is one;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array of any library [n_users, k] of item indices, best first, padded with
           -1. Row u belongs to user u of test, unless you pass `user_ids`. A row that is all
           padding means that the user has no list, and so does ``{user: []}``;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
-          .gz). A run's topics and documents are strings, and its documents are ranked by score. Use
-          ``ties="item_desc"`` to order equal scores like trec_eval, by descending document id.
+          .gz). A run's topics and documents are read as strings, and its documents are ranked by
+          score. Use ``ties="item_desc"`` to order equal scores like trec_eval, by descending
+          document id.
     user, item, rank, score
         Columns of a frame or file. By default, columns with common names are used, and ranks are
-        preferred over scores. ``rank=False`` and ``score=False`` say that there is no such column.
-        Equal scores, and equal ranks, are ties. ``user=["user", "session"]`` reads a list for each
-        session of a user, as in `Interactions.of`; lists without sessions apply to all sessions of
-        a user.
+        preferred over scores. Pass ``rank=False`` if there is no column of ranks, and
+        ``score=False`` if there is no column of scores. Equal scores, and equal ranks, are ties.
+        ``user=["user", "session"]`` reads a list for each session of a user, as in
+        `Interactions.of`; lists without sessions apply to all sessions of a user.
     user_ids, item_ids
         For an array, the id of each row's user, and the id of the item at each index.
     item_offset
@@ -94,13 +96,13 @@ class Lists(Source):
         For instance, PyTorch Geometric models recommend graph nodes, whose numbering starts with
         the users and continues with the items.
     depth
-        Number of places of each list that count; all others are ignored. None uses all places. If
-        items tie for the last of these places, and the rule for ties does not order them, items
-        with lower ids stay.
+        Number of places of each list that count; all others are ignored. By default, all places
+        count. If items tie for the last of these places, and the rule for ties does not order them,
+        items with lower ids stay.
     separator
         The separator of the items in a cell, for a table with one row per user and lists that are
         strings: a character, such as ``";"`` in ``"46;93;5"``, or ``"json"`` for ``"[46, 93, 5]"``.
-        Without a separator, such cells are refused. False says that each cell is a single id.
+        Without a separator, such cells are refused. Pass False if each cell is a single id.
 
     Raises
     ------
@@ -162,7 +164,7 @@ class Lists(Source):
         recommendations
             A data frame, or the path of a Parquet, CSV or TSV file.
         by
-            The column that says which run a row belongs to, such as ``"algorithm"``.
+            The column that identifies the run of each row, such as ``"algorithm"``.
         **options
             Further parameters of `Lists`.
 
@@ -207,18 +209,18 @@ class Lists(Source):
     ) -> Lists:
         r"""Read lists that a model wrote as text, such as the answers of a language model.
 
-        An answer is a JSON list of titles (also in an object, or of objects with a ``title``), a
-        numbered or bulleted list, or a title per line. Text before and after JSON is ignored, and
-        so are other lines around numbered and bulleted items, a first line that ends with a colon,
-        and what a model writes in ``<think>`` tags. Titles in one line, separated by commas, are
-        not split, because titles may contain commas.
+        An answer is a JSON list of titles or of objects with a ``title`` (the list may be inside an
+        object), a numbered or bulleted list, or a title per line. Text before and after JSON is
+        ignored, and so are other lines around numbered and bulleted items, a first line that ends
+        with a colon, and what a model writes in ``<think>`` tags. Titles in one line, separated by
+        commas, are not split, because titles may contain commas.
 
-        A title stands for the item of the catalogue whose title is equal except for case, blanks,
-        punctuation and the Unicode form (NFKC). A year is part of the title. All other entries are
-        misses that keep their place: titles that are not in the catalogue, titles that several of
-        its items share, and items that are already in the list. Measure them with
-        ``unknown_items@k``, ``repeated_items@k`` and ``valid@k``; `recometer.check` shows examples
-        of each kind.
+        A title refers to the item in the catalogue that has the same title, except for case,
+        blanks, punctuation and the Unicode form (NFKC). A year is part of the title. All other
+        entries count as misses and keep their places. These are titles that are not in the
+        catalogue, titles that several items in the catalogue share, and items that are already in
+        the list. Measure them with ``unknown_items@k``, ``repeated_items@k`` and ``valid@k``;
+        `recometer.check` shows examples of each kind.
 
         Parameters
         ----------
@@ -229,8 +231,8 @@ class Lists(Source):
         catalogue
             A `Catalogue` with ids and titles, or anything that one can be made from.
         user, answer
-            Columns of a frame or file. By default, columns with common names, such as ``user_id``
-            and ``response``.
+            Columns of a frame or file. By default, columns with common names are used, such as
+            ``user_id`` and ``response``.
         depth
             As for `Lists`.
 
@@ -283,8 +285,8 @@ class Lists(Source):
         """Read the lists for some users (or none); other users' lists are read elsewhere.
 
         `options` are columns and ids, named like the parameters of `recometer.Lists`. Items are
-        numbered by their position in `every_item`, the ids of all users' items, or, if this is
-        None, among the items of these lists.
+        numbered by their position in `every_item`, which contains the ids of all users' items. If
+        it is None, they are numbered by their position among the items of these lists.
         """
         separator = options.pop("separator", None)
         columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
@@ -335,7 +337,7 @@ class Lists(Source):
         table, request = with_all_items(self.table, request)
         work, catalogue = self._prepare(table, request, None)
         repeats, without_repeats = None, None
-        # A draw does not say whether the repeats of an item are candidates, so they are removed.
+        # With sampled candidates, it is undefined whether repeats are candidates, so remove them.
         drawn = isinstance(request.candidates, SampledCandidates)
         if request.protocol.duplicates != "removed" or (table.generated and not drawn):
             repeats = Repeats.of(table, work.aligned.numbers)
@@ -474,7 +476,7 @@ class ListWork:
         depth = k if depth is None else depth
         self.users["keys"] = rule.keys
         self.users["top"] = np.full((len(self.users["keys"]), min(k, depth)), -1, np.int32)
-        # In generated lists, the places beyond k tell which items are within the depth.
+        # In generated lists, repeats beyond place k also use up places within the depth.
         width = max(k, min(depth, longest)) if self.table.generated else k
         self.order, self.widths = rule.order, (width, depth)
 
@@ -821,9 +823,9 @@ class Repeats:
     def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
         """Turn repeats back into the original items, and count each relevant item only once.
 
-        Of an item's rows, the first one counts, and all others are repeats. "First" refers to the
-        ranking, or to the list if the rule for ties does not order the rows. `lists` holds the
-        position of each user's list, or -1.
+        If an item has several rows, the one that ranks first counts, and all others are repeats. If
+        the rule for ties does not order the rows, the one that is first in the list counts. `lists`
+        holds the position of each user's list, or -1.
         """
         user, item = ranks.user, ranks.item.copy()
         own = np.flatnonzero(item >= self.first_own)

@@ -65,7 +65,7 @@ def _parameters(model: Any) -> list[inspect.Parameter] | None:
 
 
 def _call_of(model: Any) -> Call | None:
-    """Tell from its parameters how to call a model's recommend(...); None means as in implicit."""
+    """Find out from the signature how to call recommend(...); None means as in implicit."""
     parameters = _parameters(model) or []
     if {parameter.name for parameter in parameters} >= IMPLICIT:
         return None
@@ -260,11 +260,11 @@ def from_model(
     Parameters
     ----------
     model
-        * a model of implicit (ALS, BPR, logistic; for the CPU or the GPU) or of LightFM becomes
+        * a model from implicit (ALS, BPR, logistic; for the CPU or the GPU) or from LightFM becomes
           `Factors`, with its factors (representations) and biases. Pass the ids of its rows if
           test has ids.
-        * an algorithm of Surprise becomes `Scores`, with its estimates for all items of its
-          trainset before they are clipped to the rating scale (clipping causes ties). The ids are
+        * a Surprise algorithm becomes `Scores`, with its estimates for all items of its trainset
+          before they are clipped to the rating scale (clipping causes ties). The ids are
           the raw ids of the trainset. If a prediction is impossible, the score is the
           algorithm's default prediction, as in `predict`.
         * a torch module with a method ``score_users(users)`` becomes `Scores`. The method takes an
@@ -272,11 +272,12 @@ def from_model(
           [len(users), n_items]. It is called in evaluation mode and without gradients. `n_users`
           and `n_items` are required, unless the ids imply them.
         * any other object with a method ``recommend(...)`` becomes `Lists`, with the first `n`
-          places. The method is called immediately. How it is called depends on its parameters:
-          ``(userid, user_items, N)`` is called as for implicit, and needs `user_items`.
-          ``(users, k)``, under any names (``user_id`` takes one user at a time), needs `user_ids`
-          if it returns ids of items, or `n_users` if it returns positions. The method may return
-          arrays, lists, a dict or a data frame, with or without the scores of the items.
+          places. The method is called immediately. If its parameters are
+          ``(userid, user_items, N)``, it is called as in implicit, and you must pass `user_items`.
+          If they are ``(users, k)`` or have similar names (such as ``user_id`` for one user at a
+          time), you must pass `user_ids` if it returns ids of items, or `n_users` if it returns
+          positions. The method may return arrays, lists, a dict or a data frame, with or without
+          the scores of the items.
     n_users
         The number of users, for a torch module or a model with ``recommend(...)``.
     n_items
@@ -289,7 +290,7 @@ def from_model(
         The length of the lists that ``recommend(...)`` returns. Use the largest cut-off; if the
         model recommends training items again, add the largest number of training items of any user.
     user_items : sparse [n_users, n_items]
-        The interactions that the model of implicit was fitted to.
+        The interactions that a model from implicit was fitted to.
 
     Returns
     -------
@@ -344,7 +345,7 @@ def for_test(
 ) -> Source:
     """Wrap a model for the test users.
 
-    `n` is the largest cut-off, or None if some metric reads the whole ranking. `seen` says whether
+    `n` is the largest cut-off, or None if any metric reads the whole ranking. `seen` says whether
     training items may be recommended again.
     """
     wrap = next(wrap for recognises, _, wrap in KINDS if recognises(model))

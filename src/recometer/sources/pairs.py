@@ -62,9 +62,9 @@ class Pairs(Source):
     frame
         A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order.
     user, item, score
-        Columns; by default, columns with common names. With ``item=False``, or if there is no
-        column of items, every row is a separate item, in the order of the frame. With
-        ``user=["user", "session"]``, each session of a user is ranked separately, as in
+        Columns of the frame. By default, columns with common names are used. With ``item=False``,
+        or if there is no column of items, every row is a separate item, in the order of the frame.
+        With ``user=["user", "session"]``, each session of a user is ranked separately, as in
         `Interactions.of`.
     relevance
         The column with the relevance of the item to the user.
@@ -229,7 +229,7 @@ class Pairs(Source):
         )
 
     def of_users(self, which: Bool) -> Pairs:
-        """Return only the pairs of the users marked in `which`, bool [n_users]."""
+        """Return only the pairs of the users marked in `which` (bool [n_users])."""
         rows, chosen = self.rows, which[self.rows.user]
         return self._with(
             dataclasses.replace(
@@ -313,7 +313,7 @@ class Pairs(Source):
             test = matching.settled_repeats(own, rules.repeated_test)
         if self.threshold is not None and rules.repeated_test == "once":
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
-        matching.relevant_rows(test, rules.relevant_from)  # refuses a threshold for sums
+        matching.relevant_rows(test, rules.relevant_from)  # refuses thresholds for sums of labels
         assert test.values is not None
         again = np.diff(first, append=len(rows.user))
         if rules.duplicates == "removed":
@@ -355,7 +355,7 @@ class Pairs(Source):
     def _threshold_under(self, protocol: Protocol) -> float | None:
         rule = protocol.relevant_from
         if self.threshold is not None:
-            # A convention's rule says nothing about ratings if it contains no threshold.
+            # If a convention's rule is not a threshold, it does not apply to ratings.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
                     f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
@@ -627,7 +627,7 @@ class PairRows:
 
     @cached_property
     def indptr(self) -> Int64:
-        """The row of each user's first pair: int64 [n_users + 1]."""
+        """The row of each user's first pair, as int64 [n_users + 1]."""
         return ragged.indptr_of(np.bincount(self.user, minlength=self.n_users))
 
     @cached_property

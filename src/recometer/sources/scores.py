@@ -147,8 +147,8 @@ class Scores(ScoredInBatches):
     def batch(self, rows: Int64) -> Any:
         """Return the scores of some user rows, checked and ready for counting.
 
-        They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they are
-        on a device. If the source has no ids, the rows are in ascending order.
+        They are returned as float32 or float64 [n_rows, n_items], in a contiguous array, or in a
+        tensor if they are on a device. If the source has no ids, the rows are in ascending order.
         """
         if self._matrix is not None:
             self._files.check()

@@ -32,7 +32,7 @@ from recometer.sources.pairs import PairRows, Pairs, Truth, sorted_rows
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
 Work = RankWork | TopWork
-NO_BATCH = "are in no batch of the stream"  # how messages describe test users without a batch
+NO_BATCH = "are in no batch of the stream"  # how messages describe users in no batch
 PER_ROW = ("above", "tied", "before", "score")  # fields of `RankWork` with an entry per row
 ENTRIES_AT_ONCE = 2**18  # number of places for which `ListsOfPositions` reserves memory
 OF_POSITIONS = (None, False, False, None)  # `StreamedLists._kind` for plain arrays of positions
@@ -66,8 +66,8 @@ class _OfTestUsers:
 class StreamedScores(_OfTestUsers, Source):
     """Scores of all items, counted directly into the arrays of all test users.
 
-    Test and train are matched with the items of the stream only once. `rank` and `top` may only be
-    called for this `request`: `rank` only if `ranked` is true, and `top` only with this `k`.
+    Test and train are matched with the items of the stream only once. `rank` and `top` accept only
+    this `request`. Call `rank` only if `ranked` is true, and `top` only with this `k`.
     """
 
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
@@ -114,7 +114,7 @@ class StreamedScores(_OfTestUsers, Source):
         return [*self._ranked.values(), *self._listed.values()]
 
     def add(self, batch: Scores, rows: Int64, users: Int64) -> None:
-        """Count the given rows of a batch: the scores of the given test users."""
+        """Count the given rows of a batch, which are the scores of the given test users."""
         index, own = batch.index, self._index
         if index.item_ids is not None and (
             own.item_ids is None or not np.array_equal(index.item_ids, own.item_ids)
@@ -258,7 +258,7 @@ def _entries(work: Work, name: str, users: Bool) -> Bool:
 
 
 class ListsOfPositions:
-    """At most `most` lists of item positions, all equally long, each for a different test user.
+    """Up to `most` lists of item positions, all of equal length, each for a different test user.
 
     `add` marks the users of its batch in `came`.
     """
@@ -456,7 +456,7 @@ class StreamedPairs:
         self.n_users = 0
 
     def came(self, user_ids: Array) -> Bool:
-        """Return a mask of the users who were in earlier batches: bool [n]."""
+        """Return a mask of the users who were in earlier batches, as bool [n]."""
         is_here = np.zeros(len(user_ids), bool)
         for part in self._sorted_ids:
             if len(user_ids) and ids.kind(part) != ids.kind(user_ids):
@@ -469,7 +469,7 @@ class StreamedPairs:
         return is_here
 
     def check(self, batch: Pairs, named: bool, check: Callable[[Any], None]) -> None:
-        """Raise an error if a batch is not usable; the first one is passed to `check`."""
+        """Raise an error if a batch is not usable; the first batch is passed to `check`."""
         rows = batch.rows
         if self._kind is None:
             check(batch)
@@ -566,7 +566,7 @@ class Parts(Generic[T]):
 
     def __init__(self, join: Callable[[Sequence[T]], T]) -> None:
         self._join = join
-        self._parts: list[tuple[int, T]] = []  # how often each part was joined, and the part
+        self._parts: list[tuple[int, T]] = []  # the number of joins so far, and the part
 
     def add(self, part: T) -> None:
         """Append a part."""
