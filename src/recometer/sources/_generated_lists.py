@@ -174,9 +174,11 @@ def _text(row: Any, user_ids: Array, place: int) -> str:
 
 
 def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
-    """Return the position of each entry's answer, the entries, and the answers without entries.
+    """Return the entries of all answers, and the answers without entries.
 
-    Answers without entries are grouped by kind: ``"unreadable"`` or ``"empty"``.
+    The first result is the position of the answer from which each entry comes, and the second one
+    is the entries themselves. Answers without entries are grouped by kind: ``"unreadable"`` or
+    ``"empty"``.
     """
     import polars as pl
 

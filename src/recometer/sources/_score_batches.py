@@ -240,7 +240,7 @@ class RankWork(Work):
         self.above, self.tied, self.before = np.zeros((3, n), np.int64)
         self.above.fill(-1)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
-        # The scores of judged items, if a rule reads them.
+        # The scores of judged items, if a rule needs them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:

@@ -1,8 +1,8 @@
 """Aligns test, train and candidates with the users and items of a source.
 
 Items are numbered by their place among the sorted item ids ("item positions"). `Aligned.item_rows`
-is the row of each item in the source. Items that are left out for all users have no position, so a
-source simply ranks a smaller catalogue. If users have sets of candidates, these are kept in a
+holds the row of each item in the source. Items that are left out for all users have no position, so
+a source simply ranks a smaller catalogue. If users have sets of candidates, these are kept in a
 separate ragged table.
 
 `assemble` makes `Ranks` from the counts of judged items, with the same numbering.

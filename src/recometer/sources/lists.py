@@ -297,7 +297,7 @@ class Lists(Source):
 
     @classmethod
     def of_table(cls, table: ListTable, depth: int | None) -> Self:
-        """Return the lists in a table."""
+        """Make a source from a table of lists."""
         lists = cls.__new__(cls)
         lists.table, lists.depth = table, depth
         return lists
@@ -488,7 +488,7 @@ class ListWork:
         run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
     def leave_candidates(self) -> None:
-        """Drop all entries of the lists that are not candidates."""
+        """Drop all items that are not candidates from the lists."""
         table, self.dropped = only_candidates(self.table, self.aligned)
         self._read(table)
 
@@ -557,7 +557,7 @@ class ListWork:
         aligned, (width, depth) = self.aligned, self.widths
         if not self.users["repeated"].any():
             return np.zeros((aligned.n_users, 0), np.uint8)
-        # The lists of the users marked in `listed`, without excluded items and padding.
+        # The lists for the users marked in `listed`, without excluded items and padding.
         indptr, entries = ragged.take(self.table.indptr, np.where(listed, aligned.rows, -1))
         items, n_items = self.table.items[entries], self.table.n_items
         excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
@@ -593,7 +593,7 @@ class ListWork:
         elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
-            # Listed items outside the catalogue were ranked only for their own user.
+            # Items outside the catalogue are candidates only for users whose lists contain them.
             n_outside = np.bincount(uncatalogued // self.table.n_items, minlength=aligned.n_users)
             n_candidates = catalogue.n_items - n_excluded + n_outside
             self._check(n_candidates)
@@ -685,7 +685,7 @@ class ListWork:
             rows = np.flatnonzero(strange & aligned.relevant)
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
-            # Do not count relevant items that are not in the catalogue but in the user's list.
+            # Do not count relevant items that are in the user's list, though not in the catalogue.
             counts["relevant_unranked"] = int(np.count_nonzero(~ragged.among(pairs, uncatalogued)))
         return {name: count for name, count in counts.items() if count}
 

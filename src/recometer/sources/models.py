@@ -109,7 +109,7 @@ def _lists_of(
 
     `by_ids` says whether `users` are ids rather than positions, and `item_ids` are the ids of the
     items if the model returns positions. For implicit, `user_items` are the users' past
-    interactions, and `seen` says whether they may be recommended again.
+    interactions, and `seen` says whether their items may be recommended again.
     """
     returned: Any
     call = _call_of(model)
@@ -216,7 +216,7 @@ class Recommender(Protocol):
 
     @property
     def recommend(self) -> Callable[..., Any]:
-        """Return the lists of the given users."""
+        """Return the lists for the given users."""
 
 
 class Options(NamedTuple):

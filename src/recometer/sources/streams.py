@@ -307,9 +307,9 @@ class StreamedLists(_OfTestUsers):
         self.positions: ListsOfPositions | None = None
 
     def add(self, batch: Lists, places: Int64, check: Callable[[Any], None]) -> None:
-        """Add lists of users whose positions in test are `places` (-1 for users not in test).
+        """Add lists for users whose positions in test are `places` (-1 for users not in test).
 
-        Lists of users who already have a list are ignored. `check` matches lists with test, and
+        Lists for users who already have a list are ignored. `check` matches lists with test, and
         raises any errors; it is called unless earlier batches show that there are none.
         """
         table = batch.table
