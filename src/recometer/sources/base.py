@@ -1,7 +1,7 @@
-"""The base class of all sources, whose method `rank` is the only place that compares scores.
+"""The base class of all sources; scores are compared only in its method `rank`.
 
-A `Request` says what to rank; its `Memory` holds results of earlier requests. `Facts` are known
-before anything is ranked.
+A `Request` specifies what to rank; its `Memory` holds results of earlier requests. `Facts` are
+known before anything is ranked.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Facts:
         The relevant items, if the model's output contains them. None if they are passed as test.
     known
         A function that returns the ids of the users (``"user"``) or items (``"item"``) for which
-        the model has output, if these are not all ids in `arrays`.
+        the model has output, unless it has output for all ids in `arrays`.
     listed
         A function that returns the ids (or positions) of the users with a list. None if the output
         is not lists.

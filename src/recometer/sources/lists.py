@@ -59,7 +59,7 @@ class Lists(Source):
     user without a list. A user's training items are removed, and later items move up. A repeated
     item counts once, at its first place.
 
-    The lists do not say how many items could have been recommended. If you do not pass this number
+    The lists do not show how many items could have been recommended. If you do not pass this number
     to `evaluate` (``catalogue=``), rules that need the number of candidates do not apply, and
     metrics of the whole ranking are refused.
 

@@ -1,4 +1,4 @@
-"""Wraps fitted models of other libraries, recognised by the modules of their classes."""
+"""Wraps fitted models from other libraries, recognised by the modules of their classes."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def from_model(
     n: int | None = None,
     user_items: object = None,
 ) -> Factors | Scores | Lists:
-    """Wrap a fitted model of another library, which is recognised without importing the library.
+    """Wrap a fitted model from another library; the library itself is not imported.
 
     Parameters
     ----------

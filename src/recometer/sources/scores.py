@@ -50,7 +50,7 @@ class Scores(ScoredInBatches):
         array) is not a candidate of the user.
 
         Only one thread at a time calls the function, for as many users as fit into 64 MiB of
-        scores (at most 1,024). The next batch is requested while the previous batch is counted. The
+        scores (at most 1,024). The next batch is requested while the current one is counted. The
         function may use the same buffer for all results, because they are copied.
     n_users, n_items
         The numbers of users and items, which are required for a function unless the ids imply them.
