@@ -175,7 +175,7 @@ class Facts:
     repeats_items
         Whether the output may repeat an item, so that the rule `duplicates` matters.
     unread
-        Further rules that have no effect on the rankings, each with the reason.
+        Rules that do not affect this source's rankings, each with the reason.
     threshold
         Whether the source has its own threshold, which replaces the rule `relevant_from`.
     sized

@@ -1,4 +1,4 @@
-"""The items that may be recommended: the arguments `candidates` and `exclude` of `evaluate`."""
+"""The arguments `candidates` and `exclude`, which determine the items that may be recommended."""
 
 from __future__ import annotations
 

@@ -565,7 +565,7 @@ class FactorsWork:
             _kernel.best_first(indptr, self.counts["above"], self.counts["before"], self.best)
 
     def score(self, users: Array, indptr: Int64, listed: Int32, scores: Array) -> None:
-        """Compute the scores of listed items for the given users; `users` are their factors."""
+        """Compute users' scores for the items in `listed`; `users` holds the users' factors."""
         _kernel.score_items(**self.native(users), indptr=indptr, listed=listed, scores=scores)
 
     def calls(
@@ -573,7 +573,7 @@ class FactorsWork:
     ) -> Iterator[dict[str, Any]]:
         """Yield the kernel's arguments, for one range of items at a time, until all users are done.
 
-        `users` are the factors of a block of users.
+        `users` holds the factors of a block of users.
         """
         n_users, n_items, last = len(users), self.aligned.n_items, 0
         order: dict[str, Any] = OWN_ORDER
