@@ -82,7 +82,7 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def live(session: nox.Session) -> None:
-    """Run the tests that evaluate models of other libraries."""
+    """Run the tests that evaluate models from other libraries."""
     session.install(".[live,test]")
     session.run("pytest", "-m", "live", *session.posargs)
 

@@ -208,8 +208,8 @@ class Interactions:
             Columns of a frame or file. By default, columns with common names are used (see
             `find_columns`); the attribute `columns` lists them. If there is no column of values, a
             `DataWarning` names numeric and Boolean columns that might hold them. A column of scores
-            is used only as a last resort, also with a `DataWarning`. ``value=False`` and
-            ``time=False`` say that there is no such column.
+            is used only as a last resort, also with a `DataWarning`. Pass
+            ``value=False`` or ``time=False`` if there is no such column.
 
             ``user=["user", "session"]`` evaluates sessions (or events, days, ...) separately, as if
             each were a user. User ids are then tuples (user, session). Training data, factors
