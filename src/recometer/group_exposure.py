@@ -86,9 +86,10 @@ def exposure(
             The group's shares of the exposure, of the items, and of the users' relevant items.
             Each column adds up to 1.
         ``per_item``, ``per_relevant``
-            ``exposure / catalogue`` and ``exposure / relevant``. They are 1 if the group's exposure
-            is proportional to its number of items (demographic parity), or to its number of
-            relevant items (treatment by merit; Singh & Joachims 2018).
+            ``exposure / catalogue`` and ``exposure / relevant``. ``per_item`` is 1 if the group's
+            exposure is proportional to its number of items (demographic parity), and
+            ``per_relevant`` if it is proportional to its number of relevant items (treatment by
+            merit; Singh & Joachims 2018).
 
     Raises
     ------
