@@ -30,7 +30,7 @@ from recometer.sources.candidates import Items
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
 
-# Names of parameters that other libraries have, but `evaluate` does not.
+# Parameter names from other libraries that `evaluate` does not accept.
 THRESHOLDS = (
     "threshold",
     "relevance_threshold",
@@ -240,7 +240,8 @@ def parts_of(
 def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
     """Yield the source and the split of each fold; splits are made one at a time.
 
-    `source` is a function that returns the source of a split, or a list with one source per fold.
+    `source` is either a list with one source per fold or a function that returns the source for a
+    split.
     """
     if callable(source):
         for number, split in enumerate(made):

@@ -1,4 +1,4 @@
-"""Evaluates a case: a source and its sides.
+"""Evaluates a `Case`, which combines a source with its `Sides`.
 
 This module requests the records, computes a `Part`, checks all users together, and returns either
 the fields of an `Evaluation` or just its means.
@@ -202,7 +202,7 @@ def find_records(case: Case) -> Records:
 
 
 def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[RankedUsers]:
-    """Return, for each item group that metrics read, the users with the group's judged items."""
+    """For each item group that metrics read, return the users with their judged items from it."""
     sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
     assert arguments.catalogue is not None
     of_groups = ranks_of_groups(
@@ -218,7 +218,7 @@ def _ranked_groups(case: Case, ranks: Ranks, keys: UInt64 | None) -> list[Ranked
 
 
 def _listed_users(case: Case, records: Records, lists: TopLists) -> list[ListedUsers]:
-    """Return the users with their lists: once with all categories, and once per item group."""
+    """Return the users with their lists, first with all categories, then once per item group."""
     sides, arguments, needs = case.sides, case.sides.arguments, case.requirements
     data = list_data(
         lists,

@@ -38,7 +38,7 @@ class BlockFacts(NamedTuple):
     depth: int  # length of the longest known ranking
     n_candidates: int  # largest number of candidates of any user
     n_listed: int  # length of the longest list
-    undefined: Mapping[str, Int64]  # number of users by `Reason`, for metrics with no values
+    undefined: Mapping[str, Int64]  # number of users per `Reason`, for metrics with no values
 
     @classmethod
     def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
@@ -290,7 +290,7 @@ def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
 
 
 def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
-    """Return a mask of users with a repeated item in the first k places: bool [n_users]."""
+    """Return a mask of users with a repeated item in the first k places, as bool [n_users]."""
     again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
     if ranks.copies is not None:
         again = again | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
@@ -350,14 +350,14 @@ FindUnknown = Callable[[Kind], "Unknown"]
 
 
 def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
-    """Return the positions of users (or items) with interactions, and the ids of all users."""
+    """Return the positions of the users or items with interactions, and the ids of all of them."""
     if kind == "user":
         return np.flatnonzero(np.diff(data.indptr)), data.user_ids
     return np.unique(data.items).astype(np.int64), data.item_ids
 
 
 def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
-    """Return the positions of users or items with interactions whose ids are not in `known`."""
+    """Return the positions of users or items that have interactions, but no id in `known`."""
     positions, its = there(data, kind)
     if known is None or its is None:
         return positions[:0]
@@ -388,7 +388,7 @@ class Unknown(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """A hint on why ids are unknown: a different spelling, or examples from both sides."""
+        """A hint that suggests another spelling of the ids, or shows examples from both sides."""
         if not self.asked or not self.known:
             return ""
         found = guess(self.asked, self.known)

@@ -1,4 +1,4 @@
-"""Preparation: all arguments except the source, read once for one or more evaluations."""
+"""Reads all arguments except the source once, for any number of evaluations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """All arguments except the source, read only once; the base of `recometer.Evaluator`."""
+    """All arguments except the source, read only once; the base class of `recometer.Evaluator`."""
 
     is_kept = False
     """Whether the user keeps the object, and may change the data before a later call."""
@@ -108,7 +108,7 @@ class Preparation:
     def of_known_users(self) -> Self:
         """Return an evaluator whose means include only the users that the source knows.
 
-        Use it for a source that has only some of the users, such as those in the first batches.
+        Use it for a source that covers only some users, such as those in the first batches.
         """
         rules = self.arguments.protocol.replace(no_list="undefined")
         arguments = dataclasses.replace(self.arguments, protocol=rules, expects_unknown=True)

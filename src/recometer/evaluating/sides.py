@@ -64,7 +64,7 @@ class Sides:
     given: Interactions
     test: Interactions  # with repeated rows merged, and with the users that users="listed" adds
     candidates: Candidates | None
-    metrics: tuple[Metric, ...]  # with the largest gain in test, if the formula reads it
+    metrics: tuple[Metric, ...]  # with the largest gain in test filled in if needed
     memory: Memory = dataclasses.field(default_factory=Memory)  # caches how data match sources
     # The first evaluation fills in the fingerprints of the arrays and the `Counts`.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Logs of impressions, whose rows have a user, an item, a reward and a propensity."""
+"""Logs of impressions, in which each row has a user, an item, a reward and a propensity."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CANDIDATES = ("impression", "item", TARGET, PREDICTED, "logging_probability")
 
 
 class Impressions:
-    """A log of impressions: the item that a user saw, its probability of being shown, and a reward.
+    """A log of impressions, each with the item shown to a user, its propensity and the reward.
 
     Parameters
     ----------
@@ -45,19 +45,19 @@ class Impressions:
         A table with a row for each impression: a data frame of any library, a dict of columns, or
         the path of a file (Parquet, CSV or TSV).
     user, item
-        The columns of users and items. Intervals and tests treat each user as one sample, so the
-        impressions of a user need not be independent of each other.
+        The columns of user ids and of item ids. Intervals and tests treat each user as one sample,
+        so the impressions of a user need not be independent of each other.
     reward
         The column of rewards (such as clicks, 0 or 1) or of costs, which must be finite numbers.
     propensity
-        The column of propensities: the probability, above 0 and at most 1, with which the logging
-        policy showed the item.
+        The column of propensities. A propensity is the probability, above 0 and at most 1, with
+        which the logging policy showed the item.
     position
         The column with each item's position in its slate. A position may occur only once in a
         slate.
     slate
-        The column of slate ids, if several items were shown together. Slates of different users are
-        different slates, so the slates of each user may be numbered from 0.
+        The column of slate ids, if several items were shown together. Ids need only be
+        unique within each user, so each user's slates may be numbered from 0.
 
     Attributes
     ----------
@@ -156,8 +156,9 @@ class Impressions:
         policies
             The policies, keyed by name. A policy is one of the following:
 
-            * the name of a column of the log, or an array with an entry for each row: the
-              probability with which the policy shows the logged item (the target probability);
+            * the target probabilities, that is, the probability with which the policy shows each
+              logged item, as an array with an entry for each row or as the name of a column of the
+              log;
             * a frame, dict or `pathlib.Path` with a row for each row of the log and a column
               ``target_probability``. Direct and doubly robust estimates also need
               ``predicted_reward`` (of the logged item) and ``policy_value`` (the sum over items of
@@ -311,7 +312,7 @@ class Impressions:
         return sums, tuple(largest)
 
     def _of_users(self, values: Float64) -> Float64:
-        """Add up each user's values at each position: float64 [n_positions, n_users]."""
+        """Add up each user's values at each position, as float64 [n_positions, n_users]."""
         cells = self._cells
         if 2 * np.count_nonzero(values) < self.n:  # most values are 0, as with clicks
             rows = np.flatnonzero(values)
@@ -446,7 +447,7 @@ def _read_policy(log: Impressions, name: str, policy: Any, *, cascade: bool) -> 
 
 
 def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy:
-    """Make a policy from a table of the probabilities (and predictions) of all candidates."""
+    """Make a policy from a table with the probabilities (and predictions) for all candidates."""
     check_column("column", "item", table.names)
     n, of = log.n, f"of the candidates of {name}"
     codes, ids = encode(table.ids("item"), f"items {of}")

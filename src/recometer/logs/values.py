@@ -32,7 +32,7 @@ LARGEST = 3  # the number of weights in `Weights.largest`
 
 
 class Policy(NamedTuple):
-    """A policy's numbers for each impression of a log: float64 [n], or None if unknown."""
+    """A policy's numbers for each impression of a log, as float64 [n], or None if unknown."""
 
     probability: Float64  # the probability with which the policy shows the logged item
     predicted: Float64 | None = None  # the predicted reward of the logged item
@@ -73,8 +73,8 @@ class Weights:
     ----------
     policy
     effective_users
-        The effective number of users: (Σ W)² / Σ W², where W is the sum of a user's weights. This
-        number of users with equal weights would give the same variance (Kish 1965).
+        The effective number of users: (Σ W)² / Σ W², where W is the sum of a user's weights. That
+        many users with equal weights would give the same variance (Kish 1965).
     largest : tuple of float
         The largest weights, in descending order.
     mean, interval
@@ -478,7 +478,7 @@ class PolicyValues(Printed):
         return self.maximise
 
     def gate(self, gates: str | Sequence[str], undecided: Undecided | None = None) -> GateReport:
-        """Check bounds on the difference from the baseline: ``"snips >= -1%"``, ``"dr >= 0"``.
+        """Check bounds on the difference from the baseline, such as ``"snips >= -1%"``.
 
         The parameters, verdicts and errors are the same as for `recometer.Comparison.gate`, with
         estimators in place of metrics.

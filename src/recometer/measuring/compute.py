@@ -39,7 +39,7 @@ class Together(typing.Protocol):
         """Return the data of only the given users."""
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return each metric's value for all users together: float64 [n_metrics].
+        """Return each metric's value for all users together, as float64 [n_metrics].
 
         `weights` say how often each user counts.
         """
@@ -48,13 +48,13 @@ class Together(typing.Protocol):
 class Variant(NamedTuple):
     """Metrics that are computed together, usually one metric at several cut-offs.
 
-    It contains everything that does not depend on the users, and is therefore prepared only once.
+    It contains nothing that depends on the users, so it is prepared only once.
     """
 
     metrics: tuple[Metric, ...]
     names: tuple[str, ...]
     rules: Protocol
-    over_users: bool  # whether there is one value for all users, and only reasons per user
+    over_users: bool  # whether there is one value for all users (each still has a reason)
     as_found: bool  # whether defined values are final as computed
     values: Callable[[Any], Float64]  # a function from the record to float64 [n_users, n_metrics]
     how: Any = None  # further prepared data, depending on the subclass of `Measured`
@@ -78,7 +78,7 @@ class Variant(NamedTuple):
 
 
 class Measured(abc.ABC):
-    """A block of users, with the record that metrics of one kind read.
+    """A block of users, with the record that one kind of metric reads.
 
     It computes values and says which are undefined for which users, and why. The name of a metric
     may override individual rules.
@@ -113,7 +113,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def compute(self, variant: Variant) -> Float64:
-        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        """Return the values of the metrics, as float64 [n_users, n_metrics]."""
 
     @abc.abstractmethod
     def outside(self, variant: Variant) -> Bool | None:
@@ -230,7 +230,7 @@ def compute_for_all(
 ) -> dict[str, float]:
     """Compute each metric's value for all users together, keyed by name; NaN if undefined.
 
-    `weights`, int64 [n_users], say how often each user was drawn in a resample.
+    `weights` (int64 [n_users]) say how often each user was drawn in a resample.
     """
     return computed_for_all(measured, metrics, protocol)(weights)
 
@@ -308,7 +308,7 @@ def _settle(
 def _planned(
     metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
 ) -> _Plan:
-    """Return the plan, cached by metric identity: equal metrics may have different definitions."""
+    """Return the plan, cached by identity, because equal metrics may have different definitions."""
     return _Plan.of(metrics, protocol, one)
 
 

@@ -86,8 +86,8 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Metrics with one value for all users also count empty lists, for instance among the
-            # lists that are not full.
+            # Metrics with one value for all users also count users with empty lists, for instance
+            # as users whose lists are not full.
             result[result == Reason.NO_LIST] = 0
         return result, any_of(result)
 
@@ -106,7 +106,7 @@ class ListedUsers(Measured):
         )
 
     def compute(self, variant: Variant) -> Float64:
-        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        """Return the values of the metrics, as float64 [n_users, n_metrics]."""
         return variant.values(self.data)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
@@ -118,7 +118,7 @@ class ListedUsers(Measured):
     def add_up(self, metric: Metric, rules: Protocol, weights: Int64 | None = None) -> Summed:
         """Return the sums over users, for a metric with one value for all users.
 
-        `weights`, int64 [n_users], say how often each user counts.
+        `weights` (int64 [n_users]) say how often each user counts.
         """
         return add_up(metric, self.data, self._weights(rules, weights))
 

@@ -89,7 +89,7 @@ class RankedUsers(Measured):
         return once and rules.ties not in ("shared", "as_ranked")
 
     def compute(self, variant: Variant) -> Float64:
-        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        """Return the values of the metrics, as float64 [n_users, n_metrics]."""
         if self._parts is not None:
             tied, every, alone = self._parts
             values = every.compute(variant)
@@ -106,7 +106,7 @@ class RankedUsers(Measured):
         return any_of(ranks.tied[ranks.above < max(depths)])
 
     def groups(self, variant: Variant) -> Groups:
-        """Return the tie groups that metrics read, under their rules."""
+        """Return the tie groups that metrics read under their rules."""
         how = self._reading(variant).groups
         if how not in self._groups:
             ranks, keys = self._settled_by(how.settling), self.user_keys
@@ -124,7 +124,7 @@ class RankedUsers(Measured):
         return reading
 
     def _settled_by(self, how: Settling) -> Ranks:
-        """Return the ranks that metrics read, under their rules."""
+        """Return the ranks that metrics read under their rules."""
         ranks = self.ranks
         if how.score_above is None and ranks.repeated is None and ranks.copies is None:
             return ranks
@@ -140,7 +140,7 @@ class RankedUsers(Measured):
 
     @cached_property
     def _parts(self) -> tuple[Int64, RankedUsers, RankedUsers] | None:
-        """Return the positions of users with ties; all users, ignoring ties; and users with ties.
+        """Return the positions of users with ties, all users ignoring ties, and users with ties.
 
         Return None if no users, or too many, have ties.
         """
@@ -250,7 +250,7 @@ class _Rules:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
         rules, n, cutoff = self.protocol, self.ranks.n_candidates, facts.cutoff
         free = facts.order_free and not self.ranks.any_cutoff and rules.deep_cutoffs != "computed"
-        # Skip this in the usual case: all users have more candidates than the cut-off.
+        # Skip this in the usual case that all users have more candidates than the cut-off.
         if free and (cutoff is None or cutoff >= self.fewest_candidates):
             shallow = self.counted & (n <= (self.ranks.depth if cutoff is None else cutoff))
             mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
@@ -306,7 +306,7 @@ class _Rules:
 
     @cached_property
     def all_relevant(self) -> Bool | None:
-        """A mask of users with only relevant candidates: bool [n_users]; None if there are none."""
+        """A mask of users with only relevant candidates, or None if there are none."""
         ranks = self.ranks
         if ranks.n_rankable is not None:
             all_relevant = self.counted & (ranks.n_rankable >= ranks.n_candidates)

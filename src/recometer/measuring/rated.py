@@ -77,7 +77,7 @@ class RatedUsers(Measured):
         return self.ranked.outside(variant)
 
     def compute(self, variant: Variant) -> Float64:
-        """Return the values of the metrics: float64 [n_users, n_metrics]."""
+        """Return the values of the metrics, as float64 [n_users, n_metrics]."""
         definition = variant.metrics[0].definition
         predictions = _read_by(definition, self._rows_by(variant.rules))
         if definition.reads == "relevance":

@@ -1,4 +1,4 @@
-"""Reasons for undefined values, what replaces such values, and which users count towards means."""
+"""Defines why values are undefined, what replaces them, and which users count towards means."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def outside(
     """Return a mask of the users that the rule `users` excludes from means; None if all count.
 
     This depends on whether the source has a list for the user, and on whether the user has test
-    items and relevant items. The last two are computed only if the rule needs them.
+    items and relevant items. `has_relevant` and `has_rows` are called only if the rule needs them.
     """
     users = rules.users
     if users in ("test", "known"):
@@ -122,7 +122,7 @@ def outside(
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Return a mask of users that the rule `users` leaves out of a mean, or None if none are."""
+    """Return a mask of users left out of a mean by the rule `users`, or None if there are none."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
         gone = gone & ~np.isnan(values)  # undefined values already have a reason

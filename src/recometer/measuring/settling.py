@@ -49,7 +49,7 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
 
 # Under these values of the rule `repeated_test`, each row of a pair counts.
 COUNT_EACH: tuple[RepeatedTest, ...] = ("counted", "joined")
-# Under these tie rules, tied items share places, or their places depend on relevance.
+# Under these tie rules, a tied item has no fixed place.
 _SEVERAL_PLACES = ("expected", "optimistic", "pessimistic", "random")
 
 

@@ -1,4 +1,4 @@
-"""Show tables as plain text, in a terminal, and in Markdown, LaTeX, HTML, JSON and CSV.
+"""Show tables in terminals and as plain text, Markdown, LaTeX, HTML, JSON and CSV.
 
 A result declares its columns (`Column`) and its rows (`Table`); all formats follow from these.
 """

@@ -37,8 +37,8 @@ APART = "\u200b"  # a zero-width space, which `visible` always escapes
 # In spreadsheets, formulas begin with one of these characters, some of which are full-width.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # the number of spaces between two columns
-HUGE = 1e12  # numbers from this size on are shown in scientific notation
-MOST_LINES = 10_000  # JSON is indented only if this takes fewer lines
+HUGE = 1e12  # numbers of this size or more are shown in scientific notation
+MOST_LINES = 10_000  # JSON is indented only if it then has fewer lines
 # TeX reads these characters as commands, or shows them as other characters.
 LATEX = {
     **{character: "\\" + character for character in "&%$#_{}"},
@@ -158,7 +158,7 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
     The function tries these steps in order until the table fits:
 
     1. Break long cells of the last column, then titles.
-    2. Show cells that are equal in all rows once, above the table; leave out spare columns.
+    2. If all rows share a cell, show it once, above the table; leave out spare columns.
     3. Break the last column into narrower lines.
     4. If rows share their first cell, show it once, above their second cells.
     5. Break other cells.
@@ -270,7 +270,7 @@ def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
 
 
 def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
-    """Break the widest cells until the table fits: at spaces, and within words if necessary.
+    """Break the widest cells at spaces, and if necessary within words, until the table fits.
 
     If that is not enough, narrow the first `keys` columns, which all parts repeat, even further.
     """
@@ -302,7 +302,7 @@ def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
 def _shrunk(
     widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
 ) -> list[int]:
-    """Narrow the widest of the columns `some` until the first n fit, and return all widths."""
+    """Narrow the widest columns in `some` until the first n columns fit; return all widths."""
     found = list(widths)
     while sum(found[:n]) + GAP * (n - 1) > width:
         wider = [at for at in some if found[at] > least[at]]

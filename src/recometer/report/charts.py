@@ -60,7 +60,7 @@ SPECS: dict[str, Callable[[Chart], Spec]] = {}
 
 
 def drawing(kind: str) -> Callable[[Callable[[Chart], Spec]], Callable[[Chart], Spec]]:
-    """Return a decorator that registers a function for drawing charts of a kind."""
+    """Return a decorator that registers a function for drawing charts of the given kind."""
 
     def register(function: Callable[[Chart], Spec]) -> Callable[[Chart], Spec]:
         SPECS[kind] = function
@@ -341,14 +341,14 @@ def _differences(chart: Chart) -> Spec:
 
 
 def _in_two_lines(at: str) -> str:
-    """Return a Vega expression that breaks labels into two lines at the words `at`."""
+    """Return a Vega expression that breaks a label into two lines before the string `at`."""
     parts = f"split(datum.label, '{at}')"
     return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
 
 
 @drawing("by_group")
 def _by_group(chart: Chart) -> Spec:
-    """Draw a point for each model in each group, each on a separate line."""
+    """Draw a point for each model in each group, with a separate line for each model."""
     color, _, shape = _by_model(chart)
     group = _names("group", axis={"title": chart.fields[0].title}, scale={"paddingInner": 0.35})
     points = _layer(

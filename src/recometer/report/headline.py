@@ -203,7 +203,7 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
 def _on_others(given: Inputs, primary: str, pair: tuple[str, str]) -> list[str]:
     """Return a sentence that says how the pair differs in the secondary metrics.
 
-    If models were compared only with the baseline, it compares the best model with the baseline.
+    If models were compared only with the baseline, the sentence compares the best model with it.
     """
     said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     comparison = given.comparison

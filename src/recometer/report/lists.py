@@ -312,7 +312,7 @@ def inspector(
     item_to_item: bool = False,
     seed: int = 0,
 ) -> Inspector | None:
-    """Return the lists of the most improved, the most harmed, random and chosen users.
+    """Return the lists for the most improved, the most harmed, random and chosen users.
 
     Raises
     ------

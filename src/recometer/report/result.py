@@ -131,7 +131,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
 
 
 MOST_ROWS = 40  # maximum number of rows shown in the table of a chart's numbers
-MOST_USERS = 6  # maximum number of users shown from the inspector
+MOST_USERS = 6  # maximum number of the inspector's users that are shown
 
 
 def to_markdown(model: ReportModel) -> str:

@@ -459,7 +459,7 @@ def _listed(
 
 
 def _in_train(items: Int64, item_ids: Array | None, train: Interactions) -> tuple[Int64, int]:
-    """Return the items' positions in the training data (or -1), and how many are not there."""
+    """Return the items' positions in the training data (or -1), and the number of missing items."""
     if item_ids is None or train.item_ids is None:
         codes = np.where(items < train.n_items, items, -1)
     else:

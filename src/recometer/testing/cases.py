@@ -93,7 +93,7 @@ def rank(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RankingCase:
-    """A small evaluation: the arguments of `rank`, all of them arrays [n_users, n_items]."""
+    """The arguments of `rank` for a small evaluation, as arrays of shape [n_users, n_items]."""
 
     scores: Float64
     gains: Float64
@@ -106,7 +106,7 @@ class RankingCase:
         return len(self.scores)
 
     def users(self, which: Sequence[int]) -> RankingCase:
-        """Return a case with only some of the users, in this order."""
+        """Return a case with only the given users, in this order."""
         rows = list(which)
         return RankingCase(
             self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows]
@@ -238,7 +238,7 @@ class RatingCase:
         return int(self.predicted.shape[1])
 
     def users(self, which: Sequence[int]) -> RatingCase:
-        """Return a case with only some of the users, in this order."""
+        """Return a case with only the given users, in this order."""
         rows = list(which)
         return RatingCase(self.predicted[rows], self.actual[rows], self.threshold[rows])
 
@@ -300,7 +300,7 @@ def rating_cases(
 
 @dataclasses.dataclass(frozen=True)
 class ListCase:
-    """Lists of a few users with their side data, in plain Python.
+    """Lists for a few users with their side data, as plain Python objects.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class ListCase:
         return sum(map(len, [*self.train, *self.others]))
 
     def users(self, which: Sequence[int]) -> ListCase:
-        """Return a case with only some of the lists, in this order, but with all training users."""
+        """Return a case with only the given users' lists, in this order, but all training users."""
         left = [list(row) for user, row in enumerate(self.train) if user not in which]
         return dataclasses.replace(
             self,

@@ -302,7 +302,7 @@ def averaged(metrics: Sequence[Metric]) -> list[Metric]:
 def _all_orders(gains: tuple[float, ...]) -> tuple[Ranks, Float64]:
     """Rank items with these gains in every possible order, with a user for each order.
 
-    Returns the ranks, and the gains in the order of the ranking, float64 [n_users, n_items].
+    Returns the ranks, and the gains in the order of the ranking, as float64 [n_users, n_items].
     """
     orders = np.array(list(itertools.permutations(range(len(gains)))))
     scores = np.empty(orders.shape)
@@ -351,7 +351,7 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
 def expected_lies_between_pessimistic_and_optimistic(
     metrics: Sequence[Metric], case: RankingCase
 ) -> None:
-    """Check that the mean over the orders of tied items is between the extreme values."""
+    """Check that the mean over the orders of tied items lies between the worst and best values."""
     metrics = [metric for metric in averaged(metrics) if metric.definition.monotone]
     ranks = case.ranks()
     worst, value, best = (
@@ -473,7 +473,7 @@ def users_who_do_not_count_are_as_if_they_were_not_there(
 def _list_values(
     data: ListData, metrics: Sequence[Metric], *_: object, weights: Int64 | None = None
 ) -> Float64:
-    """Compute the metric values for all users, as float64 [n_rows, n_metrics], n_rows >= 1."""
+    """Compute the metric values for all users, as float64 [n_rows, n_metrics] with n_rows >= 1."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     listed = ListedUsers(data)
@@ -514,7 +514,7 @@ def _by(
 
 @law(rating_cases(max_users=MOST_USERS, predicted=STARS))
 def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that no predictions are better than the true ratings, except for probabilities."""
+    """Check that no predictions beat the true ratings; metrics of probabilities are exempt."""
     metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
     true = np.nan_to_num(case.actual)
     best = _rating_values(dataclasses.replace(case, predicted=true).ratings(), metrics)
