@@ -37,7 +37,7 @@ class Requirements(NamedTuple):
     depth_of_lists: int
     whole_ranking: tuple[str, ...]  # names of metrics that need the whole ranking
     rprecision: tuple[int | None, ...]  # cut-offs of R-precision
-    takes_largest_gain: bool  # whether a parameter takes the largest gain in test
+    takes_largest_gain: bool  # whether a parameter is set to the largest gain in test
     listed_users: bool  # whether users with a list count even if they are not in test
     each_row: bool  # whether a ranking metric counts every row of a repeated pair
     repeated_test: RepeatedTest  # the rule for the values of repeated test pairs

@@ -64,8 +64,8 @@ class Sides:
     given: Interactions
     test: Interactions  # with repeated rows merged, and with the users that users="listed" adds
     candidates: Candidates | None
-    metrics: tuple[Metric, ...]  # with the largest gain in test filled in if needed
-    memory: Memory = dataclasses.field(default_factory=Memory)  # caches how data match sources
+    metrics: tuple[Metric, ...]  # with parameters derived from test filled in
+    memory: Memory = dataclasses.field(default_factory=Memory)  # caches the matching of data to sources
     # The first evaluation fills in the fingerprints of the arrays and the `Counts`.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
@@ -144,7 +144,7 @@ class Sides:
 
 
 def inputs_of(arguments: Arguments, sides: Sides | None) -> dict[str, Any]:
-    """Return the data, keyed by argument; test and candidates only if there are sides."""
+    """Return the data, keyed by argument; test and candidates come from `sides`, if any."""
     inputs = {} if sides is None else {"test": sides.given, "candidates": sides.candidates}
     return inputs | {name: getattr(arguments, name) for name in OF_ARGUMENTS}
 

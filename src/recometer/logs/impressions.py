@@ -193,8 +193,8 @@ class Impressions:
         Returns
         -------
         PolicyValues
-            The value of each policy by each estimator, per impression (or slate), and the mean
-            reward of the log, named ``"logged"``.
+            The value of each policy according to each estimator, per impression (or slate), and the
+            mean reward of the log, named ``"logged"``.
 
         Raises
         ------

@@ -170,7 +170,7 @@ class RankedUsers(Measured):
 
 
 class _Grouping(NamedTuple):
-    """The rules that turn ranks into tie groups, apart from random draws."""
+    """The rules that turn ranks into tie groups, except for the seed of random draws."""
 
     ties: TieRule
     reads: Property

@@ -125,7 +125,7 @@ def list_data(
     """Convert the input of list metrics to the item positions that the lists use.
 
     Items that are not in the lists get positions after all listed items. `check_side_data` must
-    have checked that the `needed` data exist. If the source contains the test data, these are read
+    have checked that the `needed` data exist. If the source contains the test data, they are read
     from `ranks`. The test rows in the mask `in_train` are left out. `memory` keeps results for
     other lists of the same items. If `train` has only some users, `popularity` is computed from the
     full training data.

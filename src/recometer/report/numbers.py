@@ -98,7 +98,7 @@ def standings_of(given: Inputs, metric: str) -> Standings:
 
 
 def _with_interval(given: Inputs, standing: Standing) -> Standing:
-    """Return a standing with the evaluation's interval if the model was evaluated only once."""
+    """Set the number of users and, if the model was evaluated only once, the interval."""
     model = given.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
     if len(model.runs) > 1 or not model.has(standing.metric):
