@@ -65,7 +65,7 @@ class Sides:
     test: Interactions  # with repeated rows merged, and with the users that users="listed" adds
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with parameters derived from test filled in
-    memory: Memory = dataclasses.field(default_factory=Memory)  # caches the matching of data to sources
+    memory: Memory = dataclasses.field(default_factory=Memory)  # caches data matched to sources
     # The first evaluation fills in the fingerprints of the arrays and the `Counts`.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     counts: list[Counts] = dataclasses.field(default_factory=list)
