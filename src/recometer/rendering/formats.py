@@ -578,7 +578,7 @@ class Shown:
         return written(to_html(self), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return everything in JSON, and write it to the path, if any.
+        """Return the whole result in JSON, and write it to the path, if any.
 
         Undefined values are null.
         """

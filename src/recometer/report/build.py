@@ -339,7 +339,7 @@ def _versions(given: Inputs) -> Facts:
 
 
 def call_of(given: Inputs) -> str:
-    """Return Python code that makes the report again, with names in place of the inputs."""
+    """Return Python code that recreates the report, with names in place of the inputs."""
     result = given.first
     names = [
         name

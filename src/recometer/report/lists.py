@@ -373,7 +373,7 @@ def _first(kinds: Sequence[str], change: float) -> tuple[int, float]:
 def _choose(
     given: Inputs, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
 ) -> tuple[Kinds, Float64 | None]:
-    """Return the positions of the users to show, with the reasons, and all users' changes."""
+    """Return the positions of users to show, why each is shown, and all users' changes."""
     kinds: Kinds = {}
 
     def add(positions: Iterable[int], kind: str) -> None:

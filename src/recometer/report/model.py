@@ -151,7 +151,7 @@ class ReportModel:
     headline: Headline
     standings: tuple[Standings, ...]
     charts: tuple[Chart, ...]
-    call: str  # Python code that makes the report again
+    call: str  # Python code that recreates the report
     version: str  # the version of recometer
     audit: Audit | str = ""  # the audit, or why there is none; empty if nothing can be audited
     inspector: Inspector | None = None

@@ -22,7 +22,7 @@ N_BINS = 20  # the number of bins in a histogram
 
 @dataclasses.dataclass(frozen=True)
 class MetricNumbers:
-    """The numbers for one metric; there are no rows if it has one value for all users."""
+    """The numbers for one metric; there are no rows if the metric has one value for all users."""
 
     standings: Standings
     values: tuple[Row, ...] = ()  # the number of users in each bin of values, for each model

@@ -1,4 +1,4 @@
-"""Laws for metrics; some of the laws depend on how the registry declares a metric.
+"""Laws for metrics; some laws depend on how the registry declares a metric.
 
 A law is a function that takes metrics and raises an AssertionError that names those which break
 it. Values are float64 [n_users, n_metrics].
