@@ -59,7 +59,7 @@ def begins(sorted_numbers: Array) -> Bool:
 
 
 def follow(places: Int64) -> bool:
-    """Return whether places are consecutive ascending integers that start at 0 or above."""
+    """Return whether places are consecutive integers of at least 0, in ascending order."""
     n = places.size
     if n == 0 or places.item(0) < 0 or places.item(n - 1) - places.item(0) != n - 1:
         return False
@@ -90,7 +90,7 @@ def read_only(array: Array) -> Array:
 
 
 def mean_of(values: Float64, weights: Float64) -> float:
-    """Return a weighted mean: NaN if the weights sum to 0, and finite if all values are."""
+    """Return the weighted mean, or NaN if the weights sum to 0; finite values never overflow."""
     total = weights.sum()
     if not total > 0:
         return np.nan

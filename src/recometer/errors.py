@@ -58,9 +58,9 @@ class RecometerError(Exception):
     Attributes
     ----------
     reason : str
-        The fault: the message without the hint.
+        The message without the hint.
     hint : str
-        How to fix the fault, or an empty string.
+        The hint on how to fix the error, or an empty string.
     """
 
     # KeyError would show the repr of its argument, with quotes and escapes.
@@ -71,53 +71,53 @@ class RecometerError(Exception):
 
     @property
     def reason(self) -> str:
-        """The fault: the message without the hint."""
+        """The message without the hint."""
         return str(self).partition(" Hint: ")[0]
 
     @property
     def hint(self) -> str:
-        """How to fix the fault, or an empty string."""
+        """The hint on how to fix the error, or an empty string."""
         return str(self).partition(" Hint: ")[2]
 
 
 class InputError(RecometerError, ValueError):
-    """Data with wrong shapes, ids or values."""
+    """Raised for data with wrong shapes, ids or values."""
 
 
 class InputTypeError(RecometerError, TypeError):
-    """An object whose type is not supported."""
+    """Raised for an object whose type is not supported."""
 
 
 class ColumnError(RecometerError, KeyError):
-    """A column that a table does not have."""
+    """Raised for a column that a table does not have."""
 
 
 class UnknownNameError(RecometerError, ValueError):
-    """A metric, rule or convention that does not exist."""
+    """Raised for a metric, rule or convention that does not exist."""
 
 
 class FileError(RecometerError, OSError):
-    """A file that cannot be read, or has the wrong content."""
+    """Raised for a file that cannot be read, or has the wrong content."""
 
 
 class MissingExtraError(RecometerError, ImportError):
-    """An optional library is not installed; the message says how to install it."""
+    """Raised if an optional library is not installed; the message says how to install it."""
 
 
 class ModelError(RecometerError, RuntimeError):
-    """A failure of the user's function or model; ``__cause__`` is the original exception."""
+    """Raised if the user's function or model fails; ``__cause__`` is the original exception."""
 
 
 class InternalError(RecometerError, RuntimeError):
-    """An internal check of recometer failed. This is a bug; please report it."""
+    """Raised if an internal check of recometer fails. This is a bug; please report it."""
 
 
 class DataWarning(UserWarning):
-    """A warning about the data: a rule made a decision that the user should know about."""
+    """A warning about the data, or about how a rule has treated them."""
 
 
 def visible(text: str) -> str:
-    r"""Escape characters that are invisible or control a terminal.
+    r"""Replace characters that are invisible or control a terminal with escape sequences.
 
     Names of models, users and items are untrusted input. Unescaped, they could colour the text
     after them, delete the text before them, or look like a separate line.

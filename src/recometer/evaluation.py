@@ -167,12 +167,13 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
 
 
 class FoldedEvaluation(FoldedRecord, Evaluation):
-    """Several folds, pooled: a user's value is the mean over the folds where it is defined.
+    """The pooled evaluations of several folds.
 
-    Every user counts once, no matter how many folds they are tested in. Intervals of means are
-    therefore over users, who are independent of each other, unlike folds. For each user, the number
-    of relevant items is summed over the folds; for every other number, the largest value is kept. A
-    metric with one value for all users is averaged over the folds. `save` stores the pooled values.
+    A user's value is the mean over the folds where it is defined. Every user counts once, no matter
+    how many folds they are tested in. Intervals of means are therefore computed from users, who,
+    unlike folds, are independent of each other. For each user, the number of relevant items is
+    summed over the folds; for every other number, the largest value is kept. A metric with one
+    value for all users is averaged over the folds. `save` stores the pooled values.
 
     Attributes
     ----------
@@ -290,10 +291,10 @@ def evaluate(
         The model output to evaluate, for instance ``rm.Factors(user_factors, item_factors)``. It
         may also be a fitted model that `from_model` recognises without further options, such as
         a model with a method ``recommend(users, k)``, which is called for the test users. For
-        folds, pass a function that fits a model to ``split.train`` (and ``split.remainder``) and
-        returns a source, or a list of sources, one per fold. If you pass a dict from model names to
-        any of these, all models are evaluated, and the data that they share (test, train, ...) are
-        prepared only once.
+        folds, pass a list of sources, one per fold, or a function that fits a model to
+        ``split.train`` (and ``split.remainder``) and returns a source. If you pass a dict from
+        model names to any of these, all models are evaluated, and the data that they share (test,
+        train, ...) are prepared only once.
     test
         The items that should have been recommended: an `Interactions`, or anything that
         `Interactions.of` takes (a SciPy sparse matrix, a data frame, a file, ...). Use None if

@@ -126,10 +126,10 @@ class Stream:
     """An evaluation of model output that arrives in batches; returned by `Evaluator.stream`.
 
     From scores of all items, a stream keeps only the judged items' ranks, so its memory does not
-    grow with the number of items (if you request a list metric, it also keeps the lists). Lists,
-    and candidates with their labels, are kept and ranked together. The order and the sizes of
-    batches have no effect: `compute` returns what `evaluate` returns for the whole output, bit for
-    bit.
+    grow with the number of items (if you request a list metric, it also keeps the lists). Batches
+    of lists, or of candidates with their labels, are kept as they are, and ranked together at the
+    end. The order and the sizes of batches have no effect: `compute` returns what `evaluate`
+    returns for the whole output, bit for bit.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class Stream:
         self._counted = counted
 
     def _take_indices(self, items: Any, users: Any) -> bool:
-        """Add lists of positions if they are plain, valid arrays; return whether this was done."""
+        """Add lists of positions if they are plain, valid arrays; return whether this succeeded."""
         counted = self._counted
         if (
             self._by_position
@@ -325,7 +325,7 @@ class Stream:
             place = int(places[0])
             if not any_of(came[place : place + len(places)]):
                 return numbers
-        # Only the number of each user's last row remains, which reveals users with several rows.
+        # A user's last row overwrites the earlier ones, which reveals users with several rows.
         if self._latest is None:
             self._latest = np.empty(len(came) + 1, np.int64)
         self._latest[places] = numbers
@@ -368,8 +368,8 @@ class Stream:
             case = self._evaluator.case(source)
             request = dataclasses.replace(request_of(case), progress=False, some_users=True)
             if case.sides.test.item_ids is not None:
-                # Matching all batches later may cause warnings, so do not reuse this batch's
-                # matches.
+                # Do not store this batch's matches: `compute` would reuse them, and would not issue
+                # the warnings that are suppressed here.
                 request = dataclasses.replace(request, memory=Memory())
             if isinstance(source, Lists):
                 source.check(request)
@@ -409,13 +409,13 @@ class Stream:
         Raises
         ------
         InputError
-            If no batch was added, or if `evaluate` would raise it for the whole output.
+            If no batch was added, or if `evaluate` would raise this error for the whole output.
         """
         begin = time.perf_counter()
         return Evaluation(**fields_of(self._evaluator.case(self._source()), begin))
 
     def mean(self) -> dict[str, float]:
-        """Return only the means: the same as ``compute().mean()``, in less time."""
+        """Return only the means, as ``compute().mean()`` does, but in less time."""
         return self._evaluator.mean(self._source())
 
     def _source(self) -> Source:
@@ -584,7 +584,7 @@ def user_ids_of(users: object, n: int) -> Array:
 
 
 def scores_of(given: object) -> Scores:
-    """Read scores [batch, n_items]: an array, or a tensor, which stays on its device."""
+    """Read scores [batch, n_items] from an array, or from a tensor, which stays on its device."""
     if isinstance(given, Scores):
         return given
     if isinstance(given, Source):
@@ -607,7 +607,7 @@ def are_lists(given: object) -> bool:
 
 
 def lists_of(given: object, users: object, item_ids: object) -> Lists:
-    """Read lists: a table or dict that names users, or items [batch, k], best first."""
+    """Read lists from a table or dict that names users, or from items [batch, k], best first."""
     if isinstance(given, Lists) or are_lists(given):
         if users is not None:
             raise InputError(

@@ -183,7 +183,7 @@ class Explanation(Printed):
         return f"<Explanation: {left}, {right}, {len(self.steps)} steps>"
 
     def head(self) -> Iterator[str]:
-        """Yield the lines above the tables: both means and formulas."""
+        """Yield the lines above the tables, which show both means and formulas."""
         for side in (self.left, self.right):
             users = f"{side.counted:,} user{'' if side.counted == 1 else 's'}"
             yield f"{side.protocol}: {side.metric} = {side.mean:.4f} over {users}"
@@ -202,9 +202,9 @@ def explain(
     """Explain why a number differs from another library's number for the same data.
 
     One definition is changed into the other, one rule or parameter at a time. Every step recomputes
-    everything, so the changes in the mean add up to the difference. The way in which a number is
-    computed is never a step: neither the number of threads, nor the instruction set, nor skipping
-    the scores that a cut-off does not need ever changes a value, not even in the last bit.
+    everything, so the changes in the mean add up to the difference. Neither the number of threads
+    nor the instruction set is ever a step, because they do not change a value, not even in the last
+    bit. The same is true of skipping scores that a cut-off does not need.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
-    """Return the metric of this name under the other rules or, if there is none, recometer's."""
+    """Return the metric of this name under the other rules, or recometer's if they have none."""
     if find(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
@@ -364,12 +364,12 @@ def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
 
 
 def _plain(metric: Metric) -> Metric:
-    """Return the metric with recometer's name, without rules."""
+    """Return the metric under recometer's name, without rules of its own."""
     return dataclasses.replace(metric, label="", rules=())
 
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
-    """Return the rules, with the metric's own rules but without the name of the convention."""
+    """Return the protocol with the metric's own rules, but without the name of the convention."""
     # If `version` is set, `evaluate` treats the rules as those of another library: it replaces
     # ties="input" for a source without an input order.
     own = rules_of(metric, protocol)

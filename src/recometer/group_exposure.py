@@ -1,4 +1,4 @@
-"""`exposure` and `fairness` measure the attention that groups of items get, and how fair it is."""
+"""`exposure` and `fairness` measure how attention is distributed among groups of items."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def exposure(
     InputError
         If only some of the arguments have ids, or if there are no groups.
     InputTypeError
-        If the type of the groups or the source is not supported.
+        If the type of the groups or of the source is not supported.
 
     Examples
     --------
@@ -122,13 +122,13 @@ class Fairness:
     Attributes
     ----------
     ratio : float
-        The lowest of the groups' quotients divided by the highest, from 0 to 1. A group's quotient
+        The lowest quotient of a group divided by the highest, from 0 to 1, where a group's quotient
         is its share of the attention divided by its target share. 1 means that all groups get
         attention in proportion to the target. Groups with a target share of 0 are left out.
     difference : float
-        Half the sum of the absolute differences between the groups' shares of the attention and
-        their target shares: the share of the attention that would have to move to other groups,
-        from 0 to 1.
+        The share of the attention that would have to move to other groups to match the target
+        shares, from 0 to 1. It is half the sum of the absolute differences between the groups'
+        shares of the attention and their target shares.
     rank_fairness : float
         Attention-weighted rank fairness: the mean over users of 1 minus the Jensen-Shannon
         divergence, in bits, between the groups' shares of the attention in the user's own list and
@@ -192,7 +192,7 @@ def fairness(
     ------
     InputError
         If `target` has any other value or lacks the share of a group, if the sources have lists for
-        different users, or if `exposure` would raise it.
+        different users, or if `exposure` would raise this error.
 
     References
     ----------
@@ -489,8 +489,8 @@ def expected_exposure(
 ) -> tuple[Float64, ...]:
     """Compare the attention that each item gets with its attention in an ideal, randomised ranking.
 
-    Returns the disparity, the relevance and the loss of each user: float64 [n_users] each, NaN for
-    users without a relevant item.
+    Returns each user's disparity, relevance and loss, as float64 [n_users]; they are NaN for users
+    without a relevant item.
 
     Parameters
     ----------

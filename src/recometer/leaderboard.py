@@ -259,7 +259,7 @@ class Leaderboard(Tracked, Printed):
         return [{"model": f"(chance, {name})", **empty, **line} for name, line in texts.items()]
 
     def _users(self, people: bool) -> Table:
-        """Return a row per model and user; numbers are formatted for people, or have all digits."""
+        """Return a row per model and user, with numbers rounded if they are for people to read."""
 
         def show(value: float | None) -> str:
             return "undefined" if value is None else number(value)

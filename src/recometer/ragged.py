@@ -246,11 +246,12 @@ def lengths(indptr: Int64, users: Int64 | None) -> Int64:
 
 
 def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
-    """Sum the values that share a number; the order of the rows does not matter: float64 [n].
+    """Return the sum of the values that belong to each number from 0 to n - 1: float64 [n].
 
-    Plain addition would round at every step. Therefore, each value is split into a multiple of a
-    power of two and a small remainder. Sums of up to 2^26 multiples are exact, and the rounding
-    errors of the remainders are negligible relative to the largest value.
+    The order of the rows does not affect the sums. Plain addition would round at every step.
+    Therefore, each value is split into a multiple of a power of two and a small remainder. Sums of
+    up to 2^26 multiples are exact, and the rounding errors of the remainders are negligible
+    relative to the largest value.
     """
     largest = max(values.max(initial=0.0), -values.min(initial=0.0))
     if not np.isfinite(largest) or largest < SMALLEST_CUT:

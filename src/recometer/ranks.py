@@ -61,7 +61,7 @@ class Ranks(Table):
         that the item is not ranked, because the source does not know it or it is beyond `depth`.
     tied, before : int64 [n_judged]
         The number of other candidates with exactly the same score, and how many of them come before
-        the item: in the order of item ids or, under the rule ``ties="input"``, in input order.
+        the item, in the order of item ids or, under the rule ``ties="input"``, in input order.
     gain : float64 [n_judged]
         The value in the test data, or 1 if they have no values.
     relevant : bool [n_judged]
@@ -84,7 +84,7 @@ class Ranks(Table):
         Whether every metric allows cut-offs up to the number of candidates, because the candidates
         were listed individually and are not the whole catalogue.
     n_rankable : int64 [n_users] or None
-        The number of relevant items that are candidates. None if all of these are ranked, because
+        The number of relevant items that are candidates. None if all of them are ranked, because
         lists do not end at `depth`.
     score : float64 [n_judged] or None
         The score of each item, or NaN if it has none. Present only if the rule `score_above` is
@@ -316,7 +316,7 @@ def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
 
 
 def find_runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
-    """Find runs of rows with the same user and the same `above`: the members of a tie group.
+    """Find the tie groups: runs of rows with the same user and the same `above`.
 
     Returns the first row and the number of rows of each run.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Plots:
-    """The charts of a report, for use in notebooks: ``result.plot.leaderboard()``.
+    """The charts of a report for use in notebooks, such as ``result.plot.leaderboard()``.
 
     ``dir(result.plot)`` lists the available charts. Where a chart offers a choice, such as the
     metric, its method takes the chosen option as an argument, as in
@@ -115,9 +115,10 @@ class Reported:
         Raises
         ------
         FileError
-            If the path cannot be written, or is an existing file that is not a report.
+            If the path cannot be written to, or is an existing file that is not a report.
         InputError
-            If the path has any other suffix, or the data do not match the results.
+            If the path is not that of an HTML or Markdown file, or if the data do not match the
+            results.
         MissingExtraError
             If you request the HTML page, but the extra ``report`` is not installed.
 

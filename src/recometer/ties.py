@@ -1,7 +1,7 @@
 """Tie rules turn `Ranks` into tie groups, the only form in which metrics read a ranking.
 
 Under ``"expected"``, tied items stay in one group, and metrics average over all orders of the
-group. Every other rule gives each judged item its own place: a group of one.
+group. Every other rule gives each judged item its own place, as a group of one.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Groups:
 
     @shared
     def first(self, cutoff: int) -> tuple[Int64 | slice, Int64, Int64]:
-        """Find the groups that begin within a cut-off: their rows, their indptr and `start`."""
+        """Find the groups that begin within a cut-off; return their rows, indptr and `start`."""
         within = self.start < cutoff
         if all_of(within):
             # The arrays of a user-defined source may be strided views of a table.
@@ -161,7 +161,7 @@ class Groups:
 
     @shared
     def reach(self, cutoffs: Int64) -> Reach:
-        """Find the groups that begin within any of several cut-offs: int64 [n_cutoffs]."""
+        """Find the groups that begin within any of the cut-offs, which are int64 [n_cutoffs]."""
         start, size, user = self.start, self.size, self.user
         rows: Int64 | slice = slice(None)  # the next step usually leaves only a few rows
         deepest = start < cutoffs.max()
@@ -276,8 +276,8 @@ def resolve(
     seed
         The seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
-        A number per user for the rule ``"random"``, which makes a user's draw independent of the
-        other users. By default, the user's position.
+        A number per user, which makes the user's draw under the rule ``"random"`` independent of
+        the other users. By default, the user's position.
     relevant_from
         The `Protocol` rule of the same name.
     within
@@ -365,7 +365,7 @@ def worth_of(
     """
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
-        # Usually, all items are relevant, and this takes no memory.
+        # All items are usually relevant; returning `ones` then takes no memory.
         ones = _equal_to(_FEW_ONES, len(relevant))
         return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
     if by in ("judgement", "judgement_from_zero"):

@@ -21,7 +21,7 @@ except ImportError as error:
 
 from recometer._kernel import _native
 
-# Counts either immediately (this module) or once it has been started (a background thread).
+# Counts and hashes either at once (this module) or after it is started (a background thread).
 Counting = types.ModuleType | _native.Background
 
 

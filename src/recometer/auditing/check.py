@@ -1,4 +1,4 @@
-"""The function `audit`, which finds leakage and other faults in a split, and its result."""
+"""`audit`, which finds leakage and other faults in a split, and `Audit`, its result."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def audit(
 ) -> Audit:
     """Look for leakage and other faults in a train-test split.
 
-    Rows that repeat a user-item pair are merged, as in `Interactions.of`. Except for the numbers of
-    repeated rows, all counts are of distinct pairs, each at its latest time. Only users with test
+    Rows that repeat a user-item pair are merged, as in `Interactions.of`. Each pair therefore
+    counts once, at its latest time, except in the numbers of repeated rows. Only users with test
     interactions count as test users. The audit assumes that every training or test item could be
     recommended to any user who has no training interaction with it. Times are compared without
     conversion; equal times do not count as leakage.

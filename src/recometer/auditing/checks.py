@@ -1,4 +1,4 @@
-"""The checks of an audit: for leakage, and for users and items that cannot be evaluated."""
+"""The checks of an audit, which find leakage, repeated rows, cold-start users and the like."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _numbers(facts: Facts) -> dict[str, Any]:
 
 
 def _ask_about(facts: Facts, kind: str) -> str:
-    """Return a question that asks the user whether both sides write ids in the same way."""
+    """Return a question that asks the user whether ids are written the same way on both sides."""
     of_test, of_train = facts.first("test", kind), facts.first("train", kind)
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"

@@ -1,4 +1,4 @@
-"""The facts that an audit needs; they can be added up over blocks of users."""
+"""The facts that an audit needs; they can be computed for blocks of users and then combined."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Some(NamedTuple):
 
 
 class OfBlock(TypedDict):
-    """The facts about a block of users; facts about several blocks are added up key by key."""
+    """The facts about a block of users; to combine blocks, add up the values of each key."""
 
     found: dict[str, Some]  # as in `Facts`
     counts: dict[str, int]  # as in `Facts`
@@ -81,7 +81,7 @@ class Facts:
 class Whole(NamedTuple):
     """Facts about the whole split, on which the facts about each block of users depend.
 
-    `ends` is the newest training time and the oldest test time; None if either side has no times.
+    `ends` contains the newest training and the oldest test time, or is None if a side has no times.
     """
 
     rules: Protocol
@@ -205,7 +205,7 @@ def some(chosen: Bool, ids: Array | None) -> Some:
 
 
 def _newest(data: Interactions) -> tuple[Array, Bool]:
-    """Return each user's newest time, and whether the user has any times: both [n_users + 1].
+    """Return two arrays [n_users + 1]: each user's newest time, and whether the user has any times.
 
     The last entry is for position -1, which stands for users who are not in the data.
     """

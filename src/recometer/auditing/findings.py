@@ -36,11 +36,11 @@ class Finding:
         that the result would be wrong or meaningless, and ``"warning"`` that the result means less
         than it seems to. ``"fact"`` means none of these, or that nothing was found.
     count
-        The number of things found, or None if the check was not possible; `sentence` says why.
+        The number of things found. None if the check was not possible; `sentence` then says why.
     total
         The number of things that were checked, including those found.
     examples
-        The first few things found, in the order of their ids: users, items, or pairs (user, item).
+        The first few users, items or (user, item) pairs that were found, in the order of their ids.
         If there are no ids, the examples are positions.
     sentence
         What the finding means for the result.
@@ -88,7 +88,7 @@ def counted(
     statistics: Mapping[str, float] | None = None,
     name: str = "",
 ) -> Finding:
-    """Return a finding with the sentence `found` or, if the count is 0, a fact with `clear`."""
+    """Return a finding that says `found` or, if the count is 0, a fact that says `clear`."""
     return Finding(
         name=name,
         what=what,

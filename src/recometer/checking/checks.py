@@ -42,8 +42,8 @@ class Answers:
     """The arguments of `check`, and the lists and ranks that the source returns.
 
     `given` contains the arguments in the form that `evaluate` uses, restricted to the users to
-    check; `whole` is the test data of all users. `again` is the same source, or the lists from a
-    second call to a model. `k` is the number of places to check in each list.
+    check; `whole` is the test data of all users. `again` is the source of `given` or, if that came
+    from a model, the source from a second call. `k` is the number of places to check in each list.
     """
 
     given: Case
@@ -240,8 +240,8 @@ def _moved(ranks: Ranks, again: Ranks) -> Bool:
     return moved
 
 
-# For each user flag: what the check counts, the sentence if there are such users, and the sentence
-# if there are none.
+# For each user flag, what the check counts, the sentence if it finds users, and the sentence if it
+# finds none.
 OF_FLAGS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
@@ -511,8 +511,8 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 }
 
 
-# For each kind of invalid place in generated lists: what the check counts, the sentence if there
-# are such places, and the sentence if there are none.
+# For each kind of invalid place in generated lists, what the check counts, the sentence if it finds
+# places, and the sentence if it finds none.
 OF_PLACES = {
     "unknown": (
         "places of answers whose title the catalogue lacks",

@@ -1,4 +1,4 @@
-"""The function `check`, which says whether a model's output can be evaluated, and its result."""
+"""`check`, which says whether a model's output can be evaluated, and `Preflight`, its result."""
 
 from __future__ import annotations
 
