@@ -321,7 +321,7 @@ def evaluate(
         as well: ``"MRR@10"`` is rr@10. Under a convention, you can also use the names of its
         library, such as ``"LinkPredMAP@10"``.
     protocol
-        The rules that determine the values; pass ``other.protocol`` to repeat an evaluation.
+        The rules that determine the values; pass ``other.protocol`` for those of another result.
         The name of a convention, such as ``"trec_eval"``, selects the rules and metric names of
         another library; see `recometer.conventions`.
     catalogue

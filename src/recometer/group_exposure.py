@@ -462,7 +462,7 @@ def rank_fairness(shares: Float64, target: Float64) -> Float64:
     Notes
     -----
     ``1 - (KL(p, m) + KL(q, m)) / 2`` in bits with ``m = (p + q) / 2``. It is 1 if the shares equal
-    the target, and 0 if the list contains only groups with a target share of 0.
+    the target, and 0 if all items of the list are from groups with a target share of 0.
 
     References
     ----------

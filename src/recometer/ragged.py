@@ -1,4 +1,4 @@
-"""Ragged tables, whose rows for user u are indptr[u]:indptr[u + 1], and records of columns.
+"""Ragged tables, in which rows indptr[u]:indptr[u + 1] belong to user u, and records of columns.
 
 A field's metadata says whether the field has an entry per row or per user:
 

@@ -58,7 +58,8 @@ class Ranks(Table):
         Position of the item in the sorted item ids.
     above : int64 [n_judged]
         The number of candidates with a strictly higher score. 0 is the top of the list. -1 means
-        that the item is not ranked, because the source does not know it or it is beyond `depth`.
+        that the item is not ranked, because the source does not know it or because it is beyond
+        `depth`.
     tied, before : int64 [n_judged]
         The number of other candidates with exactly the same score, and how many of them come before
         the item, in the order of item ids or, under the rule ``ties="input"``, in input order.

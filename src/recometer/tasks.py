@@ -62,7 +62,7 @@ class Ticker:
         self._cancelled = cancelled
 
     def advance(self, weight: float = 0.0) -> None:
-        """Report that `weight` more of the task's weight is done; call it about every 50 ms.
+        """Report the weight of the work done since the last call; call this about every 50 ms.
 
         Raises Cancelled if the work was interrupted or another task failed. Tasks must not catch
         it.

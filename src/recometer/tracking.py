@@ -76,7 +76,7 @@ class Tracked:
         step
             The training step, for instance the epoch.
         run_id
-            The run. None uses the active run, or a new one, like ``mlflow.log_metrics``.
+            The run. None uses the active run or starts one, as ``mlflow.log_metrics`` does.
         model_id
             The logged model that was evaluated. None uses the active model.
         artifact

@@ -93,7 +93,7 @@ def audit(
         id, or by position if neither side has ids. Instead of both, you can pass a `Split` as
         `train`; its remainder counts as training data.
     user, item, value, time
-        The columns of data frames and files, as in `Interactions.of`. A `Split` does not need them.
+        The columns of data frames and files, as in `Interactions.of`. Not needed for a `Split`.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` that determine which users are evaluated.
 

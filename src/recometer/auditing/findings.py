@@ -200,7 +200,7 @@ class Findings(Printed):
         return sorted(found, key=lambda finding: order.index(finding.level))
 
     def named(self, level: Level) -> list[str]:
-        """Return the names of the findings of this level."""
+        """Return the names of the findings at this level."""
         return [finding.name for finding in self.findings if finding.level == level]
 
 

@@ -347,7 +347,7 @@ def _train_items_recommended(answers: Answers) -> Finding:
     listed = as_interactions(lists, answers.test)
     again = matching.in_train(listed, answers.train)
     users = np.unique(ragged.users_of(listed.indptr)[again])
-    # If all candidates are ranked, a list may be short only because no candidates are left.
+    # If all candidates are ranked, a list is short only because there are no more candidates.
     shorter = answers.lists.lengths < lists.lengths
     shortened = bool((shorter & answers.ranks.ends_early).any())
     left_out = answers.source.facts.removes_train(answers.given.protocol)
