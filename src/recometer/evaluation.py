@@ -375,7 +375,7 @@ def evaluate(
         For instance, if a rule that you pass has no effect on the result, such as ``duplicates``
         for `Factors`. There is no such warning for the rules of a convention. Also if more than a
         tenth of the test users, or of the relevant rows, are unknown to the source. That warning
-        gives examples, and says so if the two sides seem to spell ids differently.
+        gives examples, and says so if ids seem to be spelled differently on the two sides.
 
     Examples
     --------

@@ -122,8 +122,8 @@ class Fairness:
     Attributes
     ----------
     ratio : float
-        The lowest quotient of a group divided by the highest, from 0 to 1, where a group's quotient
-        is its share of the attention divided by its target share. 1 means that all groups get
+        The smallest quotient divided by the largest, from 0 to 1, where each group's quotient is
+        its share of the attention divided by its target share. 1 means that all groups get
         attention in proportion to the target. Groups with a target share of 0 are left out.
     difference : float
         The share of the attention that would have to move to other groups to match the target
