@@ -71,7 +71,7 @@ def test_train_items_are_not_listed_and_relevant_from_applies():
         ({"patience": 1}, "patience=1 must lie between"),
         ({"item_groups": {}}, "item_groups is empty"),
         ({"item_groups": rm.Catalogue(list("abc"))}, "has no categories"),
-        ({"test": None}, "There is no test"),
+        ({"test": None}, "test is missing"),
     ],
 )
 def test_invalid_arguments_are_refused(changes, message):

@@ -191,7 +191,7 @@ def test_groups_of_an_item_share_its_attention():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"test": None}, "There is no test"),
+        ({"test": None}, "test is missing"),
         ({"target": "equal"}, "target='equal' must be relevant, catalogue, or a dict"),
         ({"target": {"big": 1}}, "target has the groups big, but the groups of items are big, sm"),
         ({"target": {"big": 1, "small": -1}}, "Every share of target must be at lea"),

@@ -69,7 +69,7 @@ def test_rule_without_a_step_or_a_reason_is_refused() -> None:
         rule(False, sentences)
     with pytest.raises(TypeError, match="must state a step of explain"):
         rule(False, sentences, step="ranking", no_step="It changes nothing.")
-    with pytest.raises(TypeError, match=r"declared by rule\(...\), which twice is not"):
+    with pytest.raises(TypeError, match=r"declared with rule\(\.\.\.\), unlike twice"):
 
         @ruled
         @dataclasses.dataclass(frozen=True)

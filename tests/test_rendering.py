@@ -233,7 +233,7 @@ def test_tables_become_narrower_step_by_step() -> None:
         "model 1        +0.1  no difference shown",
         "",
         "a note",
-        "Left out, as lines are narrow: mean of all.",
+        "Left out for lack of width: mean of all.",
     ]
     assert to_text(table, 33).split("\n")[1:3] == [
         "model    difference",

@@ -434,8 +434,8 @@ def _with_chance(
         return metrics, [lacking, note] if names else [note]
     if not left:
         raise InputError(
-            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
-            "baseline, or metrics of rankings, such as ndcg@10."
+            f"The baseline is chance, and a random order has no value for {names}. Hint: use "
+            "another baseline, or ranking metrics, such as ndcg@10."
         )
     note = f"Left out: {names}. The baseline, a random order, has no value there."
     return left, [note] if names else []
@@ -576,8 +576,9 @@ def _check_correction(
         return
     if test != "randomisation":
         raise InputError(
-            f"{argument_text('correction', 'tukey')} is a test by randomisation, and does not go "
-            f"with {argument_text('test', test)}. Hint: {argument_text('correction', 'holm')}."
+            f"{argument_text('correction', 'tukey')} is a test by randomisation, and cannot be "
+            f"combined with {argument_text('test', test)}. Hint: "
+            f"{argument_text('correction', 'holm')}."
         )
     seeds = next((model.name for model in models if len(model.runs) > 1), None)
     if seeds is not None:

@@ -171,8 +171,8 @@ class Stream:
         sides = evaluator.sides
         if sides is None and item_ids is not None:
             raise InputError(
-                "item_ids= does not apply to candidates with their truth. Hint: leave it out, or "
-                "give the evaluator a test."
+                "item_ids= does not apply to labelled candidates. Hint: leave it out, or use an "
+                "evaluator with test data."
             )
         self._places = None if sides is None else UserPlaces(sides.test)
         # Whether users and items in arrays are positions in the test data.
@@ -230,7 +230,7 @@ class Stream:
         if self._evaluator.sides is None:
             if items is not None:
                 raise InputError(
-                    "items= are lists, for which the evaluator needs a test. Hint: "
+                    "items= contains lists, which require an evaluator with test data. Hint: "
                     "rm.Evaluator(test, ...)."
                 )
             self._add_pairs(*pairs_of(scores, relevance, users, padding))
@@ -245,13 +245,13 @@ class Stream:
         for name, value in (("relevance", relevance), ("padding", padding)):
             if value is not None:
                 raise InputError(
-                    f"{name}= was given, but the evaluator has a test. Hint: leave it out, or "
-                    "rm.Evaluator(metrics=...) takes the truth from the batches."
+                    f"{name}= was passed, but the evaluator has test data. Hint: leave it out, "
+                    "or use rm.Evaluator(metrics=...), which reads the labels from the batches."
                 )
         if (scores is None) == (items is None):
             raise InputError(
                 "A batch is either scores or items=: "
-                f"{'both were' if items is not None else 'neither was'} given. Hint: items= are "
+                f"{'both were' if items is not None else 'neither was'} passed. Hint: items= are "
                 "best first; if scores tie, pass a data frame with columns of users, items and "
                 "scores."
             )
@@ -381,7 +381,7 @@ class Stream:
         if self._counted is not None:
             if not isinstance(self._counted, kind):
                 raise InputError(
-                    f"This batch holds {KINDS[kind]}, those before held "
+                    f"This batch contains {KINDS[kind]}, earlier ones contained "
                     f"{KINDS[type(self._counted)]}. Hint: use a separate stream for each."
                 )
             return self._counted
@@ -423,8 +423,8 @@ class Stream:
         counted = self._counted
         if counted is None:
             raise InputError(
-                "No batch was added yet, so there is nothing to measure. Hint: stream.update(...) "
-                "adds a batch."
+                "No batch has been added yet, so there is nothing to measure. Hint: "
+                "stream.update(...) adds a batch."
             )
         return counted.source()
 
@@ -481,7 +481,7 @@ class Stream:
         if differs:
             raise InputError(
                 f"The streams belong to different evaluators: they differ in {differs}. Hint: all "
-                "processes, and those that load a state, make the same evaluator."
+                "processes, and those that load a state, must make the same evaluator."
             )
         if state["kind"] is None:
             self._n_batches += state["batches"]
@@ -491,7 +491,7 @@ class Stream:
         counted = self._begun(kind, *state["items"])
         if state["items"][0] and counted.index_of_items[0] != state["items"][0]:
             raise InputError(
-                f"One stream has scores of {counted.index_of_items[0]:,} items, the other of "
+                f"One stream has scores for {counted.index_of_items[0]:,} items, the other for "
                 f"{state['items'][0]:,}."
             )
         again = counted.in_both(state["counted"])
@@ -524,7 +524,7 @@ class Stream:
         return 0 if self._counted is None else self._counted.n_users
 
     def __repr__(self) -> str:
-        again = f", {self._n_again:,} came again" if self._n_again else ""
+        again = f", {self._n_again:,} repeated" if self._n_again else ""
         kind = "" if self._counted is None else f" of {KINDS[type(self._counted)]}"
         return (
             f"<Stream{kind}: {self.n_users:,} users{again}, {self._n_batches:,} batches, "
@@ -556,14 +556,14 @@ class UserPlaces:
         if users.dtype.kind not in "iu":
             raise InputTypeError(
                 f"test has no user ids: its users are the positions 0 to {self._n_users - 1:,}, "
-                f"but users= of the batch are of type {ids.kind(users)}. Hint: give test ids, "
-                "rm.Interactions.of(test, user_ids=...)."
+                f"but users= of the batch are of type {ids.kind(users)}. Hint: pass ids with "
+                "test, rm.Interactions.of(test, user_ids=...)."
             )
         if len(users) and not 0 <= users.min() <= users.max() < self._n_users:
             wrong = (users < 0) | (users >= self._n_users)
             raise InputError(
                 f"users= has {users[wrong][0]}, but the test users are the positions 0 to "
-                f"{self._n_users - 1:,}. Hint: give test user ids, or leave that user out."
+                f"{self._n_users - 1:,}. Hint: pass user ids with test, or leave that user out."
             )
         return users.astype(np.int64, copy=False)
 
@@ -589,9 +589,9 @@ def scores_of(given: object) -> Scores:
         return given
     if isinstance(given, Source):
         raise InputTypeError(
-            f"A batch cannot be {type(given).__name__} if the evaluator has a test. Hint: "
+            f"A batch cannot be {type(given).__name__} if the evaluator has test data. Hint: "
             "stream.update(scores, users=...), with the scores of all items; Pairs, which contain "
-            "the truth, are batches of rm.Evaluator(metrics=...), without a test."
+            "labels, are batches of rm.Evaluator(metrics=...), without test data."
         )
     if callable(given):
         raise InputTypeError(
@@ -611,8 +611,8 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
     if isinstance(given, Lists) or are_lists(given):
         if users is not None:
             raise InputError(
-                f"users= does not apply to {type(given).__name__}, which names the users itself. "
-                "Hint: leave it out."
+                f"users= does not apply to {type(given).__name__}, which already contains the "
+                "users. Hint: leave it out."
             )
         return given if isinstance(given, Lists) else Lists(given)
     try:
@@ -621,7 +621,7 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
         items = None
     if items is None or items.ndim != 2:
         raise InputError(
-            "items= must be lists of one length, [batch, k]. Hint: -1 fills shorter ones."
+            "items= must be lists of equal length, [batch, k]. Hint: -1 fills shorter ones."
         )
     if users is None:
         raise _unnamed("items")
@@ -631,7 +631,7 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
 
 def _unnamed(what: str) -> InputError:
     return InputError(
-        "users= is missing: whose rows are these? Hint: "
+        "users= is missing, so the users of the rows are unknown. Hint: "
         f"stream.update({'items=' if what == 'items' else ''}{what}, users=...) takes the user of "
         "each row, by id if test has user ids, and otherwise by position."
     )
@@ -654,15 +654,15 @@ def pairs_of(
         for name, value in given.items():
             if value is not None:
                 raise InputError(
-                    f"{name}= does not apply to {type(scores).__name__}, which has it itself. "
-                    "Hint: leave it out."
+                    f"{name}= does not apply to {type(scores).__name__}, which already contains "
+                    "it. Hint: leave it out."
                 )
         pairs = scores if isinstance(scores, Pairs) else Pairs(scores)
         return pairs, pairs.rows.user_ids is not None
     if relevance is None:
         raise InputError(
-            "There is no truth: the evaluator has no test, and the batch no relevance. Hint: "
-            "stream.update(scores, relevance), or rm.Evaluator(test, ...)."
+            "There are no labels: the evaluator has no test data, and the batch has no relevance. "
+            "Hint: stream.update(scores, relevance), or rm.Evaluator(test, ...)."
         )
     score, truth = _numbers(scores, "scores"), _numbers(relevance, "relevance")
     if score.shape != truth.shape or score.ndim not in (1, 2):

@@ -267,7 +267,9 @@ def _target(target: str | Mapping[Any, float], catalogue: Catalogue, relevant: F
             )
         shares = np.array([shares_by_group[name] for name in names])
         if shares.dtype.kind not in "iuf" or not (shares >= 0).all() or not shares.sum() > 0:
-            raise InputError("Every share of target must be at least 0, and one of them above 0.")
+            raise InputError(
+                "Every share of target must be at least 0, and at least one must be above 0."
+            )
         return _normalised(shares.astype(np.float64))
     if target == "catalogue":
         groups = needed(catalogue.categories)
@@ -285,14 +287,14 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
         return lists
     if len({top_lists.n_users for top_lists in lists}) > 1:
         raise InputError(
-            "The lists are not about the same users. Hint: use the same test for all of them."
+            "The lists are not for the same users. Hint: use the same test data for all of them."
         )
     if any(top_lists.item_ids is None for top_lists in lists):
         if len({top_lists.n_items for top_lists in lists}) > 1 or any(
             top_lists.item_ids is not None for top_lists in lists
         ):
             raise InputError(
-                "The lists are not about the same items. Hint: use sources with item ids."
+                "The lists do not number the same items. Hint: use sources with item ids."
             )
         return lists
     item_ids = np.unique(np.concatenate([needed(top_lists.item_ids) for top_lists in lists]))

@@ -29,7 +29,7 @@ class Plots:
         report = self._built_report()
         if name not in report.charts:
             raise AttributeError(
-                f"There is no chart {name!r}. Hint: there are {', '.join(report.charts)}."
+                f"There is no chart {name!r}. Hint: the charts are {', '.join(report.charts)}."
             )
         return lambda *options: report.chart(name, *options)
 

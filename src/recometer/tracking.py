@@ -96,7 +96,7 @@ class Tracked:
         for name, argument in (("prefix", prefix), ("run_id", run_id), ("model_id", model_id)):
             if not isinstance(argument, str) and (argument is not None or name == "prefix"):
                 raise InputTypeError(
-                    f'{name}={brief(argument)} must be a text. Hint: for instance "valid".'
+                    f'{name}={brief(argument)} must be a string. Hint: for instance "valid".'
                 )
         if step is not None:
             check_whole("step", step, -LARGEST_STEP)

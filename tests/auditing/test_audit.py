@@ -498,10 +498,9 @@ def test_empty_train_or_test_is_refused(sides, empty_side):
 def test_audit_asks_about_the_spelling_of_ids_if_none_match():
     report = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
     assert (
-        "are ids written the same way? Those of test are such as 'u1'"
-        in report["unseen_users"].sentence
+        "are ids spelled the same way? Test ids look like 'u1'" in report["unseen_users"].sentence
     )
-    assert "such as 'A', those of train such as 'a'" in report["unseen_items"].sentence
+    assert "Test ids look like 'A', training ids like 'a'" in report["unseen_items"].sentence
 
 
 # Inputs

@@ -223,7 +223,7 @@ def test_unknown_users_and_items_are_counted() -> None:
     model_of_few_users = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
     report = rm.check(model_of_few_users, TEST)
     assert report["test_users_unknown"].level == "problem"
-    assert "are ids written the same way? Those of test are such as 'user 03'" in str(
+    assert "are ids spelled the same way? Those of test look like 'user 03'" in str(
         report["test_users_unknown"].sentence
     )
 
@@ -249,7 +249,7 @@ def test_only_a_sample_of_users_is_checked() -> None:
     assert (report.n_checked, report.n_users) == (7, N_USERS)
     assert report["nan_scores"].total == 7
     assert report["test_users_unknown"].total == N_USERS
-    assert "checked: 7 of 40 test users, 10 places of each, drawn at random" in str(report)
+    assert "checked: 7 of 40 test users, 10 places for each, drawn at random" in str(report)
     assert rm.check(good_model(), TEST, n_users=None).n_checked == N_USERS
     lists = [
         rm.check(rm.Factors(*FACTORS, **IDS), TEST, train=TRAIN, n_users=3, seed=seed)[
@@ -264,7 +264,7 @@ def test_recommended_training_items_are_counted() -> None:
     lists = {user: [ITEMS[item] for item in BEST[row, :10]] for row, user in enumerate(USERS)}
     report = rm.check(rm.Lists(lists), TEST, train=TRAIN)
     assert report["train_items_recommended"].level == "warning"
-    assert "the lists are shorter" in report["train_items_recommended"].sentence
+    assert "the lists become shorter" in report["train_items_recommended"].sentence
     assert report["train_items_recommended"].count == 5 * N_USERS
     finding_if_kept = rm.check(rm.Lists(lists), TEST, train=TRAIN, seen="kept")[
         "train_items_recommended"

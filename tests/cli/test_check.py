@@ -58,7 +58,7 @@ def test_hints_name_options_instead_of_arguments() -> None:
     )
     pairs.select("item_id").unique().write_parquet("items.parquet")
     result = check("--test", "test.parquet", "--run", "all.parquet", "--catalogue", "items.parquet")
-    assert "(--users 0 looks at all of them)" in " ".join(result.stdout.split())
+    assert "(--users 0 checks all of them)" in " ".join(result.stdout.split())
 
 
 def test_json_output_reflects_the_options() -> None:

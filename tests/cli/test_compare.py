@@ -184,7 +184,7 @@ def test_chance_is_compared_like_a_model() -> None:
             "missing",
         ),
         (("results", "--test", "u"), 2, "there is no 'u'"),
-        (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),
+        (("results", "--allow", "tets"), 2, "There is no input or rule 'tets' that may differ"),
         (("results/nope.parquet", "results/new.parquet"), 1, "There is no file"),
         (("results/new.parquet", "new=results/bad.parquet"), 2, "are both called 'new'"),
     ],
@@ -311,4 +311,4 @@ def test_notes_name_options_instead_of_arguments(form: str, tmp_path: pathlib.Pa
     assert result.exit_code == 0, result.stderr
     assert "primary=" not in result.stdout
     if form != "json":
-        assert "Hint: --primary names the one that decides." in one_line(result.stdout)
+        assert "Hint: --primary selects the one that decides." in one_line(result.stdout)

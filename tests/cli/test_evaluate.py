@@ -153,7 +153,7 @@ def test_train_values_are_read_as_in_the_library(folder) -> None:
     train = pl.read_parquet("train.parquet")
     train.with_columns(rating=pl.lit(0)).write_parquet("train.parquet")
     result = evaluate(*BASIC, *MF)
-    assert f"{len(train):,} values of train are 0, and count as seen" in one_line(result.stderr)
+    assert f"{len(train):,} training values are 0, but count as seen" in one_line(result.stderr)
 
 
 def test_several_models_are_printed_with_the_best_first(folder) -> None:
@@ -629,7 +629,9 @@ def test_counts_of_several_models_mention_the_model(folder) -> None:
 
 def test_warnings_mention_the_model(folder) -> None:
     result = evaluate(*LISTS[:4], "-m", "recall@20", "--run", "als.parquet", *MF, "--quiet")
-    assert result.stderr.startswith("Warning: als: recall@20: the cut-off lies beyond every list")
+    assert result.stderr.startswith(
+        "Warning: als: recall@20: the cut-off is larger than every list"
+    )
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -743,7 +745,7 @@ def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: s
         (("--test", "two.csv", *MF), "Hint: pass --value with the name of one, or --value none"),
         (("--test", "plain.csv", *MF), "plain.csv seems to have no header"),
         (("--test", "none.csv", *MF), "none.csv has no rows"),
-        (("--test", "far.csv", *MF), "mf: The source (Factors: 20 users x 30 items"),
+        (("--test", "far.csv", *MF), "is known to the source (Factors: 20 users x 30 items"),
         ((*BASIC, "--run", "no.csv"), "no: There is no file no.csv"),
         ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an extension that is not read"),
         ((*BASIC, "--run", "als.parquet"), "als: roc_auc needs the whole ranking"),
@@ -881,8 +883,8 @@ def test_positions_mistaken_for_ids_are_refused(tmp_path: pathlib.Path) -> None:
     arguments = ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv", "-m", "rr"]
     refused = evaluate(*arguments)
     assert refused.exit_code == 1
-    assert "positions seem to stand for ids" in one_line(refused.stderr)
-    assert "--rule shifted_ids=kept says that" in one_line(refused.stderr)
+    assert "positions seem to be used as ids" in one_line(refused.stderr)
+    assert "--rule shifted_ids=kept confirms that" in one_line(refused.stderr)
     result = evaluate(*arguments, "--rule", "shifted_ids=kept")
     assert result.exit_code == 0
     assert "shifted_ids='kept'" in result.stdout

@@ -93,7 +93,7 @@ def test_first_and_last_means_match_evaluate(name: str, seed: int) -> None:
 def test_steps_to_every_convention_and_back_reach_the_same_means(name: str) -> None:
     result = evaluate(metrics="precision@2")
     if name == "surprise":  # Surprise's precision reads predicted ratings
-        with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
+        with pytest.raises(rm.InputError, match="needs predicted and true ratings"):
             rm.explain(result, "precision@2", protocol=name)
         return
     forward = rm.explain(result, "precision@2", protocol=name)

@@ -184,7 +184,7 @@ def test_printed_gate_can_be_parsed_again(compared: rm.Comparison) -> None:
         ("rr > 0", None, rm.InputError, "cannot be read"),
         ("rr >= much", None, rm.InputError, "cannot be read"),
         ("ap >= 0", None, rm.UnknownNameError, "'ap' was not compared"),
-        ("rr >= 0", "strict", rm.UnknownNameError, "none of 'pass', 'fail' and None"),
+        ("rr >= 0", "strict", rm.UnknownNameError, "must be 'pass', 'fail' or None"),
         ([], None, rm.InputError, "No gate"),
     ],
 )

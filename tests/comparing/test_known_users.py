@@ -157,7 +157,7 @@ def test_relevant_rows_of_items_missing_from_one_model_are_counted() -> None:
     without_an_item = rm.Scores(scores[:, :7], user_ids=users, item_ids=known_items)
     results = {"full": evaluate(full), "lacking": evaluate(without_an_item)}
     comparison = rm.compare(results, allow="candidates")
-    sentence = "20 of 100 relevant rows of test (20.0%) are unknown to lacking; none to full."
+    sentence = "20 of 100 relevant test rows (20.0%) are unknown to lacking; none to full."
     assert comparison.known_users == (sentence,)
     assert sentence in one_line(str(comparison))
     assert rm.compare({"a": results["lacking"], "b": results["lacking"]}).known_users == ()

@@ -394,6 +394,8 @@ def test_users_with_too_few_items_for_the_cutoff_have_their_own_reason() -> None
 @pytest.mark.parametrize("protocol", ["recometrics", "recometer"])
 def test_no_user_counts_as_cold_start_without_train(protocol: str) -> None:
     source, test = rm.Scores([[3.0, 2, 1], [1, 2, 3]]), np.eye(2, 3)
-    with pytest.warns(DataWarning, match="cold_start=False changes nothing here: there is no"):
+    with pytest.warns(
+        DataWarning, match="cold_start=False changes nothing here: there are no training data"
+    ):
         result = rm.evaluate(source, test, metrics="rr", protocol=protocol, cold_start=False)
     assert result["rr"].tolist() == [1.0, 0.5]

@@ -60,9 +60,9 @@ def test_evaluate_counts_the_relevant_rows():
         (
             PLAIN,
             2,
-            "Test has no values, so that each of its rows counts as 1, and relevant_from is 2",
+            "Test has no values, so each of its rows counts as 1, but relevant_from is 2",
         ),
-        (VALUED, 3.5, "The largest value of test is 3, and relevant_from is 3.5"),
+        (VALUED, 3.5, "The largest test value is 3, but relevant_from is 3.5"),
     ],
 )
 def test_warning_names_a_threshold_that_no_value_reaches(frame, relevant_from, cause):

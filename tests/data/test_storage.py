@@ -178,7 +178,7 @@ def test_files_other_than_saved_evaluations_are_refused(tmp_path: pathlib.Path) 
     with pytest.raises(FileError, match=r"not a saved evaluation. Hint: recometer.load"):
         rm.load(other_table)
     storage.write_table(other_table, {"x": np.zeros(1)}, None, {"kind": "comparison"})
-    with pytest.raises(FileError, match="holds no evaluation, but: comparison"):
+    with pytest.raises(FileError, match="contains no evaluation, but comparison"):
         rm.load(other_table)
 
 

@@ -45,7 +45,7 @@ def test_chance_changes_no_value_and_covers_the_same_users(result: rm.Evaluation
     defined = ~np.isnan(result["rr"])
     assert rows["rr"].chance == pytest.approx(result.chance["rr"][defined].mean())
     assert rows["roc_auc"].chance == pytest.approx(0.5)
-    assert "chance: the mean of all orders" in str(result)
+    assert "chance: the exact mean over all orders" in str(result)
     assert "chance" not in str(plain)
 
 
@@ -96,7 +96,7 @@ def test_models_are_compared_with_chance(result: rm.Evaluation) -> None:
         (
             rm.Lists({"ann": ["x"]}),
             {"metrics": "coverage@1", "catalogue": 3},
-            "metrics of rankings",
+            "needs ranking metrics",
         ),
     ],
 )

@@ -158,7 +158,7 @@ def test_baseline_may_list_items_unknown_to_the_source(data):
     [
         ("popular", rm.InputTypeError, "baseline= is of type str"),
         ("evaluation", rm.InputTypeError, "baseline= is of type Evaluation, expected another"),
-        ("nobody", rm.InputError, "no list for any user"),
+        ("nobody", rm.InputError, "no list for any test user"),
     ],
 )
 def test_invalid_baselines_are_refused(data, baseline, error, message):
@@ -174,7 +174,9 @@ def test_invalid_baselines_are_refused(data, baseline, error, message):
 def test_coverage_has_one_value_for_all_users(data, tmp_path):
     result = evaluate(data, "coverage@5 ndcg@5 gini@5")
     assert "coverage@5" in result
-    with pytest.raises(rm.InputError, match=r"'coverage@5' is one value for all users, .*mean\(\)"):
+    with pytest.raises(
+        rm.InputError, match=r"'coverage@5' has one value for all users, .*mean\(\)"
+    ):
         result["coverage@5"]
     assert result.per_user().columns == ["user", "ndcg@5"]
     rows = {row.metric: row for row in result.summary()}
@@ -310,7 +312,7 @@ def test_seed_changes_lists_only_if_ties_are_random(data, ties):
 
 
 def test_cutoff_beyond_every_list_causes_a_warning(data):
-    with pytest.warns(rm.DataWarning, match="coverage@30: the cut-off lies beyond every list"):
+    with pytest.warns(rm.DataWarning, match="coverage@30: the cut-off is larger than every list"):
         evaluate(data, "coverage@30")
 
 
@@ -526,7 +528,9 @@ def test_rule_cold_start_applies_even_if_train_items_are_kept():
 
 def test_keeping_train_items_without_effect_causes_a_warning():
     scores, test, train = rm.Scores([[1.0, 2, 0]]), np.array([[1, 0, 0]]), np.array([[0, 1, 0]])
-    with pytest.warns(rm.DataWarning, match="seen='kept' changes nothing here: there is no train"):
+    with pytest.warns(
+        rm.DataWarning, match="seen='kept' changes nothing here: there are no training data"
+    ):
         rm.evaluate(scores, test, metrics="rr", seen="kept")
     with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         result = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
@@ -548,7 +552,7 @@ def test_ranks_of_items_outside_test_raise_an_internal_error():
             first_row_twice = ranks.rows(np.zeros(2, np.int64))
             return dataclasses.replace(first_row_twice, item=np.full(2, -1))
 
-    with pytest.raises(rm.InternalError, match=r"Ranks\.item is -1 for other items"):
+    with pytest.raises(rm.InternalError, match=r"Ranks\.item is -1 except for items"):
         rm.evaluate(
             Other({"ann": ["a"]}), {"ann": ["a"]}, train={"ann": ["b"]}, metrics="ips_recall@1"
         )
@@ -603,7 +607,7 @@ def test_models_that_invent_items_can_be_compared():
     results["two"] = rm.evaluate(
         rm.Lists(real), INVENTED_TEST, metrics="unknown_items@3 rr", catalogue=list("vwxyz")
     )
-    with pytest.raises(rm.InputError, match="another number"):
+    with pytest.raises(rm.InputError, match="their number differs for 3 users"):
         rm.compare(results)
 
 

@@ -17,13 +17,13 @@ def print_evaluation(test, metrics=METRICS, **rules):
 
 def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     message = (
-        "values of test are 1 to 5: an item with one above 0 is relevant (the rule relevant_from"
+        "test values are 1 to 5: an item with a value above 0 is relevant (the rule relevant_from"
     )
     assert (
-        f"{message} says from which value on), and its value is the gain of ndcg@2"
+        f"{message} sets the threshold), and its value is the gain of ndcg@2"
         in print_evaluation(STARS)
     )
-    assert print_evaluation(STARS, "recall@2").endswith("says from which value on)")
+    assert print_evaluation(STARS, "recall@2").endswith("sets the threshold)")
     assert "gain of ndcg@1, ndcg@2, dcg@1, ..." in print_evaluation(STARS, "ndcg@1,2 dcg@1,2")
     result = rm.evaluate(rm.Scores(SCORES), STARS, metrics=METRICS)
     result.save(tmp_path / "result.parquet")
@@ -34,11 +34,11 @@ def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     ("test", "rules"), [(STARS > 0, {}), (STARS / 5, {}), (STARS, {"relevant_from": 4})]
 )
 def test_unambiguous_values_need_no_explanation(test, rules):
-    assert "values of test are" not in print_evaluation(test, **rules)
+    assert "test values are" not in print_evaluation(test, **rules)
 
 
 def test_reading_line_states_the_relevance_rule():
-    message = "values of test are 1 to 5: an item with one other than 0 is relevant"
+    message = "test values are 1 to 5: an item with a value other than 0 is relevant"
     assert message in print_evaluation(STARS, relevant_from="not_zero")
     assert message in print_evaluation(STARS, protocol="rectools")
 
@@ -73,6 +73,6 @@ def test_reading_line_agrees_with_the_threshold_of_pairs(options, rules, expecte
 
 def test_reading_line_counts_negative_values():
     test = np.array([[1.0, -1.0, 0.0], [-2.0, 1.0, 0.0]])
-    message = "values of test below 0 (judged; by default not relevant, with a gain of 0): 2"
+    message = "test values below 0 (judged; by default not relevant, with a gain of 0): 2"
     assert message in print_evaluation(test)
     assert "below 0" not in print_evaluation(np.abs(test))

@@ -104,7 +104,7 @@ def name_of(measure):
 
 
 @pytest.mark.shared
-@pytest.mark.filterwarnings("ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:.*larger than every list")
 @pytest.mark.filterwarnings("ignore:rprecision reads the first R places")
 @pytest.mark.parametrize("by_own_name", [False, True])
 @pytest.mark.parametrize("output", TREC_EVAL_RUNS)

@@ -439,7 +439,7 @@ def test_repeated_users_are_rejected_or_left_out() -> None:
     second_stream.update(SCORES[::-1][:2], users=[0, 1])
     stream.merge(second_stream)
     np.testing.assert_array_equal(stream.compute()["rr"], expected["rr"])
-    assert "6 came again" in repr(stream)
+    assert "6 repeated" in repr(stream)
     pairs = rm.Evaluator(metrics="rr").stream(repeated="first")
     pairs.update(SCORES, SCORES > 9, users=[1, 2, 3, 4])
     expected = pairs.compute()
@@ -454,7 +454,7 @@ def test_first_list_of_a_repeated_user_counts_whatever_its_form() -> None:
         stream.update(items=np.array([[user, 3]]), users=np.array([user]))
     stream.update(rm.Lists(np.array([[3, 1], [3, 0]]), user_ids=[1, 3]))
     assert stream.compute()["rr"].tolist() == [1, 1, 1, 1, 0, 0]
-    assert "1 came again" in repr(stream)
+    assert "1 repeated" in repr(stream)
 
 
 def test_streams_are_merged_if_their_evaluators_have_equal_data():
@@ -582,9 +582,9 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         (update(SCORES, users=[0, 1, 2, 2]), "user 2 was in two rows of a batch"),
         (update(SCORES, users=[0, 1, 2, 9]), "users= has 9"),
         (update(SCORES, users=list("abcd")), "positions 0 to 3"),
-        (update(SCORES, SCORES, users=range(4)), "evaluator has a test"),
-        (update(SCORES, users=range(4), items=SCORES), "both were given"),
-        (update(), "neither was given"),
+        (update(SCORES, SCORES, users=range(4)), "evaluator has test data"),
+        (update(SCORES, users=range(4), items=SCORES), "both were passed"),
+        (update(), "neither was passed"),
         (update(lambda rows: SCORES), "batch is a function"),
         (update(rm.Factors(SCORES, SCORES), users=range(4)), "A batch cannot be Factors"),
         (update(SCORES[:, :4], users=np.arange(4)), "has 4 items, but test has 5"),
@@ -594,7 +594,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         ),
         (
             update(SCORES[:1], users=[1], before=lambda s: s.update(items=[[1]], users=[0])),
-            "holds scores, those before held lists",
+            "contains scores, earlier ones contained lists",
         ),
         (
             update(SCORES[:1], users=[1], before=lambda s: s.update(SCORES[:2], users=[0, 1])),
@@ -602,8 +602,8 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         ),
         (update(SCORES, users=range(4), to=stream_with_ids), "of type int"),
         (update(SCORES, users=list("abcd"), to=lambda: stream_of(with_ids=True)), "item_ids=..."),
-        (update({"a": ["v"]}, users=["a"], to=stream_with_ids), "names the users itself"),
-        (update(SCORES, to=stream_without_test), "There is no truth"),
+        (update({"a": ["v"]}, users=["a"], to=stream_with_ids), "already contains the users"),
+        (update(SCORES, to=stream_without_test), "There are no labels"),
         (
             update(SCORES, SCORES[:2], to=stream_without_test),
             "shape (4, 5) and relevance of shape (2, 5)",
@@ -614,7 +614,10 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
             "user 1 was in two rows",
         ),
         (update(SCORES, "abc", to=stream_without_test), "relevance"),
-        (update(items=[[1]], users=[1], to=stream_without_test), "needs a test"),
+        (
+            update(items=[[1]], users=[1], to=stream_without_test),
+            "require an evaluator with test data",
+        ),
         (
             update(
                 SCORES,
@@ -634,8 +637,8 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
             ),
             "of type str",
         ),
-        (lambda: stream_of().compute(), "No batch was added yet"),
-        (lambda: stream_without_test().compute(), "No batch was added yet"),
+        (lambda: stream_of().compute(), "No batch has been added yet"),
+        (lambda: stream_without_test().compute(), "No batch has been added yet"),
         (lambda: stream_of(repeated="last"), "'error' or 'first'"),
         (lambda: stream_of().merge(3), "found int"),
         (

@@ -29,7 +29,7 @@ TEST = pl.DataFrame(
 ).unique(maintain_order=True)
 FROM_ONE = np.arange(1, N_USERS + 1), np.arange(1, N_ITEMS + 1)
 POSITIONS = np.arange(N_USERS), np.arange(N_ITEMS)
-WORDS = r"positions seem to stand for ids"
+WORDS = r"positions seem to be used as ids"
 
 
 def sources(users, items):
@@ -278,7 +278,7 @@ def test_relevant_rows_with_unknown_items_are_reported():
     source_of_few_items = rm.Scores(SCORES[:, :20], user_ids=FROM_ONE[0], item_ids=FROM_ONE[1][:20])
     n_unknown = int((TEST["item"] > 20).sum())
     message = (
-        rf"{n_unknown} of {len(TEST)} relevant rows of test .* such as 21, 22, 23, and are misses"
+        rf"{n_unknown} of {len(TEST)} relevant test rows .* such as 21, 22, 23, and are misses"
     )
     with pytest.warns(rm.DataWarning, match=message):
         rm.evaluate(source_of_few_items, TEST)

@@ -10,7 +10,7 @@ MARKS = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore:.*values of train are 0"),  # `data` draws some zeros
+    pytest.mark.filterwarnings("ignore:.*training values are 0"),  # `data` draws some zeros
 ]
 
 N_USERS, N_ITEMS = 60, 40

@@ -151,7 +151,7 @@ def test_repeated_rows_of_tied_items_are_rejected() -> None:
 def test_error_counts_repeated_rows_of_tied_items() -> None:
     source = scores_of_one_user([1.0, 1.0, 1.0, 0.5, 0.5, 0.0])
     test = frame([(0, 1), (0, 1), (0, 1), (0, 3), (0, 3), (0, 5), (0, 5)])
-    with pytest.raises(rm.InputError, match="but 3 of these rows are of items whose score others"):
+    with pytest.raises(rm.InputError, match="but 3 of these rows are for items with tied scores"):
         values(test, "rr", "joined", source=source)
 
 

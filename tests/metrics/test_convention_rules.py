@@ -293,7 +293,7 @@ def test_f_is_computed_from_mean_precision_and_recall() -> None:
      ("joined", 3 / 4, 3 / 4)],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:.*repeat an item")
-@pytest.mark.filterwarnings("ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:.*larger than every list")
 @pytest.mark.parametrize("ids", [int, str])
 def test_rule_duplicates_decides_how_repeated_items_count(
     ids, duplicates: str, precision: float, recall: float
@@ -400,7 +400,7 @@ def test_rule_ties_input_is_refused_without_an_input_order() -> None:
         rm.evaluate(source, {"a": [2]}, metrics="rr", ties="input")
 
 
-@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.filterwarnings("ignore:.*the cut-off is larger than every list")
 def test_defects_are_refused_if_the_cutoff_exceeds_the_catalogue() -> None:
     source = rm.Scores([[0.9, 0.8, 0.7]], item_ids=[0, 1, 2], user_ids=["a"])
     arguments: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
@@ -410,7 +410,7 @@ def test_defects_are_refused_if_the_cutoff_exceeds_the_catalogue() -> None:
     # implicit counts item 0 again; since item 0 is irrelevant, the value is still correct.
     assert rm.evaluate(source, {"a": [1]}, **arguments, defects=True).mean() == {"precision@5": 1}
     lists = rm.Lists({"a": [0, 1, 2]})  # the number of items is unknown
-    with pytest.raises(rm.InputError, match=r"Hint: .*catalogue= says how many items there are"):
+    with pytest.raises(rm.InputError, match=r"Hint: .*use catalogue= to set the number of items"):
         rm.evaluate(lists, {"a": [1]}, **arguments, defects=True)
     result = rm.evaluate(lists, {"a": [1]}, **arguments, defects=True, catalogue=5)
     assert result.mean() == {"precision@5": 1}
@@ -453,7 +453,7 @@ def test_protocol_reproduces_names_with_their_own_rules(name: str, metric: str) 
     np.testing.assert_array_equal(second[metric], first[metric])
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*larger than every list")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 def test_repeated_items_outside_the_candidates_take_no_places(duplicates: str) -> None:
     """Item 0 is repeated but is not a candidate, so item 1 has rank 1."""
@@ -469,7 +469,7 @@ def test_repeated_items_outside_the_candidates_take_no_places(duplicates: str) -
     assert result.mean() == {"ap": 1.0}
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*larger than every list")
 @pytest.mark.parametrize("metric", ["ips_recall", "ips_dcg", "snips_recall", "snips_dcg"])
 def test_weighted_metrics_follow_the_rule_duplicates(metric: str) -> None:
     lists, test, train = rm.Lists({0: [0, 0, 1, 2]}), {0: [0, 1, 2]}, {0: [3], 1: [0, 1, 2, 3]}
@@ -484,7 +484,7 @@ def test_weighted_metrics_follow_the_rule_duplicates(metric: str) -> None:
     assert counted_twice[f"{metric}@4"][0] > first[f"{metric}@4"][0]
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*larger than every list")
 @pytest.mark.filterwarnings("ignore:The rule duplicates=")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 @pytest.mark.parametrize("ties", ["random", "item"])
@@ -504,7 +504,7 @@ def test_coverage_does_not_depend_on_the_rule_duplicates(ties: str, duplicates: 
         ({"a": [1, 2, 0], "b": [0, 3]}, [1, 2, 3, 4], 4 / 5),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.filterwarnings("ignore:.*the cut-off is larger than every list")
 def test_padding_counts_as_an_item_in_recbole(
     lists: dict[str, list[int]], catalogue: list[int], covered: float
 ) -> None:
@@ -555,7 +555,7 @@ def test_undefined_logarithm_gives_nan() -> None:
     assert np.isnan(result.mean()["DCGK@2"])
 
 
-BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off is larger than every list")
 
 
 @BEYOND
@@ -763,7 +763,7 @@ def test_error_quotes_an_invalid_cutoff_as_written(protocol, name, printed):
         rm.Evaluator(metrics=name, protocol=protocol)
 
 
-@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.filterwarnings("ignore:.*the cut-off is larger than every list")
 def test_implicit_defects_reject_auc_of_incomplete_lists() -> None:
     arguments = {"metrics": "auc@5", "protocol": "implicit", "defects": True, "catalogue": 4}
     complete_lists = rm.Lists({"a": [1, 2, 0, 3]})

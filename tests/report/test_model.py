@@ -70,7 +70,7 @@ def test_model_with_the_lowest_error_wins() -> None:
     }
     report_model = rm.compare(results).report().model
     assert report_model.headline.winner == "good"
-    assert "Lower is better in rmse." in report_model.headline.sentences
+    assert "Lower values of rmse are better." in report_model.headline.sentences
     assert [place.model for place in report_model.standings[0].places] == ["good", "bad"]
     (row, *_) = report_model.chart("winners").first  # type: ignore[union-attr]
     assert (row["who"], row["users"]) == ("better off", 40)
@@ -209,9 +209,9 @@ def test_lists_of_results_from_files_come_from_sources(
     ).model.inspector
     assert with_lists is not None
     assert with_lists.models == ("bpr", "random")
-    with pytest.raises(rm.InputError, match=r"with test, which is not known.*Hint: test="):
+    with pytest.raises(rm.InputError, match=r"requires test, which is not available.*Hint: test="):
         loaded.report(lists=lists)
-    with pytest.raises(rm.UnknownNameError, match="names no model 'bpt'"):
+    with pytest.raises(rm.UnknownNameError, match="lists= contains 'bpt', which is not a model"):
         loaded.report(lists={"bpt": lists["bpr"]})
 
 
@@ -339,7 +339,7 @@ def test_invalid_options_of_reports_are_refused(comparison: rm.Comparison) -> No
         comparison.report(n_users=0)
     with pytest.raises(rm.InputTypeError, match="audit= is of type str"):
         comparison.report(audit="yes")
-    with pytest.raises(rm.InputError, match="audit=True looks at train and test"):
+    with pytest.raises(rm.InputError, match="audit=True needs train and test"):
         evaluation({"rr": [1.0, 0.0]}).report(audit=True)
     with pytest.raises(rm.InputError, match="groups has 2 entries"):
         comparison.report(groups=["a", "b"])

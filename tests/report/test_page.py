@@ -129,7 +129,7 @@ def test_charts_can_be_drawn_in_notebooks(
     assert results["bpr"].plot.values() is not None
     with pytest.raises(AttributeError, match="no chart 'leaderbord'"):
         comparison.plot.leaderbord()
-    with pytest.raises(rm.InputError, match="has nothing for 'ndcg@7'"):
+    with pytest.raises(rm.InputError, match="has no data for 'ndcg@7'"):
         comparison.plot.leaderboard("ndcg@7")
 
 

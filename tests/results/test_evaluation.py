@@ -135,7 +135,7 @@ def test_intervals_of_several_cutoffs_are_returned_as_a_dict() -> None:
     assert result.interval("ndcg@1..1") == {"ndcg@1": intervals["ndcg@1"]}
     with pytest.raises(UnknownNameError, match=r"has no metric 'ndcg@4'\. .*Known: ndcg@1"):
         result.interval("ndcg@1..4")
-    with pytest.raises(InputError, match="names several metrics: ndcg@1, ndcg@2"):
+    with pytest.raises(InputError, match="stands for several metrics: ndcg@1, ndcg@2"):
         result.skipped("ndcg@1,2")
 
 
@@ -185,7 +185,7 @@ def test_means_skip_undefined_users(users: list[tuple[float, int]]) -> None:
 
 def test_unknown_weights_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"weights='gain' does not exist\. Hint: 'users', 'relevant'"
+        InputError, match=r"weights='gain' does not exist\. Hint: use 'users', 'relevant'"
     ):
         evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
 
@@ -236,7 +236,7 @@ def test_text_shows_means_intervals_and_counts() -> None:
         "ndcg@10  0.6250  0.5000 to 0.7500        2        1  1: no relevant item to find",
         "rr       0.5000  0.0952 to 0.9048        3        0",
         "",
-        "90% interval: the bootstrap's BCa, not resampled (ndcg@10); Gaffke's (rr)",
+        "90% interval: bootstrap BCa, without resampling (ndcg@10); Gaffke's (rr)",
         "ndcg@10: The metric has no known range, so the interval is the bootstrap's (BCa), not "
         "Gaffke's.",
         "source: a <'source'>",
@@ -553,12 +553,17 @@ def test_error_is_raised_if_all_users_have_nan_or_infinite_scores() -> None:
 
 def test_error_is_raised_if_no_test_user_is_known() -> None:
     source = Sorting(np.zeros((0, 4)))
-    with pytest.raises(InputError, match=r"knows none of the 5 test users, such as 0, 1, 2"):
+    with pytest.raises(
+        InputError, match=r"None of the 5 test users, such as 0, 1, 2, is known to the source"
+    ):
         rm.evaluate(source, np.ones((5, 4)))
 
 
 def test_unknown_users_are_named_by_their_ids() -> None:
-    with pytest.raises(InputError, match=r"knows none of the 2 test users, such as 1, 2\. "):
+    with pytest.raises(
+        InputError,
+        match=r"None of the 2 test users, such as 1, 2, is known to the source .*: 2 lists",
+    ):
         rm.evaluate(rm.Lists({8: [3], 9: [4]}), {1: [3], 2: [4]}, metrics="ndcg@2")
 
 

@@ -188,7 +188,7 @@ def test_mismatched_groups_are_refused(
 def test_activity_needs_train() -> None:
     result = rm.evaluate(*_inputs(), metrics="rr")
     assert result.activity is None
-    with pytest.raises(rm.InputError, match="there is no train"):
+    with pytest.raises(rm.InputError, match="there are no training data"):
         result.by("activity")
 
 
@@ -261,7 +261,7 @@ def test_loaded_result_reports_metrics_that_it_cannot_recompute(tmp_path) -> Non
     result.save(tmp_path / "result.parquet")
     saved = rm.load(tmp_path / "result.parquet").by(groups)
     assert saved.not_kept == ("coverage@2",)
-    assert "left out, one value for all users each: coverage@2" in str(saved)
+    assert "left out, because there is one value for all users: coverage@2" in str(saved)
 
 
 def test_popularity_needs_users_with_train_items() -> None:

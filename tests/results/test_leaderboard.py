@@ -56,7 +56,7 @@ def test_chance_is_shown_on_one_line_or_one_per_model() -> None:
     expected = [f"{row.chance:.4f}" for row in results["a"].summary()]
     assert table.cells()[2] == ["(chance)", *expected, "", ""]
     assert {line for line, _ in table.best} <= {0, 1}
-    assert "chance: the mean of all orders" in str(rm.Leaderboard(results))
+    assert "chance: the exact mean over all orders" in str(rm.Leaderboard(results))
     fewer_candidates = rm.Leaderboard(
         results | {"b": evaluate("b", chance=True, candidates=[*range(6)])}
     )

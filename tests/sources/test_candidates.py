@@ -201,13 +201,13 @@ def test_items_outside_the_candidates_are_removed_from_short_lists():
     assert result.n_candidates.tolist() == [-1, -1, -1]
     # With `candidates`, the number of candidates is known. Bob counts, although his list contains
     # no candidate.
-    with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
+    with pytest.warns(rm.DataWarning, match="larger than every list; the longest has 3 items"):
         result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
     assert result["rr@3"].tolist() == [0.5, 0, 0]
     assert result.n_candidates.tolist() == [5, 5, 5]
     assert np.isnan(result["recall@5"]).all()
     assert result.counts == {"list_not_candidates": 3}
-    assert "entries of lists that are not candidates (later entries move up): 3" in str(result)
+    assert "list entries that are not candidates (later entries move up): 3" in str(result)
     sets = {"ann": ["a", "b", "x"], "bob": ["b", "z"], "cat": ["a", "c"]}
     result = rm.evaluate(lists, test, candidates=sets, metrics="rr@3")
     assert result["rr@3"].tolist() == [1 / 3, 0, 0]
@@ -403,7 +403,7 @@ def test_relevant_item_outside_the_candidates_is_a_miss(kind):
         assert result["rr"].tolist() == [0.5]
         assert result.n_relevant.tolist() == [2]
         assert result.counts == {"relevant_not_candidates": 1}
-        assert "relevant rows of test that are not candidates (misses): 1" in str(result)
+        assert "relevant test rows whose items are not candidates (misses): 1" in str(result)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -655,7 +655,10 @@ def test_invalid_candidates_are_refused(case):
         evaluate(exclude=range(300))
     with pytest.raises(InputError, match="No user of test has a candidate"):
         evaluate(train)
-    for user, message in (("ann", "No user of test has a candidate"), ("bob", "knows none of the")):
+    for user, message in (
+        ("ann", "No user of test has a candidate"),
+        ("bob", "None of the 1 test users"),
+    ):
         source_with_ids = rm.Scores([[1.0, 2.0]], user_ids=["ann"], item_ids=["a", "b"])
         options = {"train": {user: ["b"]}, "candidates": {user: ["b"]}}
         with pytest.raises(InputError, match=message):
@@ -780,7 +783,7 @@ def test_large_overlap_of_test_and_train_causes_a_warning():
     scores, test, _ = case_of_negatives()
     train = test.copy()
     train[:19] = 0
-    with pytest.warns(DataWarning, match=r"21 of 40 rows of test are in train, too.*rm\.split"):
+    with pytest.warns(DataWarning, match=r"21 of 40 test rows are also in train.*rm\.split"):
         rm.evaluate(rm.Scores(scores), test, train=train, metrics="rr")
     train[19] = 0
     with warnings.catch_warnings():

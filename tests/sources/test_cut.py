@@ -43,7 +43,7 @@ def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
     return first_rows.sort("row").select("user", "item", "score")
 
 
-@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.filterwarnings("ignore:.*the cut-off is larger than every list")
 @pytest.mark.filterwarnings("ignore:.*shifted_ids")
 @pytest.mark.filterwarnings("ignore:rprecision reads the first R places")
 @given(

@@ -260,7 +260,7 @@ def test_unknown_users_and_items_are_counted_as_misses():
     assert result["roc_auc"].tolist() == [0.5, 0.0, 0.0]
     assert result.n_excluded.tolist() == [1, 1, 0]
     text = str(result)
-    for words in ("source does not know", "also in train"):
+    for words in ("source does not know", "also in the training data"):
         assert words in text
     known_users = rm.evaluate(source, test, train=train, metrics="recall@1", users="known")
     assert np.isnan(known_users["recall@1"][2])
@@ -338,7 +338,7 @@ def test_unknown_users_do_not_get_the_factors_of_the_first_row():
 
 def test_factors_without_users_are_refused():
     source = rm.Factors(np.zeros((0, 2)), np.ones((3, 2)), user_ids=[], item_ids=[0, 1, 2])
-    with pytest.raises(InputError, match="none of the 1 test users"):
+    with pytest.raises(InputError, match="None of the 1 test users"):
         rm.evaluate(source, {"bob": [1]}, metrics="rr")
 
 
@@ -556,7 +556,7 @@ def test_mismatched_shapes_and_ids_are_refused(data):
             r"item ids of test are of type str.*'b'.*int",
         ),
         (factors_with_ids, {1: [2]}, {"a": [3]}, InputTypeError, "user ids of train"),
-        (factors_with_ids, {999: [2]}, None, InputError, "none of the 1 test users"),
+        (factors_with_ids, {999: [2]}, None, InputError, "None of the 1 test users"),
         (factors_with_ids, {}, None, InputError, "test is empty"),
     ):
         with pytest.raises(error, match=message):

@@ -645,7 +645,7 @@ def test_lists_of_users_outside_test_are_ignored_and_counted(extra):
     result = rm.evaluate(rm.Lists(lists), TEST, metrics="rr")
     assert result["rr"].tolist() == EXPECTED
     assert result.counts == {"list_users_ignored": len(extra), "users_unknown": 1}
-    assert f"not in test (ignored): {len(extra)}" in str(result)
+    assert f"not in the test data (ignored): {len(extra)}" in str(result)
 
 
 def test_unknown_items_count_as_misses():
@@ -674,7 +674,7 @@ def test_train_items_are_removed_and_later_items_move_up():
     result = rm.evaluate(lists, {"ann": ["d"], "bob": ["b"]}, train=train, metrics="rr")
     assert result["rr"].tolist() == [1 / 2, 1 / 2]
     assert result.counts == {"list_train_items": 2}
-    assert "also in train (later entries move up): 2" in str(result)
+    assert "list entries that are training items (later entries move up): 2" in str(result)
 
 
 def test_train_items_are_removed_from_test_even_if_unlisted():
@@ -696,7 +696,7 @@ def test_number_of_candidates_is_unknown_without_a_catalogue():
 
 
 @pytest.mark.parametrize("catalogue", [3, ["a", "b", "c"], np.array(["a", "b", "c"], object)])
-@pytest.mark.filterwarnings("ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:.*larger than every list")
 def test_rules_about_candidates_apply_with_a_catalogue(catalogue):
     def reason(lists, test, metric, **rules):
         result = rm.evaluate(
@@ -758,7 +758,7 @@ def test_items_outside_the_catalogue_are_counted():
     }
 
 
-@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@pytest.mark.filterwarnings("ignore:.*the cut-off is larger than every list")
 @pytest.mark.parametrize(
     ("options", "share", "coverage"),
     [
@@ -852,7 +852,9 @@ def test_roc_auc_and_pr_auc_need_the_whole_ranking():
 
 def test_cutoff_beyond_every_list_causes_a_warning():
     lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), {"ann": ["b"], "bob": ["a"]}
-    with pytest.warns(rm.DataWarning, match=r"^recall@3, ap@5: .* beyond every list.* 2 items"):
+    with pytest.warns(
+        rm.DataWarning, match=r"^recall@3, ap@5: .* larger than every list.* 2 items"
+    ):
         rm.evaluate(lists, test, metrics="recall@2 recall@3 ap@5")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -864,7 +866,7 @@ def test_cutoff_beyond_every_list_causes_a_warning():
 def test_depth_truncates_lists():
     lists = {"ann": ["a", "b", "c"], "bob": ["a"]}
     test = {"ann": ["b", "c"], "bob": ["a"]}
-    with pytest.warns(rm.DataWarning, match="beyond every list"):
+    with pytest.warns(rm.DataWarning, match="larger than every list"):
         result = rm.evaluate(rm.Lists(lists, depth=2), test, metrics="recall recall@3 precision")
     assert result["recall"].tolist() == [1 / 2, 1.0]
     assert result["recall@3"].tolist() == [1 / 2, 1.0]

@@ -545,7 +545,7 @@ def test_models_with_recommend_need_n_and_users():
         rm.from_model(model, n=3, n_users=3, n_items=1)
     with pytest.raises(InputError, match=r"whole ranking\. Hint: .*n=100"):
         rm.evaluate(model, TEST, metrics="rr ndcg@10")
-    with pytest.raises(InputError, match="There is no test"):
+    with pytest.raises(InputError, match="test is missing"):
         rm.evaluate(model, metrics="ndcg@10")
 
 

@@ -31,5 +31,5 @@ def test_spark_baseline_gives_the_same_result_as_a_local_baseline(table):
     with pytest.raises(InputError, match="Hint: pass baseline="):
         rs.evaluate(source, tables[0], metrics="overlap@5")
     lists_of_other_users = rs.Lists(arrays.selectExpr("concat('x', user) AS user", "item"))
-    with pytest.raises(InputError, match="has no list for any user of test"):
+    with pytest.raises(InputError, match="has no list for any test user"):
         rs.evaluate(source, tables[0], train=tables[1], baseline=lists_of_other_users, **options)

@@ -100,7 +100,7 @@ def test_split_provides_train_and_column_names_for_the_evaluation(spark, rows):
     assert_same(rs.evaluate(lists, split, metrics="ndcg@5"), expected)
     with pytest.raises(rm.InputError, match="but SparkSplit contains its own"):
         rs.evaluate(lists, split, train=split.train)
-    with pytest.raises(rm.InputTypeError, match="need a model output for each fold, found one"):
+    with pytest.raises(rm.InputTypeError, match="Each fold needs its own model output, found one"):
         rs.evaluate(lists, [split, split])
     with pytest.raises(rm.InputError, match="There are 1 sources for 2 folds"):
         rs.evaluate([lists], [split, split])

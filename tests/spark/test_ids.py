@@ -15,7 +15,7 @@ N = 20
 BEST = np.array([np.random.default_rng(user).permutation(N)[:5] for user in range(N)])
 IDS = "user bigint, item bigint"
 RANKED = "user bigint, item bigint, rank int"
-WORDS = "positions seem to stand for ids"
+WORDS = "positions seem to be used as ids"
 
 
 def ranked(table, users, items):

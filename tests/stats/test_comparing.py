@@ -264,7 +264,7 @@ def test_sign_test_matches_the_binomial_test_of_scipy() -> None:
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
 def test_wilcoxon_and_sign_tests_add_a_note_above_3000_users(test) -> None:
     result = compare(*models(3_001), test=test)
-    assert "errs more often" in result.test.note
+    assert "error rate exceeds its level" in result.test.note
     assert compare(*models(3_000), test=test).test.note == ""
 
 
@@ -336,7 +336,7 @@ def test_ratio_with_a_divisor_from_one_user_has_no_upper_end() -> None:
     value, result = compared.relative, compared.relative_interval
     assert value == 19
     assert 0 < result.low < value < result.high == np.inf
-    assert "the baseline cannot be told from 0" in result.note
+    assert "the baseline cannot be distinguished from 0" in result.note
 
 
 def test_effect_sizes_follow_their_definitions() -> None:

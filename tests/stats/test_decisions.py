@@ -195,9 +195,9 @@ def test_power_plan_follows_from_the_differences() -> None:
     assert power(differences).difference == pytest.approx(differences.mean())
     assert "Fewer than two users" in power([0.5]).note
     constant = power([0.5, 0.5, 0.5], 0.1)
-    assert "spread is not known" in constant.note
+    assert "the spread of the differences is unknown" in constant.note
     assert (constant.users_needed, constant.deviation) == (None, 0)
-    with pytest.raises(InputError, match="power wanted"):
+    with pytest.raises(InputError, match="desired power"):
         power(differences, wanted=0.01)
     for alpha in (0, 1, 1.5, 5):
         with pytest.raises(InputError, match=f"alpha={alpha} must be"):
@@ -294,7 +294,7 @@ def test_equivalence_of_few_differing_users_uses_gaffkes_interval() -> None:
     without_users = equivalence([np.nan], 0.1)
     assert "No user" in without_users.note
     assert not without_users.equivalent
-    assert "no value" in equivalence(np.full(40, 0.01), 0.02, test="t").note
+    assert "Student's t is undefined" in equivalence(np.full(40, 0.01), 0.02, test="t").note
     for margin in (0, np.inf):
         with pytest.raises(InputError, match=f"margin={margin} must be above 0"):
             equivalence(differences, margin)

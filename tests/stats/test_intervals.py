@@ -90,7 +90,7 @@ def test_few_clusters_of_different_sizes_get_gaffkes_bound() -> None:
     values = np.random.default_rng(0).random(len(clusters)) < 0.3
     result = interval(values, bounds=(0, 1), clusters=clusters)
     assert result.method == "gaffke"
-    assert "8 clusters differ in size and weigh as 6 of one size" in result.note
+    assert "8 clusters differ in size and count as 6 clusters of equal size" in result.note
     weights = np.random.default_rng(1).exponential(size=(200_000, 9))
     sums = np.bincount(clusters, weights=values)
     for end, bound, level in ((result.low, 0, 0.025), (result.high, 1, 0.975)):

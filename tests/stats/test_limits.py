@@ -144,7 +144,7 @@ def test_single_user_cannot_exclude_any_difference() -> None:
     result = compare([0.7], [0.2])
     assert tuple(result.interval) == (-np.inf, np.inf)
     assert result.interval.n == 1
-    assert "With 1 user p cannot fall below 1" in result.interval.note
+    assert "With 1 user, p cannot fall below 1" in result.interval.note
     assert (result.n_better, result.probability_better) == (1, 1)
 
 

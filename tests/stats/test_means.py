@@ -406,7 +406,9 @@ def test_values_with_overflowing_cubes_are_rejected():
         interval([1.0, 1e80, np.nan])
     with pytest.raises(InputError, match=r"values\[2\] is -1e\+80: .* sums of cubes"):
         interval([np.nan, 1.0, -1e80])
-    with pytest.raises(InputError, match=r"values\[1\] is -inf: a mean with it has no interval"):
+    with pytest.raises(
+        InputError, match=r"values\[1\] is -inf: a mean that includes it has no interval"
+    ):
         interval([1e80, -np.inf, np.nan])
 
 

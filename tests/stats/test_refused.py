@@ -25,16 +25,16 @@ VALUES = [0.1, 0.5, 0.7]
 UNIT = (0.0, 1.0)
 REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: interval(VALUES, weights=[1.0, 2.0]), "There are 3 values, but 2 weights"),
-    (lambda: group(VALUES, [1.0]), "must be as long, but have 3 and 1"),
-    (lambda: group(VALUES, [0.0, 0.0, 0.0]), "have the sum 0, so there is nothing to divide"),
-    (lambda: group(VALUES, [1.0, 0.0, -1.0]), "have the sum 0, so there is nothing to divide"),
+    (lambda: group(VALUES, [1.0]), "must have the same length, but have 3 and 1 entries"),
+    (lambda: group(VALUES, [0.0, 0.0, 0.0]), "add up to 0, so there is nothing to divide"),
+    (lambda: group(VALUES, [1.0, 0.0, -1.0]), "add up to 0, so there is nothing to divide"),
     (lambda: over_runs([["a"]]), "must be rows of numbers: could not convert"),
     (lambda: over_runs([0.1, 0.2]), r"must be rows of numbers, but has the shape \(2,\)"),
     (lambda: over_folds([VALUES, VALUES], confidence=1.0), "confidence"),
     (lambda: most_changed(VALUES, -1), "n=-1 must be a whole number, at least 0"),
     (lambda: most_changed(VALUES, True), "n=True must be a whole number"),
     (lambda: most_changed(VALUES, 1.5), r"n=1\.5 must be a whole number"),  # type: ignore[arg-type]
-    (lambda: power([0.1], wanted=1), "power wanted, 1, must be above"),
+    (lambda: power([0.1], wanted=1), "desired power, 1, must be above"),
     (lambda: tukey(np.eye(3), alpha=0), "alpha=0 must be"),
     (lambda: tukey(np.eye(3), seed=-1), "seed=-1 must be a whole number, at least 0"),
     (lambda: tukey(np.eye(3), n_resamples=0), "n_resamples=0 must be a whole number, at least 1"),

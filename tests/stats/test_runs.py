@@ -290,7 +290,7 @@ def test_single_values_of_runs_give_the_same_variance_as_user_values() -> None:
     single_runs = over_values([0.5], [0.4], 0.01, 10**6)
     assert tuple(single_runs.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
     assert "only one seed" in single_runs.note
-    assert "not known" in over_values([0.5, 0.6], [0.4], np.nan, 10).note
+    assert "between users is unknown" in over_values([0.5, 0.6], [0.4], np.nan, 10).note
 
 
 def test_invalid_arguments_of_runs_are_rejected() -> None:
@@ -320,4 +320,4 @@ def test_single_values_without_an_error_or_a_ratio_have_no_interval(
 ) -> None:
     result = over_values([0.1, 0.2], second, error, 50, relative=True)
     assert np.isnan([*result.interval, result.p_value, result.deviation_users]).all()
-    assert "between users is not known" in result.note
+    assert "between users is unknown" in result.note

@@ -48,74 +48,74 @@ class Check(NamedTuple):
 CHECKS = (
     Check(
         "overlap",
-        "interactions of test that are also in train",
+        "test interactions that are also in the training data",
         "leakage",
-        "The model has seen them. Counted as hits, they flatter it; left out, as evaluate does "
-        "with {train_argument}, they make test smaller.{with_same_time}",
-        "No pair of user and item is on both sides.",
+        "The model has seen them. If they count as hits, they flatter it; if they are left out, "
+        "as in evaluate with {train_argument}, test becomes smaller.{with_same_time}",
+        "No user-item pair is on both sides.",
         statistics=("same_time",),
     ),
     Check(
         "older_than_own_training",
-        "interactions of test older than the user's newest in train",
+        "test interactions older than the user's newest training interaction",
         "leakage",
-        "The model knows what these users did later, and predicts the past from the future: the "
-        "result is better than it will be in use.",
-        "No user's test is older than the user's newest interaction in train.",
+        "The model has seen what these users did later, and predicts the past from the future: "
+        "the result is better than it will be in use.",
+        "No test interaction is older than its user's newest training interaction.",
     ),
     Check(
         "older_than_training",
-        "interactions of test older than anyone's newest in train",
+        "test interactions older than the newest training interaction of any user",
         "leakage",
-        "The model knows tastes and items of a later time than it is tested on: "
-        "{training_newer:,} interactions of train ({newer_share:.1%}) are newer than the oldest of "
-        "test. A split at one time for all users avoids it.",
-        "Nothing in test is older than the newest interaction of train.",
+        "The model has seen tastes and items from after the time on which it is tested: "
+        "{training_newer:,} training interactions ({newer_share:.1%}) are newer than the oldest "
+        "test interaction. Splitting all users at the same time avoids this.",
+        "No test interaction is older than the newest training interaction.",
         statistics=("training_newer",),
     ),
     Check(
         "same_time",
-        "interactions of test at the time of the user's newest in train",
+        "test interactions at the time of the user's newest training interaction",
         "fact",
-        "Time does not say which came first: a rule decided which of them are tested.",
-        "The times say what came first.",
+        "The times do not show which came first: a rule decided which of them are in test.",
+        "The times show what came first.",
     ),
     *(
         Check(
             f"{side}_duplicates",
-            f"rows of {side} that repeat a pair of user and item",
+            f"{side} rows that repeat a user-item pair",
             "warning",
             f"Here they were {{{side}_settled}}. If they are kept, they weigh {where} as often as "
             "they occur.",
-            f"No pair of user and item is in {side} twice.",
+            f"No user-item pair occurs twice in {side}.",
             of=f"{side}_rows",
         )
         for side, where in (("train", "in training"), ("test", "in the metrics"))
     ),
     Check(
         "unseen_users",
-        "test users without an interaction in train",
+        "test users without a training interaction",
         "warning",
         "Nothing is known about them (cold start): they get the same list as any unknown user, or "
         "none, and lower the mean, unless the rule cold_start leaves them out.{if_all_users}",
-        "Every user of test has interactions in train.",
+        "Every test user has training interactions.",
         of="tested",
     ),
     Check(
         "unseen_items",
-        "items of test without an interaction in train",
+        "test items without a training interaction",
         "warning",
         "No model that learns only from interactions can tell which users they suit.{if_all_items}",
-        "Every item of test has interactions in train.",
+        "Every test item has training interactions.",
         of="items_tested",
     ),
     Check(
         "unreachable",
-        "relevant interactions of test with such items",
+        "relevant test interactions with such items",
         "warning",
         "A model that lists only training items misses them all: it finds at most {best:.1%} of "
         "the relevant items.",
-        "A model that lists only training items can find everything relevant in test.",
+        "A model that lists only training items can find every relevant test item.",
         of="relevant",
     ),
     Check(
@@ -128,17 +128,18 @@ CHECKS = (
     ),
     Check(
         "users_emptied",
-        "test users whose relevant interactions are all in train",
+        "test users whose relevant interactions are all in the training data",
         "warning",
-        f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
-        "No test user has all relevant interactions in train as well.",
+        f"Once training items are left out, nothing can be found: {UNDEFINED}.",
+        "No test user has all relevant interactions in the training data as well.",
         of="tested",
     ),
     Check(
         "users_without_candidates",
         "test users with fewer than {min_candidates:,} items left to rank",
         "warning",
-        f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
+        f"Nearly every item is already one of their training items: {UNDEFINED} (the rule "
+        "min_candidates).",
         "Everyone else has enough items to rank.",
         of="tested",
     ),
@@ -152,10 +153,10 @@ CHECKS = (
     ),
     Check(
         "untested_users",
-        "users of train without an interaction in test",
+        "training users without a test interaction",
         "fact",
         "The result says nothing about them: it only covers the test users.",
-        "Every user of train is tested.",
+        "Every training user is tested.",
         of="users_trained",
     ),
 )
@@ -200,8 +201,7 @@ def _ask_about(facts: Facts, kind: str) -> str:
     """Return a question that asks the user whether ids are written the same way on both sides."""
     of_test, of_train = facts.first("test", kind), facts.first("train", kind)
     if of_test is None or of_train is None:
-        return "do the positions of both sides mean the same?"
+        return "do positions mean the same on both sides?"
     return (
-        f"are ids written the same way? Those of test are such as {of_test}, those of train such "
-        f"as {of_train}."
+        f"are ids spelled the same way? Test ids look like {of_test}, training ids like {of_train}."
     )

@@ -30,7 +30,7 @@ class Finding:
     name
         The name of the check, such as ``"overlap"``.
     what
-        What is counted, such as ``"interactions of test that are also in train"``.
+        What is counted, such as ``"test interactions that are also in the training data"``.
     level
         ``"leakage"`` means that the training data may reveal the test interactions, ``"problem"``
         that the result would be wrong or meaningless, and ``"warning"`` that the result means less

@@ -148,8 +148,8 @@ def _changes_between_calls(answers: Answers) -> Finding:
         answers.user_ids,
         "users whose ranking changes when it is requested again",
         "problem",
-        "Two calls do not agree, so no evaluation can be repeated. Hint: switch dropout and "
-        "sampling off, and fix seeds.",
+        "Two calls disagree, so evaluations are not repeatable. Hint: switch off dropout and "
+        "sampling, and fix the seeds.",
         "Both calls returned the same output.",
     )
 
@@ -171,7 +171,7 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
         "users whose list is not in the order of their ranks, or ends early",
         "problem",
         "rank(...) and top(...) of the source contradict each other: metrics of lists and of ranks "
-        "would describe two different models. Hint: recometer.testing.check_source says where.",
+        "would describe two different models. Hint: recometer.testing.check_source shows where.",
         "Lists are in the order of the ranks.",
     )
 
@@ -186,11 +186,11 @@ def _tied_places(answers: Answers) -> Finding:
         count,
         total,
         examples_at(np.unique(ranks.user[tied]), answers.user_ids),
-        f"of the first {answers.k:,} places, those whose score another candidate has as well",
+        f"of the first {answers.k:,} places, those with the same score as another candidate",
         "problem" if count == total else level,
-        "The order of equal scores is arbitrary: other libraries keep that of the rows, or of a "
-        "sort. Here the mean over all orders counts (the rule ties).",
-        "No listed item has the score of another candidate.",
+        "The order of equal scores is arbitrary: other libraries keep the order of the rows, or "
+        "whatever a sort produces. Here, the mean over all orders is used (the rule ties).",
+        "No listed item has the same score as another candidate.",
     )
 
 
@@ -251,7 +251,7 @@ OF_FLAGS = {
     UserFlag.INFINITE_SCORE: (
         "users with an infinite score among their candidates",
         "They are left out of the mean, unless the rule infinite_scores says otherwise. Hint: "
-        "factors whose products are too large for their dtype.",
+        "look for factors whose products are too large for their dtype.",
         "No score is infinite.",
     ),
     UserFlag.CONSTANT_SCORES: (
@@ -270,7 +270,7 @@ def _flagged(answers: Answers, flag: UserFlag) -> Finding:
 
 
 def _listed_items_unknown(answers: Answers) -> Finding:
-    what = "listed items that the catalogue lacks"
+    what = "listed items that are not in the catalogue"
     lists = answers.lists
     listed = np.unique(lists.items[lists.items >= 0])
     ids_listed = listed if lists.item_ids is None else lists.item_ids[listed]
@@ -283,8 +283,8 @@ def _listed_items_unknown(answers: Answers) -> Finding:
         what,
         "warning",
         "They are invented, no longer offered, or spelled differently: they are misses, and do "
-        "not count in the coverage. Hint: unknown_items@k is their share of the places.",
-        "The catalogue has every listed item.",
+        "not count towards the coverage. Hint: unknown_items@k is their share of the places.",
+        "The catalogue contains every listed item.",
     )
 
 
@@ -304,10 +304,10 @@ EFFECTS = {
     ("test", "user"): "They have no ranking: they count as misses, or not at all if the rule "
     "cold_start is off.",
     ("test", "item"): "The source cannot recommend them, so they are misses. If the source is "
-    "lists, they are in none of them.",
-    ("train", "user"): "The model was not fitted to this train, or leaves users out.",
-    ("train", "item"): "The model was not fitted to this train, or leaves items out. If the source "
-    "is lists, they are in none of them.",
+    "lists, no list contains them.",
+    ("train", "user"): "The model was not fitted to these training data, or leaves users out.",
+    ("train", "item"): "The model was not fitted to these training data, or leaves items out. "
+    "If the source is lists, no list contains them.",
 }
 
 
@@ -330,7 +330,7 @@ def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
         what,
         level,
         found,
-        f"The source knows every {kind} of {side}.",
+        f"Every {side} {kind} is known to the source.",
     )
 
 
@@ -338,7 +338,7 @@ MIDDLE = 0.5
 
 
 def _train_items_recommended(answers: Answers) -> Finding:
-    what = f"of the first {answers.k:,} places, those that items of the user's train would take"
+    what = f"of the first {answers.k:,} places, those that the user's training items would take"
     if answers.train is None:
         return unchecked(what, "no train.")
     protocol = answers.request.protocol.replace(seen="kept")
@@ -359,8 +359,9 @@ def _train_items_recommended(answers: Answers) -> Finding:
         effect = "They keep their places (the rule seen)."
     elif shortened:
         effect = (
-            "evaluate leaves them out, and the lists are shorter by as much: the missing places "
-            "are misses. Hint: ask the model for longer lists, or for lists without these items."
+            "evaluate leaves them out, and the lists become shorter by that many places, which "
+            "count as misses. Hint: ask the model for longer lists, or for lists without these "
+            "items."
         )
     return counted(
         int(np.count_nonzero(again)),
@@ -369,7 +370,7 @@ def _train_items_recommended(answers: Answers) -> Finding:
         what,
         "warning" if shortened and left_out else "fact",
         effect,
-        "Nothing that users have in train would be recommended again.",
+        "No training item would be recommended to its user again.",
     )
 
 
@@ -396,14 +397,14 @@ def _train_items_low(answers: Answers) -> Finding:
         examples_at(low, answers.user_ids),
         what,
         level,
-        f"On average, training items are below {overall:.1%} of the others. Most models rank what "
-        "they were fitted to far above the middle"
+        f"On average, training items rank below {overall:.1%} of the other items. Most models rank "
+        "what they were fitted to far above the middle"
         + (
-            ": are users and items of the source those of train, in the same order?"
+            ": are the source's users and items those of the training data, in the same order?"
             if level == "warning"
             else "."
         ),
-        "What users have in train is ranked above the middle.",
+        "The users' training items rank above the middle.",
         {"mean_depth": overall},
     )
 
@@ -413,16 +414,16 @@ def _ranks_of_train(answers: Answers) -> Ranks | str:
     if answers.trained is None:
         return "no train"
     if answers.given.brings_truth:
-        return "the source brings its own truth"
+        return "the source contains the test data"
     if not len(answers.trained):
-        return "these users have nothing in train"
+        return "these users have no training items"
     request = dataclasses.replace(
         answers.request, test=answers.trained, train=None, candidates=None, exclude=None
     )
     try:
         return answers.source.rank(request)
     except InputError:  # another check counts the items that the source does not know
-        return "the source knows none of the items"
+        return "the source knows none of these items"
 
 
 CONFIDENCE = 0.95
@@ -441,12 +442,12 @@ def _no_better_than_chance(answers: Answers) -> Finding:
     low_users = np.flatnonzero(result[auc] <= result.chance[auc])
     level: Level = "problem" if high <= 0 else "warning" if low <= 0 else "fact"
     verdict = {
-        "problem": "That is worse than chance. Hint: do users and items of the source and of test "
-        "mean the same, and are higher scores better?",
+        "problem": "That is worse than chance. Hint: are users and items the same in the source "
+        "and in test, and are higher scores better?",
         "warning": (
-            "This cannot be told apart from chance. Hint: more test users "
-            f"({python_or_command('n_users=None', '--users 0')} looks at all of them), or a better "
-            "model."
+            "This cannot be distinguished from chance. Hint: use more test "
+            f"users ({python_or_command('n_users=None', '--users 0')} checks all of them), or a "
+            "better model."
         ),
     }.get(level, "")
     return Finding(
@@ -515,19 +516,19 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 # places, and the sentence if it finds none.
 OF_PLACES = {
     "unknown": (
-        "places of answers whose title the catalogue lacks",
+        "places in answers whose title is not in the catalogue",
         "They are invented, or written differently (a missing year, a description after the title):"
         " they are misses. Hint: unknown_items@k is their share.",
-        "The catalogue has every title of the answers.",
+        "The catalogue contains every title in the answers.",
     ),
     "shared": (
-        "places of answers whose title several items of the catalogue share",
+        "places in answers whose title several catalogue items share",
         "None of these items is chosen: they are misses. Hint: add what distinguishes the items to "
         "their titles, such as the year.",
-        "No title of the answers is of several items.",
+        "No title in the answers belongs to several items.",
     ),
     "repeated": (
-        "places of answers that repeat an earlier place",
+        "places in answers that repeat an earlier place",
         "They are misses. Hint: repeated_items@k is their share.",
         "No answer repeats a title.",
     ),
@@ -559,10 +560,10 @@ def _answers_without_list(answers: Answers) -> Finding:
         len(found),
         lists.table.n_lists,
         tuple(found["user"].head(EXAMPLES)),
-        "answers that are empty, or broken JSON",
+        "answers that are empty or broken JSON",
         "warning",
         f"{kinds}. Hint: ask for a JSON list of titles.",
-        "Every answer has a list.",
+        "Every answer contains a list.",
     )
 
 

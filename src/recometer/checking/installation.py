@@ -144,8 +144,8 @@ def _like_numpy(instruction_set: str) -> tuple[str, bool]:
             compared += one.size
             different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))
     if different:
-        return f"{different:,} of {compared:,} numbers differ from those of NumPy", False
-    return f"{compared:,} numbers are those of NumPy", True
+        return f"{different:,} of {compared:,} numbers differ from NumPy's", False
+    return f"{compared:,} numbers equal NumPy's", True
 
 
 def _problems() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:

@@ -60,7 +60,7 @@ class Preflight(Findings):
 
     def _notes(self) -> list[str]:
         users = "user" if self.n_users == 1 else "users"
-        checked = f"checked: {self.n_users:,} test {users}, {self.k:,} places of each"
+        checked = f"checked: {self.n_users:,} test {users}, {self.k:,} places for each"
         if self.n_checked < self.n_users:
             checked = checked.replace(":", f": {self.n_checked:,} of", 1) + ", drawn at random"
         notes = [f"source: {self.source}", f"test: {self.test}"]

@@ -101,7 +101,8 @@ class Compared(Printed):
             if row.metric == name and (row.model, row.other) == (model, other):
                 return row
         raise InputError(
-            f"{model!r} was not compared with {other!r}, in this order. Hint: compared were "
+            f"{model!r} was not compared with {other!r} in this order. Hint: these pairs were "
+            "compared: "
             f"{', '.join(dict.fromkeys(pair_name(row.model, row.other) for row in self.rows))}."
         )
 
@@ -139,7 +140,7 @@ class Compared(Printed):
         """
         if not self.options.paired:
             raise InputError(
-                "The groups have different users, so that no user gains or loses. Hint: "
+                "The groups have different users, so no user gains or loses. Hint: "
                 "comparison.by(groups, metric, model) compares segments of users."
             )
         return changes(self._pair(self.known(metric), model, other), n)
@@ -232,7 +233,8 @@ class Compared(Printed):
             if len(pairs) > 1:
                 names = ", ".join(dict.fromkeys(one for one, _ in pairs))
                 raise InputError(
-                    f"{len(pairs)} pairs of models were compared. Hint: model= names one: {names}."
+                    f"{len(pairs)} pairs of models were compared. Hint: set model= to one "
+                    f"of {names}."
                 )
             model, other = pairs[0]
         pair = self._pair(name, model, other)
@@ -245,8 +247,8 @@ class Compared(Printed):
         if row is None or row.test.test != "gaffke":
             return planned
         by_bound = (
-            f"Here Gaffke's bound decides, since only {row.test.n_differ:,} users differ: it has "
-            "less power. The numbers are those of the test that decides if more users differ."
+            f"Since only {row.test.n_differ:,} users differ, Gaffke's bound decides here, and it "
+            "has less power. The numbers are for the test that decides if more users differ."
         )
         return dataclasses.replace(planned, note=f"{planned.note} {by_bound}".lstrip())
 
@@ -284,13 +286,14 @@ class Compared(Printed):
         if len(others) > 1:
             names = ", ".join(others)
             raise InputError(
-                f"Which model is {model!r} compared with? Hint: other= is one of {names}."
+                f"The model to compare {model!r} with is unclear. Hint: set other= to one of "
+                f"{names}."
             )
         return others[0]
 
     def _check_per_user(self, metric: str) -> None:
         if metric not in self.models[0].first.values:
-            raise InputError(f"{metric} has one value for all users, but none for each of them.")
+            raise InputError(f"{metric} has one value for all users, not one for each user.")
 
     @property
     def decisive(self) -> tuple[str, ...]:

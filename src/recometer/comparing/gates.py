@@ -28,7 +28,8 @@ Verdict = Literal["passed", "failed", "undecided"]
 Undecided = Literal["pass", "fail"]
 COUNTED: dict[Undecided | None, Verdict] = {"pass": "passed", "fail": "failed", None: "undecided"}
 RULE = (
-    "A gate is passed if the whole interval meets the bound, failed if none does, else undecided."
+    "A gate is passed if the whole interval meets the bound, failed if no part of it does, and "
+    "undecided otherwise."
 )
 WRITTEN = re.compile(
     r"\s*(\S.*?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(%?)\s*"
@@ -177,13 +178,14 @@ def read_gate(text: str, comparison: Compared) -> Gate:
     """Read a gate from text; its metric must be one that was compared."""
     if not isinstance(text, str):
         raise InputTypeError(
-            f"A gate is a text, found {brief(text)}. Hint: 'ndcg@10 >= -5%', or a list of such."
+            f"A gate must be a string, found {brief(text)}. Hint: 'ndcg@10 >= -5%', or a list of "
+            "such strings."
         )
     match = WRITTEN.fullmatch(text)
     if match is None:
         raise InputError(
-            f"The gate {text!r} cannot be read. Hint: a metric, a sign and a bound of the "
-            "difference to the baseline, such as 'ndcg@10 >= -5%' or 'rmse <= 0.01'."
+            f"The gate {text!r} cannot be read. Hint: write a metric, a sign and a bound of the "
+            "difference from the baseline, such as 'ndcg@10 >= -5%' or 'rmse <= 0.01'."
         )
     metric, sign, relative = comparison.known(match[1]), match[2], bool(match[4])
     higher = comparison.higher_is_better(metric)
@@ -205,12 +207,12 @@ def check_gates(
     """Check gates for all models; see `Comparison.gate`."""
     if undecided not in tuple(COUNTED):
         raise UnknownNameError(
-            f"undecided={undecided!r} is none of 'pass', 'fail' and None. Hint: None leaves "
+            f"undecided={undecided!r} must be 'pass', 'fail' or None. Hint: None leaves "
             "undecided gates undecided; 'pass' and 'fail' count them as passed or failed."
         )
     if comparison.baseline is None:
         raise InputError(
-            "A gate bounds the difference to a baseline, but there is no baseline. Hint: "
+            "A gate bounds the difference from a baseline, but there is no baseline. Hint: "
             f"{argument_text('baseline')} names one of the models."
         )
     texts: Any = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]

@@ -275,8 +275,8 @@ class UserPair:
         }
         if unequal := averages - self.averages:
             notes.append(
-                f"By the rule {rule_text('average', min(unequal))} users weigh differently in the "
-                "mean; a comparison counts every user once."
+                f"Under the rule {rule_text('average', min(unequal))}, users have different "
+                "weights in the mean; a comparison counts every user once."
             )
         if row.runs is not None:
             notes.append(row.runs.note)
@@ -421,7 +421,7 @@ def _bounds_of(
         for value in (min(column.least, low), max(column.most, high)):
             if value < low - rounding or value > high + rounding:
                 note = f"The value {value:g} lies outside the range from {low:g} to {high:g}"
-                return (-np.inf, np.inf), f"{note}, so that no interval rests on that range."
+                return (-np.inf, np.inf), f"{note}, so no interval relies on that range."
     return (low, high), ""
 
 
@@ -437,8 +437,8 @@ FOLDS = (
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals treat every user as independent."
 SAVED = (
-    "The lists or rows are not in the saved file, so the correlation of the two values is not "
-    "known: the interval is the widest that their own intervals allow."
+    "The lists or rows are not in the saved file, so the correlation of the two values is "
+    "unknown: the interval is the widest that their own intervals allow."
 )
 
 

@@ -67,7 +67,7 @@ def read_models(models: Any) -> list[Model]:
     """Read models from a mapping or a sequence of evaluations, paths, or lists of these."""
     if hasattr(models, "results") and isinstance(models.results, Mapping):  # a leaderboard
         models = models.results
-    entries = named(models, "Models are compared by their evaluations", _hint)
+    entries = named(models, "Models must be passed as evaluations", _hint)
     if len(entries) < 2:
         number = f"found one, {next(iter(entries))!r}" if entries else "found none"
         raise InputError(f"A comparison needs at least two models, {number}. {_hint()}")
@@ -291,7 +291,8 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if name not in MAY_DIFFER:
             raise UnknownNameError(
-                f"Nothing called {name!r} may differ. {did_you_mean(name, MAY_DIFFER)}"
+                f"There is no input or rule {name!r} that may differ. "
+                f"{did_you_mean(name, MAY_DIFFER)}"
             )
     return tuple(dict.fromkeys(names))
 
@@ -326,7 +327,9 @@ def check_alike(
         n for n in allow if n not in allowed and not (n == "protocol" and {*RULES} & {*allowed})
     ]
     if unused:
-        notes.append(f"allow names {', '.join(unused)}, in which the models do not differ.")
+        notes.append(
+            f"allow contains {', '.join(unused)}, but the models do not differ in this respect."
+        )
     return notes
 
 
@@ -373,12 +376,12 @@ def _numbers_of_candidates(run: Run, other_run: Run, users: Users) -> Iterator[t
         return  # items outside the catalogue were ranked only for users whose lists contain them
     differ = (numbers[0] >= 0) & (numbers[1] >= 0) & (numbers[0] != numbers[1])
     if differ.any():
-        at = int(np.argmax(differ))
+        at, n = int(np.argmax(differ)), int(np.count_nonzero(differ))
         yield (
             "candidates",
             f"{first} and {second} were evaluated with different candidates: "
-            f"{int(differ.sum()):,} users have another number of them, user {users.show(at)} for "
-            f"instance {numbers[0][at]:,} ({first}) and {numbers[1][at]:,} ({second}).",
+            f"their number differs for {n:,} user{'' if n == 1 else 's'}, for instance user "
+            f"{users.show(at)}: {numbers[0][at]:,} ({first}) and {numbers[1][at]:,} ({second}).",
         )
 
 

@@ -38,7 +38,7 @@ CORRECTIONS: dict[str, str] = {
     "none": "not at all",
     "tukey": "by Tukey's test of all models by randomisation, times the number of metrics,",
 }
-WITHHELD = "Only the adjustment of p for the number of comparisons withholds a difference."
+WITHHELD = "Without the adjustment of p for the number of comparisons, a difference would be shown."
 
 
 def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
@@ -73,8 +73,8 @@ def on_correction(
     text = f"adjusted p: {CORRECTIONS[correction]} over {over} ({of})."
     if not chosen and len(metrics) > 1:
         text += (
-            f" All metrics are primary. Hint: {argument_text('primary')} names the one that "
-            "decides."
+            f" All metrics are primary. Hint: {argument_text('primary')} selects the one "
+            "that decides."
         )
     elif len(primary) < len(metrics):
         text += f" Primary: {', '.join(primary)}; p-values of other metrics are exploratory."
@@ -97,10 +97,10 @@ def on_smallest_p(row: PairRow, limit: float, n_tests: int) -> str:
     differ = f"{row.test.n_differ:,} {'user differs' if row.test.n_differ == 1 else 'users differ'}"
     after = ""
     if limit > row.test.smallest_p:
-        after = f"; after correction over {n_tests} comparisons not below {p_text(limit)}"
+        after = f" (or below {p_text(limit)} after correction for {n_tests} comparisons)"
     return (
         f"{differ}: p cannot fall below {p_text(row.test.smallest_p)}"
-        f"{after}, so no difference can be shown here."
+        f"{after}, so no difference can be detected here."
     )
 
 
@@ -126,7 +126,7 @@ def on_seeds(models: Sequence[Model]) -> list[str]:
         ]
     notes = [f"Seeds: {', '.join(several)}."]
     if single:
-        notes.append(f"Only one seed: {single}. The variance between its seeds is not known.")
+        notes.append(f"Only one seed: {single}. The variance between its seeds is unknown.")
     return notes
 
 
@@ -145,7 +145,7 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
             notes.append(
                 f"{_pair(row)}: over {runs.n_runs[0]} folds the difference is {runs.mean:+.4f}, "
                 f"{low:+.4f} to {high:+.4f}, p {p_text(runs.p_value)} (random effects: folds are "
-                "drawn, too)."
+                "treated as a sample, too)."
             )
     return notes
 
@@ -165,12 +165,15 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
         possible = [row.smallest_difference <= row.largest_difference for row in pairs]
         sizes = list(itertools.compress(all_sizes, possible))
         if not sizes:
-            size = f"no difference that {metric} can have would be found with 80 % power"
+            size = f"no difference that is possible in {metric} would be found with 80 % power"
             notes.append(f"Power: with {users}, {size}.")
             continue
         size = f"{min(sizes):.4f}"
         if not all(possible):
-            size = f"{size} or more (depending on the pair; for some, no possible one)"
+            size = (
+                f"{size} or more (depending on the pair; for some, no possible difference is large "
+                "enough)"
+            )
         elif f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (depending on the pair)"
         seeds = any(row.test.test == "random effects" for row in pairs)
@@ -215,7 +218,7 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [
-        f"{means}The signs and the ranks are based on {by} ({options.confidence:.0%} for all ranks "
+        f"{means}The marks and the ranks are based on {by} ({options.confidence:.0%} for all ranks "
         "of a metric at once; Mogstad et al. 2024)."
     ]
 
@@ -321,7 +324,7 @@ def on_known_users(
     rows = {model.name: model.first.counts.get("relevant_unranked", 0) for model in models}
     # Rows unknown to all models favour no model.
     if len(set(rows.values())) > 1 and max(rows.values()) > FEW * n_rows:
-        sentences.append(f"{_shares(rows, n_rows, 'relevant rows of test')}.")
+        sentences.append(f"{_shares(rows, n_rows, 'relevant test rows')}.")
     if not changes:
         return tuple(sentences), ""
     where = python_or_command("in evaluate", "of recometer evaluate")

@@ -49,19 +49,20 @@ def check_source(source: object, test: object) -> Source:
         return source
     if isinstance(test, Source):
         raise InputTypeError(
-            "The second argument is a source, the first is not. Hint: rm.evaluate(source, test)."
+            "The second argument is a source, but the first is not. Hint: "
+            "rm.evaluate(source, test)."
         )
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."
     elif isinstance(source, tuple | list):
         hint = (
             "rm.Factors(user_factors, item_factors) takes factor matrices, "
-            "rm.Lists(recommendations) lists, rm.Pairs(frame) scored pairs with their truth."
+            "rm.Lists(recommendations) lists, and rm.Pairs(frame) scored pairs with labels."
         )
     elif isinstance(source, dict | str) or hasattr(source, "columns"):
         hint = (
             "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) takes "
-            "scored pairs with their truth. A dict of these by names evaluates several models."
+            "scored pairs with labels. To evaluate several models, pass a dict of these."
         )
     elif isinstance(source, Callable):  # type: ignore[arg-type]
         hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
@@ -73,11 +74,11 @@ def check_source(source: object, test: object) -> Source:
     else:
         hint = (
             "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
-            "rm.from_model(model) knows fitted models of some libraries, and any that has "
-            "recommend(...)."
+            "rm.from_model(model) supports fitted models of several libraries and any model "
+            "with a recommend(...) method."
         )
     raise InputTypeError(
-        f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"
+        f"The first argument must be a source, found {type(source).__name__}. Hint: {hint}"
     )
 
 
@@ -92,13 +93,13 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
     included = source.facts.truth
     if not given and included is None:
         raise InputError(
-            f"There is no test, and the source ({source.describe()}) does not contain the truth. "
-            "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) contains it."
+            f"test is missing, and the source ({source.describe()}) contains no labels. "
+            "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) contains them."
         )
     if given and included is not None:
         raise InputError(
-            f"test was passed, but the source ({source.describe()}) contains the truth. Hint: "
-            "leave test out, or give Pairs relevance=False, rating=False."
+            f"test was passed, but the source ({source.describe()}) contains the labels. Hint: "
+            "leave out test, or pass relevance=False, rating=False to Pairs."
         )
     return included
 
@@ -114,7 +115,7 @@ def protocol_of(
         protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
         raise InputTypeError(
-            f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given by "
+            f"protocol={protocol!r} must be a name or a Protocol. Hint: pass individual rules by "
             f"name, for instance {rule_text('ties', 'random')}."
         )
     for rule in rules:
@@ -128,11 +129,11 @@ def _not_here(name: str) -> str:
     """Return a hint for a name that belongs to another function, or an empty string."""
     if name == "label_gain":
         return (
-            "Hint: np.take(label_gain, label) are the gains to give as relevance, and "
-            "ndcg(label_gain=label)@k of protocol='lightgbm' reads them as they are."
+            "Hint: np.take(label_gain, label) are the gains to pass as relevance; "
+            "ndcg(label_gain=label)@k of protocol='lightgbm' reads them unchanged."
         )
     if name.lower() in THRESHOLDS:
-        return "Hint: relevant_from=4 says from which value of test on an item is relevant."
+        return "Hint: relevant_from=4 sets the smallest test value of a relevant item."
     if name.lower() in CUTOFFS:
         return (
             "Hint: cut-offs are part of the names of metrics, as in "
@@ -146,10 +147,10 @@ def _not_here(name: str) -> str:
             f"rm.Lists(frame, {column}=...)": column not in ("value", "time"),
         }
         where = [call for call, reads in calls.items() if reads]
-        return f"Hint: name columns where the table is read: {' or '.join(where)}."
+        return f"Hint: name the columns where the table is read: {' or '.join(where)}."
     if name in IDS:
         return (
-            f"Hint: ids and positions belong to the data: rm.Interactions.of(test, {name}=...), "
+            f"Hint: pass ids and positions with the data: rm.Interactions.of(test, {name}=...), "
             "and user_ids= and item_ids= of rm.Factors and rm.Scores."
         )
     return ""
@@ -171,7 +172,7 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     if protocol.version:
         return protocol.replace(ties="item")
     raise InputError(
-        f"{rule_text('ties', protocol.ties)} keeps the order in which items were given, but "
+        f"{rule_text('ties', protocol.ties)} keeps the order of the input, but "
         f"{type(source).__name__} has none. Hint: {rule_text('ties', 'item')} orders equal scores "
         "by item id."
     )
@@ -230,8 +231,9 @@ def parts_of(
     check_no_train(made, train)
     if not hasattr(made, "interactions"):
         raise InputTypeError(
-            f"An Evaluator has one test, and {type(made).__name__} has several splits. Hint: one "
-            "for each, [rm.Evaluator(split) for split in folds]; or rm.evaluate(function, folds)."
+            f"An Evaluator needs a single split, but {type(made).__name__} has several. Hint: make "
+            "one for each, [rm.Evaluator(split) for split in folds]; or "
+            "rm.evaluate(function, folds)."
         )
     plain = made.interactions()
     return plain.test, plain.train
@@ -259,13 +261,13 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
         return
     if not isinstance(source, list | tuple):
         raise InputTypeError(
-            "Folds need a model output for each fold, found one of type "
-            f"{type(source).__name__}. Hint: give a list, or a function that is called with "
+            "Each fold needs its own model output, found one of type "
+            f"{type(source).__name__}. Hint: pass a list, or a function that is called with "
             "each split and returns a source."
         )
     if len(source) != len(made):
         raise InputError(
-            f"There are {len(source)} sources for {len(made)} folds. Hint: give one per "
+            f"There are {len(source)} sources for {len(made)} folds. Hint: pass one per "
             "fold, or a function that is called with each split and returns a source."
         )
     yield from zip(source, made, strict=True)

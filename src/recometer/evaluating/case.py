@@ -283,14 +283,14 @@ def _ratings(source: Source, request: Request, metrics: Sequence[Metric]) -> Rat
             "--pairs FILE reads predicted ratings; --value names the column of the true ones.",
         )
         raise InputError(
-            f"The metric {str(metrics[0])!r} reads predicted and true ratings, which the source "
-            f"({source.describe()}) does not give. Hint: {hint}"
+            f"The metric {str(metrics[0])!r} needs predicted and true ratings, which the source "
+            f"({source.describe()}) does not provide. Hint: {hint}"
         )
     for metric in metrics:
         if metric.definition.reads == "relevance" and ratings.threshold is None:
             raise InputError(
-                f"The metric {str(metric)!r} needs to know from which rating on an item is "
-                f"relevant, and the source ({source.describe()}) does not say. Hint: "
+                f"The metric {str(metric)!r} needs the smallest rating of a relevant item, "
+                f"which the source ({source.describe()}) does not state. Hint: "
                 f"{python_or_command('rm.Pairs(..., threshold=3.5)', '--relevant-from 3.5')}."
             )
     return dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, request.protocol))
@@ -334,15 +334,15 @@ def chance_of(
     ranked = [one for one in metrics if knows_chance(one)]
     if not measured or not ranked:
         raise InputError(
-            f"{argument_text('chance', True)} needs metrics of rankings, such as ndcg@10: a random "
-            "order changes no other."
+            f"{argument_text('chance', True)} needs ranking metrics, such as ndcg@10: a random "
+            "order does not change any others."
         )
     ranks = measured[0].ranks
     if ranks.ends_early.any():
         whole = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
         raise InputError(
             f"{argument_text('chance', True)} needs all candidates to be ranked, but lists end "
-            "early: which of the other items could have been listed is not known. Hint: "
+            "early, so it is unknown which other items could have been listed. Hint: "
             f"{whole} rank all."
         )
     if ranks.score is not None:

@@ -93,8 +93,8 @@ def check_facts(
         warn_beyond_lists(facts.n_listed, needs.of_lists)
     if not facts.n_compared and (baseline := inputs().baseline) is not None:
         raise InputError(
-            f"The baseline ({baseline.describe()}) has no list for any user of test. Hint: "
-            "are its user ids written like those of test?"
+            f"The baseline ({baseline.describe()}) has no list for any test user. Hint: are "
+            "user ids spelled the same in both?"
         )
     if not facts.n_known:
         raise _none_known(n_users, inputs())
@@ -109,8 +109,8 @@ def check_facts(
         warn_beyond_lists(facts.depth, needs.of_rankings)
     if "users_below_relevant" in counts:
         warn(
-            f"rprecision reads the first R places, R the user's number of relevant items: the "
-            f"lists of {counts['users_below_relevant']:,} of {n_users:,} users are shorter; "
+            "rprecision reads the first R places, where R is the user's number of relevant items: "
+            f"the lists of {counts['users_below_relevant']:,} of {n_users:,} users are shorter; "
             "the missing places are misses."
         )
     if facts.n_any_cutoff and protocol.deep_cutoffs != "undefined_below":
@@ -119,9 +119,9 @@ def check_facts(
         if beyond:
             source = inputs().source
             warn(
-                f"{', '.join(beyond)}: the cut-off lies beyond every user's rows: no user of the "
-                f"source ({source.describe()}) has more than {most:,}; the missing places are "
-                "misses."
+                f"{', '.join(beyond)}: the cut-off is larger than any user's number of rows: in "
+                f"the source ({source.describe()}), no user has more than {most:,}; the missing "
+                "places are misses."
             )
     if facts.n_unknown > MANY * n_users and (find := inputs().find):
         source, unknown = inputs().source, find("user")
@@ -137,7 +137,7 @@ def check_facts(
         unranked = counts["relevant_unranked"]
         effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
         warn(
-            f"{unranked:,} of {n_relevant:,} relevant rows of test ({unranked / n_relevant:.0%}) "
+            f"{unranked:,} of {n_relevant:,} relevant test rows ({unranked / n_relevant:.0%}) "
             f"have items that are unknown to the model ({source.describe()}){unknown.such}, and "
             f"are {effect}.{unknown.hint}"
         )
@@ -148,7 +148,7 @@ def check_facts(
 def _none_known(n_users: int, inputs: Inputs) -> InputError:
     named = inputs.source.facts.arrays.get("user_ids")
     hint = python_or_command(
-        "give the source the ids that test has: user_ids=...",
+        "pass the source the ids of the test data: user_ids=...",
         "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
     )
     if isinstance(named, np.ndarray) and len(named):
@@ -158,8 +158,8 @@ def _none_known(n_users: int, inputs: Inputs) -> InputError:
         )
         hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
     return InputError(
-        f"The source ({inputs.source.describe()}) knows none of the {n_users:,} test users, "
-        f"such as {', '.join(map(repr, inputs.examples))}. Hint: {hint}"
+        f"None of the {n_users:,} test users, such as {', '.join(map(repr, inputs.examples))}, "
+        f"is known to the source ({inputs.source.describe()}). Hint: {hint}"
     )
 
 
@@ -175,7 +175,7 @@ def _warn_of_unusable(n_unusable: int, n_judged: int, source: Source) -> None:
             f"All {n_judged:,} users have a NaN or infinite score among their candidates "
             f"({source.describe()}), so there is nothing to measure. {hint} "
             f"{rule_text('nan_scores', 'undefined_for_all')} gives a mean of NaN, for loops that "
-            "should go on."
+            "should continue."
         )
     warn(
         f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
@@ -187,22 +187,22 @@ def _warn_of_overlap(overlap: int, n_rows: int) -> None:
     split = python_or_command("rm.split(data, ...)", "recometer split")
     audit = python_or_command("rm.audit(train, test)", "recometer audit")
     warn(
-        f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
-        f"Hint: test must be apart from train ({split} divides data, {audit} says more); without "
-        f"{argument_text('train')} nothing is left out."
+        f"{overlap:,} of {n_rows:,} test rows are also in train, and are left out of test. Hint: "
+        f"test and train must not overlap ({split} splits data, {audit} gives details); without "
+        f"{argument_text('train')}, nothing is left out."
     )
 
 
 def _warn_of_lost(lost: int, n_relevant: int, candidates: object) -> None:
     hint = (
-        f"{argument_text('candidates')} and {argument_text('exclude')} must leave what should be "
-        "found"
+        f"{argument_text('candidates')} and {argument_text('exclude')} must not remove the items "
+        "to be found"
     )
     if isinstance(candidates, Interactions):
         negatives = python_or_command("candidates=rm.Negatives(candidates)", "--negatives FILE")
-        hint = f"{negatives} adds the items of test to each user's"
+        hint = f"{negatives} adds the test items to each user's candidates"
     warn(
-        f"{lost:,} of {n_relevant:,} relevant rows of test are not candidates, so they "
+        f"{lost:,} of {n_relevant:,} relevant test rows are not candidates, so they "
         f"are misses. Hint: {hint}."
     )
 
@@ -215,7 +215,7 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
         name = user if test.user_ids is None else ids.show(test.user_ids, user)
         n, depth = ranks.n_candidates[user], ranks.depth[user]
         found = (
-            f"nothing says how many items there were beyond the {depth:,} in the list of user "
+            f"it is unknown how many items there were beyond the {depth:,} in the list of user "
             f"{name}. Hint: if the lists are complete, pass {argument_text('catalogue')} (the "
             "number of items, or their ids)"
             if n < 0
@@ -236,8 +236,8 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
         of_lists = beyond[0].definition.record == "lists"
         misses = "; the missing places are misses"
         warn(
-            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
-            f"which has {longest:,} item{'' if longest == 1 else 's'}{'' if of_lists else misses}."
+            f"{', '.join(map(str, beyond))}: the cut-off is larger than every list; the longest "
+            f"has {longest:,} item{'' if longest == 1 else 's'}{'' if of_lists else misses}."
         )
 
 
@@ -255,7 +255,7 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
             raise InputError(
                 f"{metric}: {rule_text('defects', True)} is refused for users {refused.where}. "
                 f"{refused.says} Hint: {refused.way}; or leave "
-                f"{python_or_command('defects=True', 'it')} out for what is documented."
+                f"{python_or_command('defects=True', 'it')} out to follow the documentation."
             )
 
 
@@ -331,12 +331,12 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
         return ""
     if value_range is None:
         return (
-            " Test has no values, so that each of its rows counts as 1, and relevant_from is "
+            " Test has no values, so each of its rows counts as 1, but relevant_from is "
             f"{relevant_from:g}. Hint: "
             f"{python_or_command('rm.Interactions.of(test, value=...)', '--value')} names the "
             "column of ratings."
         )
-    return f" The largest value of test is {high:g}, and relevant_from is {relevant_from:g}."
+    return f" The largest test value is {high:g}, but relevant_from is {relevant_from:g}."
 
 
 KINDS: tuple[Kind, ...] = ("user", "item")
@@ -394,10 +394,10 @@ class Unknown(NamedTuple):
         found = guess(self.asked, self.known)
         if found is None:
             return (
-                f" Hint: are ids written the same way? Those of {self.side} are such as "
-                f"{brief(self.asked[0])}, those of the source such as {brief(self.known[0])}."
+                f" Hint: are ids spelled the same way? Those of {self.side} look like "
+                f"{brief(self.asked[0])}, those of the source like {brief(self.known[0])}."
             )
-        return f" Hint: {found}. Write ids in the same way on both sides."
+        return f" Hint: {found}. Spell ids the same way on both sides."
 
 
 def _few(some: Sequence[Any]) -> str:
@@ -495,9 +495,9 @@ def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
     """Return the message for a model with ids 1 to n, and data with ids 0 to n - 1."""
     return (
         f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
-        f"({source.describe()}) are 1 to {n:,}: positions seem to stand for ids, so that each "
-        f"{kind} would be mistaken for another. Hint: name the {kind}s of both sides by the same "
-        f"ids; {rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
+        f"({source.describe()}) are 1 to {n:,}: positions seem to be used as ids, so each {kind} "
+        f"would be mistaken for another. Hint: use the same {kind} ids on both sides; "
+        f"{rule_text('shifted_ids', 'kept')} confirms that the numbers are ids on both sides."
     )
 
 
@@ -505,7 +505,7 @@ def _said_of_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str
     """Return the message for a model with ids 0 to n - 1; `low` is a graph's first item node."""
     nodes = low is not None
     found = (
-        f"begin at {low:,}, which is the number of users, as nodes of a graph do"
+        f"begin at {low:,}, which is the number of users, like the item nodes of a graph"
         if nodes
         else f"have no {kind} 0, and have {kind} {n:,}"
     )
@@ -514,7 +514,7 @@ def _said_of_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str
     whose = "items of test and train" if nodes else "test and train"
     return (
         f"The {kind}s of the source ({source.describe()}) are 0 to {n - 1:,}, but {whose} {found}: "
-        f"positions seem to stand for ids, so that each {kind} would be mistaken for another. "
-        f"Hint: name the {kind}s by their ids, in the order of the positions{by}; "
-        f"{rule_text('shifted_ids', 'kept')} says that the numbers are ids on both sides."
+        f"positions seem to be used as ids, so each {kind} would be mistaken for another. Hint: "
+        f"pass the {kind} ids in the order of the positions{by}; "
+        f"{rule_text('shifted_ids', 'kept')} confirms that the numbers are ids on both sides."
     )

@@ -156,9 +156,9 @@ class Preparation:
             for name, found in seen.items():
                 if found != self._glimpses[argument][name]:
                     raise InputError(
-                        f"{argument} was changed after the evaluator was made: its {name} are not "
-                        "those that were read, checked and matched. Hint: make another "
-                        "rm.Evaluator, or give it a copy."
+                        f"{argument} was changed after the evaluator was made: its {name} are no "
+                        "longer those that were read, checked and matched. Hint: make "
+                        "another rm.Evaluator, or pass it a copy."
                     )
 
 
@@ -188,7 +188,7 @@ def source_of(
     if isinstance(given, type) or not is_model(given):
         return check_source(given, test)
     if test is None:
-        raise InputError("There is no test. Hint: rm.evaluate(model, test).")
+        raise InputError("test is missing. Hint: rm.evaluate(model, test).")
     cutoffs = [metric.cutoff for metric in metrics]
     n = None if None in cutoffs else max(filter(None, cutoffs))
     return for_test(given, test, train, n, seen=protocol.seen != "removed")

@@ -126,8 +126,8 @@ class Sides:
         of_gain = [name for name, one in read if one.record == "ranks" and one.reads == "gain"]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
         return (
-            f"values of test are {low:g} to {high:g}: an item with one {relevant} is "
-            "relevant (the rule relevant_from says from which value on)"
+            f"test values are {low:g} to {high:g}: an item with a value {relevant} "
+            "is relevant (the rule relevant_from sets the threshold)"
             + (f", and its value is the gain of {shown}" if of_gain else "")
         )
 
@@ -176,10 +176,10 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
     """Warn about values of 0 in train, because the rule `seen` still removes these items."""
     if count and protocol.seen != "kept":
         warn(
-            f"{count:,} value{' of train is' if count == 1 else 's of train are'} 0, and count as "
-            "seen: their items are removed as all items of train are (the rule "
+            f"{count:,} training value{' is' if count == 1 else 's are'} 0, but count as "
+            "seen: their items are removed, like all training items (the rule "
             f"{rule_text('seen', protocol.seen)}; in test, an item with a value of 0 is not "
-            "relevant). Hint: if such a row says that nothing happened, leave it out of train."
+            "relevant). Hint: if such a row means that nothing happened, leave it out of train."
         )
 
 
@@ -221,6 +221,6 @@ def warning_of(candidates: Candidates | None) -> str:
     sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
     return (
         f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
-        "values are too high, and may put systems in another order than the whole catalogue does "
+        "values are too high, and may rank systems differently from the whole catalogue "
         f"(Krichene & Rendle 2020). Leave {argument_text('candidates')} out to rank all items."
     )

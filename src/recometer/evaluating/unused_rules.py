@@ -16,14 +16,14 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 
-OF_RANKINGS = "it is about rankings, and these metrics read none"
-OF_MEANS = "there is one value for all users, and no mean"
-TRUE_RATINGS = "metrics of ratings need one row, at any rank"
-AS_LISTED = "metrics of lists read what is listed, independently of test"
+OF_RANKINGS = "it applies to rankings, which these metrics do not read"
+OF_MEANS = "there is one value for all users, not a mean"
+TRUE_RATINGS = "rating metrics need only one row, at any rank"
+AS_LISTED = "list metrics read the listed items, independently of test"
 
-OF_GAINS = "it is about gains, which these metrics do not read"
+OF_GAINS = "it applies to gains, which these metrics do not read"
 
-OF_ALL_USERS = "it is about metrics with one value for all users"
+OF_ALL_USERS = "it applies to metrics with one value for all users"
 LISTS = {
     "negative_gains": OF_GAINS,
     "min_candidates": OF_RANKINGS,
@@ -32,8 +32,8 @@ LISTS = {
     "unranked": AS_LISTED,
     "unknown_items": AS_LISTED,
     "score_above": OF_RANKINGS,
-    "duplicates": "metrics of lists read each item once",
-    "repeated_test": "metrics of lists read whether an item is in test",
+    "duplicates": "list metrics read each item once",
+    "repeated_test": "list metrics read whether an item is in test",
 }
 
 # For each record that metrics read, the rules that do not change values, reasons or means, and why;
@@ -49,15 +49,15 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "deep_cutoffs": TRUE_RATINGS,
         "all_relevant": TRUE_RATINGS,
         "percent": OF_ALL_USERS,
-        "duplicates": "rows that repeat a pair stay",
-        "repeated_test": "rows that repeat a pair stay",
+        "duplicates": "repeated pairs keep all their rows",
+        "repeated_test": "repeated pairs keep all their rows",
     },
     "lists": {**LISTS, "percent": OF_ALL_USERS},
     "all users": {
         **LISTS,
         "relevant_from": AS_LISTED,
         "min_positives": AS_LISTED,
-        "interval": "such an interval is always one of resampled users",
+        "interval": "such intervals always come from resampling users",
         "no_relevant": AS_LISTED,
         "missing": OF_MEANS,
         "average": OF_MEANS,
@@ -101,17 +101,17 @@ def warn_without_effect(
     for rule in given:
         said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if protocol.defects and convention is not None and rule in convention.defect_rules:
-            why = f"{convention.library} does not obey it ({rule_text('defects', True)})"
+            why = f"{convention.library} does not follow it ({rule_text('defects', True)})"
         elif rule in ("seen", "cold_start") and not trained:
-            why = "there is no train"
+            why = "there are no training data"
         elif rule == "seen" and source.facts.removes_train(protocol):
-            why = f"{type(source).__name__} are not lists: items of train are not ranked"
+            why = f"{type(source).__name__} are not lists: training items are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
             refused = convention is not None and any(map(convention.refused_for, metrics))
             documented = parse_under(names, protocol.replace(defects=False)) == list(metrics)
             if documented and not refused:
-                why = "these metrics are computed as they are documented"
+                why = "these metrics are computed as documented"
         elif all(said):
             why = "; ".join(dict.fromkeys(filter(None, said)))
         if why:
@@ -123,15 +123,15 @@ def warn_without_effect(
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
     """Return why a rule does not change the metrics, or None if it does."""
     if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
-        return "every user counts the same already"
+        return "every user already counts equally"
     if kind == "all users" and rule == "users":
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     facts, of_lists = source.facts, kind in ("lists", "all users")
     if rule == "duplicates" and not facts.repeats_items and facts.listed is not None:
         return "repeats in generated lists keep their places as misses"
     if rule == "duplicates" and not facts.repeats_items:
-        return f"{type(source).__name__} repeat no items, as lists may"
+        return f"{type(source).__name__} cannot repeat items, unlike lists"
     if rule == "constant_scores" and facts.listed is not None and of_lists:
-        return "lists are read as they were given"
+        return "lists are read in the order given"
     of_value = facts.unread.get(f"{rule}={getattr(protocol, rule)}")
     return of_value or facts.unread.get(rule) or UNREAD[kind].get(rule)

@@ -104,13 +104,13 @@ class Impressions:
             raise InputError(
                 f"{argument_text('slate')} and {argument_text('position')} go together: items that "
                 "were shown together have a slate, and a position in it. Hint: name both columns, "
-                "or none."
+                "or neither."
             )
         table = NamedColumns.of(frame)
         if table is None:
             raise InputTypeError(
                 "The log must be a data frame, a dict of columns or the path of a file, found "
-                f"{type(frame).__name__}. Hint: a row for each impression."
+                f"{type(frame).__name__}. Hint: pass one row per impression."
             )
         columns = {"user": user, "item": item, "reward": reward, "propensity": propensity}
         for option, name in columns.items():
@@ -337,7 +337,7 @@ class Impressions:
             raise InputError(
                 f"The position {values[at]:g} occurs twice in the slate {show(ids, codes[at])} of "
                 f"user {show(self.user_ids, self._users[at])}. Hint: each position of a slate must "
-                "be in one row; number the slates of a user."
+                "be in one row; number each user's slates."
             )
 
     def _check_cumulative(self, probability: Float64, what: str) -> None:
@@ -365,7 +365,7 @@ def _estimators_of(
     reason = ""  # why the data do not permit estimators that read predictions
     without = [name for name, policy in policies.items() if policy.predicted is None]
     if has_slates:
-        reason = "is not for slates. Hint: snips or ips."
+        reason = "does not support slates. Hint: use snips or ips."
     elif without:
         reason = (
             f"needs {PREDICTED} and {VALUE}, which {without[0]!r} does not have. Hint: pass a "
@@ -393,7 +393,7 @@ def _estimators_of(
             raise InputError(f"{name} {refused[name]}")
     if clip is not None and "clipped_ips" not in names:
         raise InputError(
-            f"{argument_text('clip', clip)} is only for clipped_ips. Hint: add clipped_ips to "
+            f"{argument_text('clip', clip)} applies only to clipped_ips. Hint: add clipped_ips to "
             f"{argument_text('estimators')}, or leave it out."
         )
     return tuple(dict.fromkeys(names))
@@ -406,23 +406,23 @@ def _read_policy(log: Impressions, name: str, policy: Any, *, cascade: bool) -> 
     table = NamedColumns.of(policy)
     if table is None:
         raise InputTypeError(
-            f"The policy {name!r} is of type {type(policy).__name__}. Hint: the name of a column, "
-            f"an array of probabilities, or a frame with {TARGET}."
+            f"The policy {name!r} is of type {type(policy).__name__}. Hint: pass the name of a "
+            f"column, an array of probabilities, or a frame with {TARGET}."
         )
     long = "impression" in table.names
     meaningful = CANDIDATES if long else (TARGET, PREDICTED, VALUE, "impression")
     for column in table.names:
         if column not in meaningful:
             raise ColumnError(
-                f"The policy {name!r} has a column {column!r}, which has no meaning. "
+                f"The policy {name!r} has an unknown column {column!r}. "
                 f"{did_you_mean(column, meaningful)}"
             )
     check_column("column", TARGET, table.names)
     if long and cascade:
         raise InputError(
             f"{name}: candidates have the probability of an item at a position, but a cascade "
-            f"needs that of the item and all items above it. Hint: a frame with {TARGET}, a row "
-            "for each impression."
+            f"needs that of the item and all items above it. Hint: pass a frame with {TARGET}, "
+            "one row per impression."
         )
     if long:
         return _from_candidates(log, name, table)
@@ -455,7 +455,7 @@ def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
     if wrong.any():
         raise InputError(
-            f"The candidates of {name} name the impression {_first(wrong, rows)[1]:g}, but the "
+            f"The candidates of {name} refer to impression {_first(wrong, rows)[1]:g}, but the "
             f"log has rows 0 to {n - 1:,}. Hint: impression must be the number of a row of the log."
         )
     impression = rows.astype(np.int64)
@@ -466,8 +466,8 @@ def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy
     if len(first) < len(keys):
         row = np.setdiff1d(np.arange(len(keys)), first)[0]
         raise InputError(
-            f"The candidates of {name} have the item {show(ids, codes[row])} twice in "
-            f"impression {impression[row]}. Hint: each item must be in one row of an impression."
+            f"The candidates of {name} contain the item {show(ids, codes[row])} twice "
+            f"in impression {impression[row]}. Hint: each item must be in one row of an impression."
         )
     is_logged = codes == logged[impression]
 
@@ -537,8 +537,8 @@ def _check(probabilities: Float64, what: str, *, above_0: bool = False) -> None:
     hint = "Scores, counts, logarithms and inverse weights are not probabilities."
     if value == 0:
         hint = (
-            "An item that was shown had a probability above 0, so that this one was rounded or "
-            "belongs to another item; there is no estimate with it."
+            "An item that was shown must have had a probability above 0: this one was rounded "
+            "to 0 or belongs to another item, and nothing can be estimated with it."
         )
     elif value > 0 and probabilities.max() <= 100:
         hint = "Percentages are divided by 100."

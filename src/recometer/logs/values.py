@@ -201,7 +201,8 @@ class UserSums:
                     f"The policy {of.policy!r} has an effective sample of {of.effective_users:.1f} "
                     f"of {n_users:,} users, fewer than "
                     f"{argument_text('min_effective', min_effective)}: a few impressions would "
-                    "decide its value. Hint: a policy closer to the logged one, or a longer log."
+                    "decide its value. Hint: use a policy closer to the logging policy, or a "
+                    "longer log."
                 )
 
         def estimate(key: tuple[str, str]) -> Estimate:
@@ -261,14 +262,14 @@ class UserSums:
         if "clipped_ips" not in self.estimators or self.clip is None or self.unit == "slate":
             raise InputError(
                 "reward_range= gives the empirical Bernstein interval of clipped_ips, without "
-                "slates. Hint: clip= and no slates, or leave reward_range out."
+                "slates. Hint: use clip= and no slates, or leave out reward_range."
             )
         low, high = check_bounds(reward_range)
         if not -np.inf < low <= self.reward_ends[0] <= self.reward_ends[1] <= high < np.inf:
             raise InputError(
-                f"The rewards reach from {self.reward_ends[0]:g} to {self.reward_ends[1]:g}, but "
-                f"reward_range={brief(reward_range)}. Hint: the lowest and the highest possible "
-                "reward, two finite numbers."
+                f"The rewards range from {self.reward_ends[0]:g} to {self.reward_ends[1]:g}, but "
+                f"reward_range={brief(reward_range)}. Hint: pass the lowest and the highest "
+                "possible reward, two finite numbers."
             )
         return min(0.0, self.clip * low), max(0.0, self.clip * high)
 

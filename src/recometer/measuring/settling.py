@@ -71,8 +71,8 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
                 "runs with a column of scores do",
             )
             raise InputError(
-                f"{rule_text('score_above', score_above)} needs the scores of what was "
-                f"recommended, which this source does not give. Hint: {having}."
+                f"{rule_text('score_above', score_above)} needs the scores of the "
+                f"recommended items, which this source does not provide. Hint: {having}."
             )
         found = ranks.score > score_above
         ranks = dataclasses.replace(ranks, above=np.where(found, ranks.above, -1))
@@ -117,7 +117,7 @@ def check_places(ranks: Ranks, ties: TieRule) -> None:
     if same.any():
         raise InputError(
             f"{rule_text('repeated_test', 'joined')} counts all rows of a pair at the place of the "
-            f"item, but {np.count_nonzero(same):,} of these rows are of items whose score others "
-            f"have, too, and {rule_text('ties', ties)} gives such items no place of their own. "
+            f"item, but {np.count_nonzero(same):,} of these rows are for items with tied scores, "
+            f"and {rule_text('ties', ties)} gives tied items no place of their own. "
             f"Hint: {rule_text('ties', 'item')} does."
         )

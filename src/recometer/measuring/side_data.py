@@ -62,8 +62,8 @@ def check_side_data(
     for metric in metrics:
         if metric.group and catalogue is not None and metric.group not in catalogue.category_names:
             raise UnknownNameError(
-                f"The metric {str(metric)!r} is about the items of the group {metric.group!r}, but "
-                "no item of the catalogue is in it. "
+                f"The metric {str(metric)!r} is restricted to the items of the group "
+                f"{metric.group!r}, but no item of the catalogue is in it. "
                 f"{did_you_mean(metric.group, catalogue.category_names)}"
             )
 
@@ -76,7 +76,8 @@ def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -
         name = able[0].name
         warn(
             f"The propensities of the catalogue are not used: {able[0]} computes them from the "
-            f"popularity in train. Hint: {name}@k(propensity=given) reads those of the catalogue."
+            f"popularity in the training data. Hint: {name}@k(propensity=given) reads those of the "
+            "catalogue."
         )
 
 
@@ -296,7 +297,7 @@ def _judged_items(
         missing &= ~in_train(test, train)
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
-        raise InternalError("Ranks.item is -1 for other items than those that the source lacks.")
+        raise InternalError("Ranks.item is -1 except for items that the source lacks.")
     gain = gains(test)
     found = ranks.item.copy()
     order = np.lexsort((gain[rows], test_user[rows]))

@@ -291,7 +291,7 @@ class Convention:
             choices += map(str, elsewhere)
             raise UnknownNameError(
                 f"The metric {text!r} is ambiguous under {self.name}: it may be "
-                f"{' or '.join(choices)}. Hint: write one of these, with its capitals."
+                f"{' or '.join(choices)}. Hint: write one of these, with the same capitalisation."
             )
         spellings = {entry.head + text[len(name) :] for entry in candidates}
         valid = [spelling for spelling in sorted(spellings) if self.entry(spelling)[0] is not None]

@@ -196,15 +196,15 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
     for group in groups:
         if WITH_GROUP.fullmatch(f"m[{group}]") is None:
             raise InputError(
-                f"{group!r} cannot be the name of a group of items. Hint: a name without square "
-                "brackets, and without @ at its beginning."
+                f"{group!r} cannot be the name of a group of items. Hint: use a name without "
+                "square brackets that does not begin with @."
             )
     cutoffs = dict.fromkeys(metric.cutoff for metric in restrictable if metric.cutoff is not None)
     requested = dict.fromkeys([*restrictable, *(Metric("share", cutoff) for cutoff in cutoffs)])
     if len(requested) * len(groups) > MAX_OF_GROUPS:
         raise InputError(
             f"{len(groups):,} groups of items make {len(requested) * len(groups):,} metrics, more "
-            f"than {MAX_OF_GROUPS:,}. Hint: larger groups, for instance ranges of a number."
+            f"than {MAX_OF_GROUPS:,}. Hint: use larger groups, for instance ranges of a number."
         )
     return list(dict.fromkeys(_in_group(metric, of) for metric in requested for of in groups))
 
@@ -263,8 +263,8 @@ def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value
     inside, bracket, after = rest.partition(")")
     if TABLE_OF_GAINS.search(inside):
         raise InputError(
-            f"A parameter takes one value, but one in {text!r} has several. Hint: a table of gains "
-            "goes into the values of test, np.take(table, label), which ndcg@10 reads as they are "
+            f"A parameter takes one value, but one in {text!r} has several. Hint: apply a table of "
+            "gains to the test values with np.take(table, label); ndcg@10 reads them unchanged "
             "(under protocol='lightgbm', ndcg(label_gain=label)@10 does)."
         )
     if not bracket or after or "(" in inside:

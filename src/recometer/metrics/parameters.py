@@ -90,9 +90,10 @@ class Parameter:
             number = _number(value)
             if number is not None and self.above < number < self.below:
                 return number
-            hint = f"Hint: it takes {self.values}."
+            hint = f"Hint: pass {self.values}."
         raise InputError(
-            f"The metric {metric!r} does not take {self.name}={value}: it is {self.values}. {hint}"
+            f"The metric {metric!r} does not take {self.name}={value}: it must be {self.values}. "
+            f"{hint}"
         )
 
     def write(self, value: Value) -> str:

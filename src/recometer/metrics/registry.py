@@ -322,8 +322,8 @@ def _with_defaults(function: Function, parameters: Mapping[str, Parameter]) -> d
     if list(defaults) != list(parameters) or inspect.Parameter.empty in defaults.values():
         raise InputError(
             f"The metric {function.__name__!r} declares the parameters {list(parameters)}, but its "
-            f"function takes {list(defaults)}. Hint: each is a keyword-only argument with a "
-            "default."
+            f"function takes {list(defaults)}. Hint: declare each as a keyword-only argument "
+            "with a default."
         )
     settled = {}
     for name, parameter in parameters.items():

@@ -103,7 +103,7 @@ class Rule:
         if value is self.default or (not self.says and isinstance(value, str)):
             return
         if not self.says:
-            raise InputError(f"{name}={brief(value)} must be a text.")
+            raise InputError(f"{name}={brief(value)} must be a string.")
         try:
             self._entry(value)
         except LookupError:
@@ -160,7 +160,9 @@ def ruled(protocol: Class) -> Class:
     fields = dataclasses.fields(protocol)
     undeclared = [field.name for field in fields if "rule" not in field.metadata]
     if undeclared:
-        raise TypeError(f"A rule is declared by rule(...), which {', '.join(undeclared)} is not.")
+        raise TypeError(
+            f"Every rule must be declared with rule(...), unlike {', '.join(undeclared)}."
+        )
     declared = {field.name: field.metadata["rule"] for field in fields}
     init = protocol.__init__
 
@@ -523,7 +525,7 @@ class Protocol:
             "kept": "A model's ids are compared with those of the test and training data as they "
             "are.",
         },
-        no_step="It changes only what is refused, not any value.",
+        no_step="It affects only what is refused, never a value.",
         about="A model's ids look like positions if they are exactly 0 to n-1, and the test and "
         "training data together contain n but not 0. Its item ids also look like positions if the "
         "item ids of the test and training data start at the number of users, as in a graph that "

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 WIDTH = 100  # characters per printed line
-LEFT_OUT = "Left out, as lines are narrow: {}."
+LEFT_OUT = "Left out for lack of width: {}."
 NARROWEST, NARROW = 30, 16  # the minimum width of a broken column; NARROW if several are broken
 # These characters have a special meaning in Markdown, except for "_" within words.
 MARKDOWN = re.compile(r"[\\`*{}\[\]<|&~]|^>|(?<![^\W_])_|_(?![^\W_])|^[-+#](?= )|^-(?=-+$)")
@@ -427,8 +427,8 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
             writer.writerow([made(value_of(row, name)) for name in table.fields()])
     except csv.Error as error:
         raise InputError(
-            f"The table cannot be written as CSV: {error}. Python 3.10 writes no character NUL. "
-            "Hint: JSON has it, or use a later Python."
+            f"The table cannot be written as CSV: {error}. Python 3.10 cannot write the character "
+            "NUL. Hint: use JSON or a later Python."
         ) from None
     return "\n".join(line.removesuffix("\r\n") for line in lines)
 

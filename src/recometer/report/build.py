@@ -131,7 +131,7 @@ def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audi
     if one is None or one.train is None:
         if wanted:
             raise InputError(
-                "audit=True looks at train and test, which are not known here. Hint: "
+                "audit=True needs train and test, which are not available here. Hint: "
                 "audit=rm.audit(train, test)."
             )
         return _not_audited("the report was made without train and test")
@@ -187,25 +187,25 @@ def _missing(
         )
         yield (
             "No lists for individual users, and no popularity of the recommended items: results "
-            f"that were loaded from files do not keep the lists. Hint: {lists}."
+            f"loaded from files do not contain the lists. Hint: {lists}."
         )
     elif "popularity" not in there:
         train = python_or_command("train=...", "--train FILE")
-        yield f"No popularity of the recommended items: there is no train. Hint: {train}."
+        yield f"No popularity of the recommended items: there are no training data. Hint: {train}."
     if "cutoffs" not in there:
         yield f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}."
     if "tradeoff" not in there and given.comparison is not None:
         metrics = argument_text("metrics", "ndcg@10 coverage@10 novelty@10")
-        yield f"No accuracy against the rest: no metric of lists was evaluated. Hint: {metrics}."
+        yield f"No accuracy versus other qualities: no list metric was evaluated. Hint: {metrics}."
     if "groups" not in there:
         way = python_or_command(
             "groups=..., or rm.evaluate(..., train=train)", "--by FILE, or --train FILE"
         )
-        yield f"No groups of users: train is not known. Hint: {way}."
+        yield f"No groups of users: the training data are not available. Hint: {way}."
     if "repeats" not in there:
         yield (
-            "No folds and seeds: each model was evaluated once. How far another seed of its "
-            "training would move the means is not known."
+            "No folds and seeds: each model was evaluated once. It is unknown how far another "
+            "training seed would move the means."
         )
 
 
@@ -294,7 +294,7 @@ def _counts(given: Inputs) -> Facts:
         for name, count in model.first.counts.items()
         if count
     ]
-    return Facts("What the rules settled", ("model", "what", "count"), tuple(rows))
+    return Facts("What the rules affected", ("model", "what", "count"), tuple(rows))
 
 
 def _data(given: Inputs) -> Facts:

@@ -128,7 +128,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
             f"{choice.label.lower()}: {', '.join(choice.options)}" for choice in chart.choices
         )
         raise InputError(
-            f"The chart {chart.name!r} has nothing for {', '.join(map(repr, key))}. Hint: it takes "
+            f"The chart {chart.name!r} has no data for {', '.join(map(repr, key))}. Hint: it takes "
             f"{len(chart.choices)} options. {ways}."
         )
     return key

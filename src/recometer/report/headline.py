@@ -113,7 +113,7 @@ def verdict_of(row: PairRow, size: str, *, shown: bool) -> str:
     if 0.0 in row.interval:
         return (
             f"{winner} is ahead of {other} by {size}: the test finds a difference, but its size "
-            "is open."
+            "is uncertain."
         )
     return f"{winner} beats {other} by {size}."
 
@@ -130,7 +130,7 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     said += _on_chance(standings, place.model)
     said.append(
         "There is only one model. Compare it with another one, such as a list of the most popular "
-        "items, to see whether this is much."
+        "items, to see how good this is."
     )
     return Headline(verdict, place.model, certain=None, sentences=tuple(said))
 
@@ -162,7 +162,7 @@ def _ends(row: PairRow) -> str:
 
 
 def _on_direction(standings: Standings) -> list[str]:
-    return [] if standings.higher_is_better else [f"Lower is better in {standings.metric}."]
+    return [] if standings.higher_is_better else [f"Lower values of {standings.metric} are better."]
 
 
 def _on_apart(given: Inputs, standings: Standings, pair: tuple[str, str]) -> list[str]:
@@ -196,7 +196,7 @@ def _on_chance(standings: Standings, best: str) -> list[str]:
         return []
     mean = standings.place(best).mean
     return [
-        f"A random order of the same candidates has {standings.chance:.4f}, {best} has {mean:.4f}."
+        f"A random order of the same candidates has {standings.chance:.4f}; {best} has {mean:.4f}."
     ]
 
 

@@ -110,13 +110,15 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
     sources = {} if lists is None else lists
     if not isinstance(sources, Mapping):
         raise InputTypeError(
-            f"lists= is of type {type(lists).__name__}, expected a mapping by the model's name. "
-            "Hint: lists={'als': source}."
+            f"lists= is of type {type(lists).__name__}, expected a mapping from model names to "
+            f"sources. Hint: lists={{'als': source}}."
         )
     names = [model.name for model in given.models]
     for name, source in sources.items():
         if name not in names:
-            raise UnknownNameError(f"lists= names no model {name!r}. {did_you_mean(name, names)}")
+            raise UnknownNameError(
+                f"lists= contains {name!r}, which is not a model. {did_you_mean(name, names)}"
+            )
         if not isinstance(source, Source):
             raise InputTypeError(
                 f"lists= has {type(source).__name__} for {name!r}, expected a source, such as "
@@ -145,8 +147,8 @@ def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int
     test, train, catalogue = (inputs.get(name) for name in ("test", "train", "catalogue"))
     if test is None and not own:
         raise InputError(
-            f"The lists of {model.name!r} are shown with test, which is not known: the result was "
-            "loaded from a file, or is large. Hint: "
+            f"Showing the lists of {model.name!r} requires test, which is not available: the "
+            "result was loaded from a file, or is large. Hint: "
             f"{python_or_command('test=...', '--test FILE')}, and "
             f"{python_or_command('train=...', '--train FILE')} if there was one."
         )
@@ -358,7 +360,7 @@ def inspector(
         )
     users.sort(key=lambda user: _first(user.kinds, user.change))
     missing = [name for name in order if name not in models]
-    note = f"The lists of {', '.join(missing)} are not known." if missing else ""
+    note = f"The lists of {', '.join(missing)} are not available." if missing else ""
     return Inspector(who, models, metrics, depth, tuple(users), items.texts, given.users.n, note)
 
 
@@ -421,7 +423,7 @@ def _chosen_positions(given: Inputs, chosen: Any) -> list[int]:
     if missing:
         example = users.show(0)
         raise UnknownNameError(
-            f"There is no user {missing[0]!r} to show. Hint: users are called like {example}."
+            f"There is no user {missing[0]!r} to show. Hint: user ids look like {example}."
         )
     return list(dict.fromkeys(known[str(one)] for one in wanted))
 

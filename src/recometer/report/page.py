@@ -176,11 +176,11 @@ def included(inspector: Inspector | None) -> str:
         return ""
     who, n = inspector.who, len(inspector.users)
     if n == inspector.n_all:
-        return f"Has all {n:,} {who}s."
+        return f"Contains all {n:,} {who}s."
     named = python_or_command("users=['4711']", "--show 4711")
     return (
-        f"Has {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some drawn at "
-        f"random, and those named when the report is made, as in {named}."
+        f"Contains {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some drawn "
+        f"at random, and those named when the report was made, as in {named}."
     )
 
 
@@ -286,7 +286,7 @@ def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None
     path = as_path(path, "a chart")
     if path.exists() and is_replaced(path) and not _first_line(path).startswith(HEADS[suffix]):
         raise FileError(
-            f"{path} exists, and is not a {suffix[1:].upper()}: it is not replaced. Hint: choose "
-            "another name."
+            f"{path} exists and is not in the {suffix[1:].upper()} format, so it is not replaced. "
+            "Hint: choose another name."
         )
     write_whole(path, image)

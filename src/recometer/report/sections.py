@@ -173,7 +173,7 @@ def trade_off(content: Content) -> Iterable[Chart]:
     yield Chart(
         "tradeoff",
         "tradeoff",
-        "Accuracy against the rest",
+        "Accuracy versus other qualities",
         "A model on the Pareto front (large, joined by a line) is not beaten in both metrics "
         "at once by any other model. Axes run in the metric's own direction.",
         (
@@ -225,8 +225,7 @@ def repeats(content: Content) -> Iterable[Chart]:
             "repeats",
             "dots",
             "Folds and seeds",
-            "A dot per fold, or per seed of the training. The spread shows how far chance moves "
-            "the mean.",
+            "One dot per fold or training seed. The spread shows how far chance moves the mean.",
             (MODEL, Field("run", "fold or seed"), MEAN),
             rows,
             ("Metric",),
@@ -256,7 +255,7 @@ def differences(content: Content) -> Iterable[Chart]:
     yield Chart(
         "differences",
         "differences",
-        "Differences of users",
+        "Differences per user",
         "How much each user gains or loses. Users with no difference are left out: "
         '"Who wins, who loses" counts them.',
         (pair, Field("who", "users who are"), *BIN, USERS),
@@ -286,8 +285,8 @@ def distributions(content: Content) -> Iterable[Chart]:
         yield Chart(
             "values",
             "ridges",
-            "Values of users",
-            "The number of users by their value, in a row of bars per model. The highest bar of "
+            "Values per user",
+            "The number of users per value, with one row of bars per model. The highest bar of "
             "each row fills its height.",
             (MODEL, *BIN, USERS, SHARE),
             rows,
@@ -428,9 +427,10 @@ def popularity(content: Content) -> Iterable[Chart]:
         "popularity",
         "popularity",
         "Popularity of what is recommended",
-        f"Items from the most to the least popular in train, and the share of all first {k} "
-        "places that go to them. A curve above that of the training data recommends popular "
-        "items more than users chose them; a straight line recommends all items equally often.",
+        "Items from the most to the least popular in the training data, and the share of all "
+        f"first {k} places that go to them. A curve above that of the training data recommends "
+        "popular items more than users chose them; a straight line recommends all items equally "
+        "often.",
         (
             Field("model", "model"),
             Field("items", "most popular items", "share"),

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from recometer.results.groups import Segments
 
 NOT_KEPT = (
-    "A file keeps the users' values and not the rows. Hint: mean(weights='users') is the mean over "
-    "users."
+    "A file keeps the users' values, but not the rows. Hint: mean(weights='users') is the mean "
+    "over users."
 )
 
 
@@ -149,8 +149,8 @@ class EvaluationRecord(rendering.Printed):
         for name in names:
             if name in self.over_users:
                 raise InputError(
-                    f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
-                    f"result.mean()[{name!r}] has it."
+                    f"{name!r} has one value for all users, {self.over_users[name]:.4f}. Hint: "
+                    f"use result.mean()[{name!r}]."
                 )
         columns = [self.values[name] for name in names]
         return np.column_stack(columns) if several else columns[0]
@@ -463,8 +463,8 @@ class EvaluationRecord(rendering.Printed):
         if weights == "users" or by_rule:  # other values of the rule give equal weights
             return np.ones(self.n_users)
         raise InputError(
-            f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', None, or a "
-            "number for each user."
+            f"weights={weights!r} does not exist. Hint: use 'users', 'relevant', 'pooled', None, "
+            "or one number per user."
         )
 
     def _mean_over_users(self, name: str, weights: Weights) -> float:
@@ -493,7 +493,7 @@ class EvaluationRecord(rendering.Printed):
                 clusters=self.clusters,
             )
         if self._rules(name).average == "parts":
-            note = "The interval of a mean of parts is not known."
+            note = "No interval is known for a mean of parts."
             return Interval.unknown(confidence, found.n, note)
         return within_bounds(found, bounds, values)
 
@@ -608,7 +608,7 @@ class EvaluationRecord(rendering.Printed):
         if clusters is not None:
             found.append(
                 f"{len(clusters):,} sessions of {len(np.unique(clusters)):,} users: every session "
-                "counts alike, and intervals are over users"
+                "has the same weight, and intervals are over users"
             )
         over_rows = [name for name in self.together if name in self.over_rows]
         if over_rows:
@@ -666,7 +666,7 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
     names, several = names_of(metric, known, protocol)
     if several:
         raise InputError(
-            f"{str(metric)!r} names several metrics: {', '.join(names)}. Hint: ask one."
+            f"{str(metric)!r} stands for several metrics: {', '.join(names)}. Hint: choose one."
         )
     return names[0]
 

@@ -80,7 +80,7 @@ class FlatName:
                 )
         if self.statistic not in STATISTICS:
             raise InputError(
-                f"There is no statistic {self.statistic!r} of a metric. "
+                f"A metric has no statistic {self.statistic!r}. "
                 f"{did_you_mean(str(self.statistic), STATISTICS)}"
             )
         if self.other is not None and self.model is None:
@@ -107,7 +107,7 @@ class FlatName:
         """
         if not isinstance(name, str):
             raise InputTypeError(
-                f"A flat name is of type {type(name).__name__}, and must be a text. Hint: a key of "
+                f"A flat name must be a string, found {type(name).__name__}. Hint: use a key of "
                 "result.flat(), such as 'ndcg_at_10'."
             )
         parts, statistic = _parts(name)
@@ -117,8 +117,8 @@ class FlatName:
             if str(found) == name:
                 return found
         raise InputError(
-            f"{brief(name)} is not a name that result.flat() gives. Hint: without a prefix that "
-            "was put before it, such a name is ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
+            f"{brief(name)} is not a name from result.flat(). Hint: without a prefix added to "
+            "it, such a name looks like ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
         )
 
 

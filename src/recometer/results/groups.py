@@ -191,8 +191,8 @@ class Segments(Printed):
                 )
         if self.not_kept:
             yield (
-                f"left out, one value for all users each: {', '.join(self.not_kept)} (a saved "
-                "result does not keep the lists)"
+                f"left out, because there is one value for all users: {', '.join(self.not_kept)} "
+                "(a saved result does not keep the lists)"
             )
         if self.left_out:
             yield f"users without a group (left out): {self.left_out:,}"
@@ -230,15 +230,16 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
     if values is None:
         raise InputError(
-            f"{argument_text('groups', name)} reads the training items of the users, and there is "
-            f"no train. Hint: {python_or_command('rm.evaluate(..., train=...)', '--train FILE')}."
+            f"{argument_text('groups', name)} needs the users' training items, but there are no "
+            "training data. Hint: "
+            f"{python_or_command('rm.evaluate(..., train=...)', '--train FILE')}."
         )
     n = min(int(n), len(values) + 1)  # further groups would be empty
     known = ~np.isnan(values)
     if not known.any():
         raise InputError(
-            f"{argument_text('groups', name)} reads the training items of the users, and none of "
-            f"the {len(values):,} users has any. Hint: are the user ids of train those of test?"
+            f"{argument_text('groups', name)} needs the users' training items, but none of the "
+            f"{len(values):,} users has any. Hint: are user ids spelled the same in train and test?"
         )
     edges = np.unique(np.quantile(values[known], np.arange(1, n) / n, method="inverted_cdf"))
     found = np.searchsorted(edges, values, side="left")
@@ -268,8 +269,8 @@ def read_groups(
         users, groups = fetch(list(columns_of_groups(names, "user", user, column)))
     elif isinstance(groups, str):
         raise InputError(
-            f"{argument_text('groups', groups)} does not exist. Hint: 'activity', 'popularity', or "
-            "the group of each user as an array, a dict or a data frame."
+            f"{argument_text('groups', groups)} does not exist. Hint: pass 'activity', "
+            "'popularity', or each user's group as an array, a dict or a data frame."
         )
     elif column is not None or user is not None:
         raise InputTypeError(
@@ -280,15 +281,15 @@ def read_groups(
         users, groups = list(groups), list(groups.values())
     elif not hasattr(groups, "__len__") or isinstance(groups, Set):
         raise InputTypeError(
-            f"groups is of type {type(groups).__name__}. Hint: 'activity', 'popularity', or the "
-            "group of each user as an array, a dict or a data frame."
+            f"groups is of type {type(groups).__name__}. Hint: pass 'activity', 'popularity', "
+            "or each user's group as an array, a dict or a data frame."
         )
     labels = _labels(groups)
     if users is None:
         if len(labels) != n_users:
             raise InputError(
                 f"groups has {len(labels):,} entries, but there are {n_users:,} users. "
-                "Hint: one for each of result.user_ids; or a dict from user to group."
+                "Hint: pass one for each of result.user_ids, or a dict from user to group."
             )
         of_user = labels
     else:
@@ -304,8 +305,8 @@ def read_groups(
     codes = [LEFT_OUT if label is None else numbers[label] for label in of_user]
     if not ordered:
         raise InputError(
-            f"None of the {n_users:,} users has a group. Hint: groups are given for the users of "
-            "test, by the same ids; result.by_items(groups) takes groups of items."
+            f"None of the {n_users:,} users has a group. Hint: pass the groups of the test users, "
+            "by the same ids; result.by_items(groups) takes groups of items."
         )
     return np.array(codes, np.int64), [str(label) for label in ordered]
 
@@ -325,8 +326,8 @@ def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
         n_known[kind] = sum(key in known for key in groups)
     if n_known["user"] < n_known["item"] == len(groups):
         raise InputError(
-            f"The {len(groups):,} keys of groups are items; {n_known['user']:,} of them are users, "
-            "too. Hint: result.by_items(groups) takes groups of items. For groups of users, pass "
+            f"The {len(groups):,} keys of groups are items; {n_known['user']:,} of them are also "
+            "users. Hint: result.by_items(groups) takes groups of items. For groups of users, pass "
             "only test users."
         )
 
@@ -336,15 +337,15 @@ def _labels(groups: Any) -> list[Any]:
     shape = np.shape(groups) if hasattr(groups, "tolist") else (len(groups),)
     if len(shape) != 1:
         raise InputError(
-            f"groups is an array of shape {shape}, expected one dimension. Hint: the group of each "
-            "user; result.by(...) takes one way to divide the users at a time."
+            f"groups is an array of shape {shape}, expected one dimension. Hint: pass one group "
+            "per user; result.by(...) divides the users in one way at a time."
         )
     labels = groups.tolist() if hasattr(groups, "tolist") else list(groups)
     wrong = next((label for label in labels if not isinstance(label, Hashable)), None)
     if wrong is not None:
         raise InputTypeError(
-            f"The group of a user is of type {type(wrong).__name__} ({brief(wrong)}). Hint: a text "
-            "or a number for each user."
+            f"The group of a user is of type {type(wrong).__name__} ({brief(wrong)}). Hint: pass a "
+            "string or a number for each user."
         )
     # NaN and NaT do not equal themselves; pandas' NA cannot be converted to a bool.
     return [

@@ -121,7 +121,7 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
         ratios = ", ".join(name for name, each in METRICS.items() if each.pooled is not None)
         raise InputError(
             f"There is no pooled mean of {str(metric)!r}: it is not a ratio whose denominators are "
-            f"kept. Hint: there is one of {ratios}, with a cut-off and for all items; or "
+            f"kept. Hint: use one of {ratios}, with a cut-off and for all items; or "
             "weights='relevant'."
         )
     if kind == "candidates":
@@ -144,7 +144,7 @@ def mean_of_parts(
     """
     if metric.name != "f" or metric.group:
         raise InputError(
-            f"{rule_text('average', 'parts')} is known only for f of all items, found "
+            f"{rule_text('average', 'parts')} is defined only for f over all items, found "
             f"{str(metric)!r}."
         )
     parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}

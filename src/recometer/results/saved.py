@@ -60,7 +60,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
     columns, user_ids, header = storage.read_table(path)
     if header.get("kind") != KIND:
         raise FileError(
-            f"{str(path)!r} holds no evaluation, but: {header.get('kind')}. "
+            f"{str(path)!r} contains no evaluation, but {header.get('kind')}. "
             f"{storage.evaluations_hint()}"
         )
     try:

@@ -18,29 +18,29 @@ from recometer.stats.ends import METHODS
 # Descriptions of counts, with the effect in parentheses. Other counts are shown by name.
 COUNTS = {
     "users_unknown": "test users that the source does not know",
-    "items_unknown": "items of test that the source does not know (they rank last)",
-    "relevant_unranked": "relevant rows of test with such items",
-    "relevant_not_candidates": "relevant rows of test that are not candidates (misses)",
+    "items_unknown": "test items that the source does not know (ranked last)",
+    "relevant_unranked": "relevant test rows with such items",
+    "relevant_not_candidates": "relevant test rows whose items are not candidates (misses)",
     "rows_not_candidates": "rows of pairs that are not candidates (not ranked)",
-    "list_not_candidates": "entries of lists that are not candidates (later entries move up)",
+    "list_not_candidates": "list entries that are not candidates (later entries move up)",
     "candidates_unknown": "candidates that the source does not know (ignored)",
     "exclude_unknown": "items to exclude that the source does not know (ignored)",
     "candidates_short": "users with fewer candidates to draw from than requested",
     "users_without_candidates": "test users without a candidate",
-    "list_users_ignored": "users with a list that are not in test (ignored)",
-    "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
-    "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
-    "list_train_items": "entries of lists that are also in train (later entries move up)",
-    "list_items_uncatalogued": "entries of lists whose items the catalogue lacks",
+    "list_users_ignored": "users with a list who are not in the test data (ignored)",
+    "list_duplicates": "repeated list entries (each item counted once, at its first place)",
+    "list_repeats": "repeated list entries (see the rule duplicates)",
+    "list_train_items": "list entries that are training items (later entries move up)",
+    "list_items_uncatalogued": "list entries whose items are not in the catalogue",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
-    "train_test_overlap": "rows of test that are also in train (left out of test)",
+    "train_test_overlap": "test rows that are also in the training data (left out)",
     "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
     "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
     "users_below_relevant": "users whose list ends before place R (rprecision counts misses there)",
-    "negative_values": "values of test below 0 (judged; by default not relevant, with a gain of 0)",
-    "train_zeros": "values of train that are 0 (their items are in train like all others)",
-    "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
-    "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
+    "negative_values": "test values below 0 (judged; by default not relevant, with a gain of 0)",
+    "train_zeros": "training values of 0 (their items count as training items)",
+    "test_duplicates": "test rows that repeat a user-item pair (resolved by the rules)",
+    "train_duplicates": "training rows that repeat a user-item pair (resolved by the rules)",
 }
 
 
@@ -81,7 +81,7 @@ class SummaryRow:
     chance: float = math.nan
 
 
-CHANCE = "chance: the mean of all orders of the same candidates, exactly"
+CHANCE = "chance: the exact mean over all orders of the same candidates"
 
 
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:

@@ -186,8 +186,8 @@ class Pairs:
         x, y = Column.of(first, "first"), Column.of(second, "second")
         if len(x.values) != len(y.values):
             raise InputError(
-                "Both models need a value for each user, or NaN if there is none, but have "
-                f"{len(x.values):,} and {len(y.values):,}."
+                "Both models need one value per user (NaN if there is none), but have "
+                f"{len(x.values):,} and {len(y.values):,} values."
             )
         return cls(x, y, None if clusters is None else labels_of(clusters, len(x.values)))
 
@@ -397,8 +397,8 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
     level = 1 - confidence
     if smallest_p(n) > level:
         note = (
-            f"With {n:,} {'user' if n == 1 else 'users'} p cannot fall below {smallest_p(n):.3g}: "
-            "the randomisation test excludes no difference."
+            f"With {n:,} {'user' if n == 1 else 'users'}, p cannot fall below {smallest_p(n):.3g}, "
+            "so the randomisation test cannot rule out any difference."
         )
         return Interval(-np.inf, np.inf, "randomisation", confidence, n, note)
     if differences.constant:
@@ -454,7 +454,7 @@ def difference_interval(
     notes = [interval.note, _on_few(test, own, differences, spread)]
     if test.test in TESTS and not TESTS[test.test].of_mean:
         notes.append(
-            "The interval is about the mean, and p is not: it tests a different hypothesis."
+            "The interval is about the mean, but p is not: it tests a different hypothesis."
         )
     return dataclasses.replace(interval, note=" ".join(filter(None, notes)))
 
@@ -598,7 +598,7 @@ def equivalence(
     p = one_sided(side, values.estimate, margin)
     if np.isnan(p):
         constant = abs(values.estimate) < margin
-        note = f"All {values.n:,} differences are {values.estimate:g}; Student's t has no value."
+        note = f"All {values.n:,} differences are {values.estimate:g}; Student's t is undefined."
         return Equivalence(np.nan, constant and values.n > 1, margin, ends, test, note)
     return Equivalence(p, p <= alpha, margin, ends, test)
 

@@ -130,8 +130,8 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         at = int(np.nanargmax(np.abs(numbers)))
         if np.isinf(numbers[at]):
             raise InputError(
-                f"{name}[{at}] is {numbers[at]}: a mean with it has no interval and no test. "
-                "Hint: NaN leaves a user out."
+                f"{name}[{at}] is {numbers[at]}: a mean that includes it has no interval and "
+                "no test. Hint: to leave a user out, pass NaN."
             )
         raise InputError(
             f"{name}[{at}] is {numbers[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
@@ -166,7 +166,7 @@ def by_cluster(clusters: npt.ArrayLike, *columns: Float64) -> list[Float64]:
         names, which = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InputTypeError(
-            f"clusters cannot be sorted: {error}. Hint: a number or a string for each row."
+            f"clusters cannot be sorted: {error}. Hint: pass a number or a string for each row."
         ) from None
     return [ragged.sums_of(which, column, len(names)) for column in columns]
 
@@ -266,7 +266,10 @@ def group(values: npt.ArrayLike | Grouped, sizes: npt.ArrayLike | None = None) -
     x = column(values)
     y = None if sizes is None else column(sizes, "sizes")
     if y is not None and len(x) != len(y):
-        raise InputError(f"values and sizes must be as long, but have {len(x):,} and {len(y):,}.")
+        raise InputError(
+            f"values and sizes must have the same length, but have {len(x):,} and {len(y):,} "
+            "entries."
+        )
     unknown = np.isnan(x) if y is None else np.isnan(x) | np.isnan(y)
     if unknown.any():
         x, y = x[~unknown], None if y is None else y[~unknown]
@@ -284,7 +287,7 @@ def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = 
     total_size = float(n) if y is None else total(y, times)
     if not total_size > 0:
         raise InputError(
-            f"The sizes of the {n:,} users have the sum {total_size:g}, so there is nothing to "
+            f"The sizes of the {n:,} users add up to {total_size:g}, so there is nothing to "
             "divide by. Hint: a relative difference needs a baseline whose mean is above 0."
         )
     estimate = total(x, times) / total_size

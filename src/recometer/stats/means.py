@@ -43,7 +43,7 @@ TILT_PRECISION, TILT_STEPS = 1e-10, 200
 
 NOBODY = "No user has both values."
 NOT_ABOVE_0 = "The mean that the difference is relative to is not above 0."
-NEGATIVE = "The metric can be below 0, so that a difference is not relative to anything."
+NEGATIVE = "The metric can be negative, so a relative difference has no meaning."
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
 
@@ -150,7 +150,9 @@ def in_units(
     x = values.values if isinstance(values, Column) else column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
     if len(x) != len(y):
-        raise InputError(f"There are {len(x):,} values, but {len(y):,} weights. Hint: one each.")
+        raise InputError(
+            f"There are {len(x):,} values, but {len(y):,} weights. Hint: pass one weight per value."
+        )
     if (y < 0).any():
         raise InputError(f"A weight is {y[y < 0][0]:g}, but weights must be at least 0.")
     left_out = np.isnan(x * y)
@@ -187,8 +189,8 @@ def _without_width(values: Grouped, method: str, name: str, confidence: float) -
     if not values.constant:
         return None
     note = (
-        f"All {n:,} values are {values.estimate:g}: {name} has no width then. Where the range of "
-        "the values is known, Gaffke's interval has one."
+        f"All {n:,} values are {values.estimate:g}, so {name} has no width. If the range of the "
+        "values is known, Gaffke's interval has one."
     )
     return Interval(values.estimate, values.estimate, method, confidence, n, note)
 
@@ -204,8 +206,9 @@ def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: 
     """Return Gaffke's interval over the cluster sums, assuming that no larger clusters exist."""
     interval = gaffke_of_units(values, bounds, confidence, float(np.max(values.sizes)))
     note = (
-        f"The {values.n:,} clusters differ in size and weigh as {alike:.0f} of one size: the "
-        "interval is Gaffke's bound over their sums, which assumes that no cluster is larger."
+        f"The {values.n:,} clusters differ in size and count as {alike:.0f} clusters of equal "
+        "size: the interval is Gaffke's bound over their sums, which assumes that no cluster is "
+        "larger."
     )
     return dataclasses.replace(interval, note=note).within(bounds)
 
@@ -349,13 +352,13 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     if not -np.inf < low < high < np.inf:
         raise InputError(
             f"bounds={bounds!r} are not a range: Gaffke's interval needs a finite lowest and "
-            "highest value. Hint: take method='bca' for a metric without a range."
+            "highest value. Hint: use method='bca' for a metric without a range."
         )
     outside = beyond(values, bounds)
     if outside is not None:
         raise InputError(
             f"The value {outside:g} lies outside the range from {low:g} to {high:g}. "
-            "Hint: give bounds= that hold for every user, or take method='bca'."
+            "Hint: pass bounds= that hold for every user, or use method='bca'."
         )
     if not values.n:
         return Interval.unknown(confidence, values.n, "No user has a value.")
@@ -619,7 +622,9 @@ def less_1(low: float, high: float, method: str, n: int, difference: Interval) -
     """Return the interval of a ratio minus 1, given the ends of the ratio's interval."""
     low, note = max(low, 0.0), ""
     if high == np.inf:
-        note = "The relative difference has no upper end: the baseline cannot be told from 0."
+        note = (
+            "The relative difference has no upper end: the baseline cannot be distinguished from 0."
+        )
     elif low == high:
         note = f"All {n:,} users have the same ratio: the interval has no width."
     relative = Interval(low - 1, high - 1, method, difference.confidence, n, note)

@@ -129,7 +129,7 @@ def power(
     check_alpha(alpha)
     if not isinstance(wanted, numbers.Real) or not alpha < wanted < 1:
         raise InputError(
-            f"The power wanted, {brief(wanted)}, must be above alpha={alpha:g} and below 1. "
+            f"The desired power, {brief(wanted)}, must be above alpha={alpha:g} and below 1. "
             "Hint: 0.8 is usual."
         )
     if difference is not None:
@@ -138,10 +138,10 @@ def power(
     looked_for = values.estimate if difference is None else abs(float(difference))
     deviation = values.standard_error * math.sqrt(values.n)
     if values.n < 2 or values.constant:
-        users = "Fewer than two users have both values, so that"
+        users = "Fewer than two users have both values"
         if values.n > 1:
-            deviation, users = 0.0, f"All {values.n:,} users differ by {values.estimate:g}:"
-        note = f"{users} their spread is not known."
+            deviation, users = 0.0, f"All {values.n:,} users differ by {values.estimate:g}"
+        note = f"{users}, so the spread of the differences is unknown."
         return Power(values.n, deviation, looked_for, np.nan, None, np.nan, wanted, alpha, note)
     unit = unit_of(values) if unit is None else unit
     fewest, most = (

@@ -16,8 +16,8 @@ from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column, matrix
 
 ONE_SEED = (
-    "There is only one seed: the variance between runs is not known, and not part of the "
-    "interval. Hint: train with several seeds."
+    "There is only one seed: the variance between runs is unknown, so the interval does "
+    "not include it. Hint: train with several seeds."
 )
 
 
@@ -109,8 +109,8 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
     tables = [_table(one) for one in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
-            f"Both models need a row for each user, but have {len(tables[0]):,} and "
-            f"{len(tables[1]):,}."
+            f"Both models need one row per user, but have {len(tables[0]):,} and "
+            f"{len(tables[1]):,} rows."
         )
     known = ~np.any([np.isnan(table).any(axis=1) for table in tables], axis=0)
     tables = [table[known] for table in tables]
@@ -189,7 +189,7 @@ def over_values(
         if between > 0:
             parts.append((slope**2 * between / r, r - 1))
     if not np.isfinite([estimate, error]).all():
-        note = "The variation between users is not known."
+        note = "The variation between users is unknown."
         unknown = Interval.unknown(confidence, n, note)
         return Runs(estimate, unknown, np.nan, n, n_runs, np.nan, tuple(deviations), np.nan, note)
     return _summed(

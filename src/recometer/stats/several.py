@@ -152,14 +152,15 @@ def tukey(
     table = matrix(values, "values")
     if table.shape[1] < 2:
         raise InputError(
-            f"values must be a column for each of at least two models, but have {table.shape}."
+            "values must have a column for each of at least two models, but its shape is "
+            f"{table.shape}."
         )
     known = ~np.any(np.isnan(table), axis=1)
     table = table[known]
     n = len(table)
     if n < 2:
         users = f"{n} user{' has' if n == 1 else 's have'} a value for every model"
-        raise InputError(f"{users}; at least two are needed. Hint: another correction.")
+        raise InputError(f"{users}; at least two are needed. Hint: use another correction.")
     means = ragged.column_sums(table) / n
     if clusters is not None:
         labels = labels_of(clusters, len(known))

@@ -273,8 +273,8 @@ def paired_t(differences: Grouped) -> Found:
     n = differences.n
     if differences.constant:
         note = (
-            f"All {n:,} differences are {differences.estimate:g}: without variance Student's t "
-            "has no value. The randomisation test has one."
+            f"All {n:,} differences are {differences.estimate:g}: without variance, Student's "
+            "t is undefined. The randomisation test still gives a p."
         )
         return Found(np.nan, "none", note)
     from scipy.special import stdtr
@@ -408,6 +408,6 @@ def _many(n: int, name: str) -> str:
     if n <= MANY_USERS:
         return ""
     return (
-        f"The {name} test is not one of the mean: on test sets as large as this one, of {n:,} "
-        "users, it errs more often than it claims (Ihemelandu & Ekstrand 2023)."
+        f"The {name} test does not test the mean: on test sets as large as this one ({n:,} "
+        "users), its error rate exceeds its level (Ihemelandu & Ekstrand 2023)."
     )

@@ -232,8 +232,8 @@ class SampleRatio:
             return text
         return (
             f"{text} The groups do not have the planned sizes: users of one group may be missing "
-            "for a reason, and no difference can be trusted. Hint: find that reason; or "
-            f"{argument_text('ratio', '9:1')} states another ratio."
+            "for a reason, and no difference can be trusted. Hint: find that reason, or use "
+            f"{argument_text('ratio', '9:1')} to state another ratio."
         )
 
 

@@ -200,7 +200,7 @@ def rank_and_top_agree(case: SourceCase) -> None:
             } - {(one, -1) for one in range(lists.n_users)}
             hits = set(zip(user[rows].tolist(), ranks.item[rows].tolist(), strict=True))
             judged = set(zip(user.tolist(), ranks.item.tolist(), strict=True))
-            assert listed & judged == hits, "listed items of test are ranked so high"
+            assert listed & judged == hits, "listed test items have the ranks of their places"
 
 
 def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
@@ -240,7 +240,7 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
             np.testing.assert_array_equal(getattr(ranks, name), getattr(whole, name)[rows])
         if lists is not None:
             ids = _named(lists)[user]
-            assert _named(case.source.top(alone, 3))[0] == ids, "lists of a user alone"
+            assert _named(case.source.top(alone, 3))[0] == ids, "the list of a single user"
 
 
 def an_unknown_item_is_a_miss(case: SourceCase) -> None:
@@ -267,12 +267,14 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
     train = _pairs(case.train)
     ranks = case.ranks()
     judged = _by_pair(ranks, case.test).keys()
-    assert not judged & train.keys(), "what is in train is not judged"
+    assert not judged & train.keys(), "training items are not judged"
     lists = case.top(max(DEPTHS))
     if lists is not None:
         users = _names(case.test.user_ids, np.arange(lists.n_users))
         for user, names in zip(users, _named(lists), strict=True):
-            assert not {(user, name) for name in names} & train.keys(), "train is not listed"
+            assert not {(user, name) for name in names} & train.keys(), (
+                "training items are not listed"
+            )
 
 
 def excluded_items_are_left_out(case: SourceCase) -> None:

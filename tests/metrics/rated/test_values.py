@@ -221,7 +221,7 @@ def test_undefined_rating_metrics_have_a_reason(frame, reasons):
 def test_ranking_rules_do_not_apply_to_ratings():
     """Rating metrics are defined for users with a single row or with equal predictions."""
     with pytest.warns(
-        rm.DataWarning, match="The rule min_.*=9 changes nothing here: metrics of rat"
+        rm.DataWarning, match="The rule min_.*=9 changes nothing here: rating metrics need"
     ):
         result = evaluate_ratings(
             rows((4, 4)), "mae rated_precision@1", min_candidates=9, min_positives=9

@@ -78,7 +78,7 @@ def category_entropy(
     title="Share of items with a category",
     formula="items in the first k places that have a category, or the category in brackets / items "
     "in the first k places",
-    source="Abdollahpouri, Burke & Mobasher 2019 (of the long tail)",
+    source="Abdollahpouri, Burke & Mobasher 2019 (for the long tail)",
     takes_group=True,
     side=("categories",),
     order_free=True,

@@ -120,7 +120,7 @@ class ListData(Record):
 
     def __post_init__(self) -> None:
         if (self.test is None) != (self.relevant is None):
-            raise InternalError("ListData.test and ListData.relevant belong together.")
+            raise InternalError("ListData.test and ListData.relevant must be set together.")
         super().__post_init__()
 
     @property

@@ -141,7 +141,7 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     if max_gain is None:
         raise InputError(
             "err needs the largest possible gain. Hint: write err@10(max_gain=5); by default, "
-            "evaluate takes the largest gain in test."
+            "evaluate uses the largest gain in the test data."
         )
     rows, begin, _ = groups.first(largest(cutoffs))
     chosen = np.arange(len(groups.size))[rows]

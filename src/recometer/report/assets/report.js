@@ -242,7 +242,7 @@
       (user.id + " " + user.title).toLowerCase().includes(wanted));
     byId("found").textContent = users.length
       ? users.length + " of " + inspector.users.length + " " + inspector.who + "s in this report"
-      : "Not in this report: see above how to include more.";
+      : "Not in this report. See above for how to include more.";
     byId("userlist").replaceChildren(...users.map((user) => {
       const entry = make("li");
       const button = make("button", user.id + (user.title ? " · " + user.title : ""));
