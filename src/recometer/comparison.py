@@ -492,7 +492,7 @@ def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRa
             what, example = "users", f", for instance {users.show(int(shared[0]))}"
         way = python_or_command("paired=True", "leave out --unpaired, which")
         raise InputError(
-            f"{len(shared):,} {what} are in several groups{example}, so that the groups are not "
+            f"{len(shared):,} {what} are in several groups{example}, so the groups are not "
             f"independent. Hint: {way} compares models on the same users; if few users changed "
             "groups, evaluate each group without them."
         )
@@ -669,8 +669,8 @@ def _check_users(rows: Sequence[PairRow]) -> None:
         if not n:
             raise InputError(
                 f"{model} and {other} have no user in common with a value from both. Hint: "
-                "were they evaluated on the same users, and do summary() and skipped() say why "
-                f"values are undefined? {on_unpaired()}"
+                "check that they were evaluated on the same users; summary() and skipped() show "
+                f"why values are undefined. {on_unpaired()}"
             )
 
 

@@ -756,8 +756,8 @@ def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
         if name in ("metrics", "protocol", "seed"):
             return f"{name} ({mine!r} here, {theirs!r} there)"
         if mine is None or theirs is None:
-            return f"{name}, which is {'given there' if mine is None else 'given here'} only"
-        return f"{name}, which has other data"
+            return f"{name}, which was passed only {'there' if mine is None else 'here'}"
+        return f"{name}, which contains different data"
     return ""
 
 

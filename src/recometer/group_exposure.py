@@ -294,7 +294,7 @@ def _aligned(lists: list[TopLists]) -> list[TopLists]:
             top_lists.item_ids is not None for top_lists in lists
         ):
             raise InputError(
-                "The lists do not number the same items. Hint: use sources with item ids."
+                "The lists do not identify items in the same way. Hint: use sources with item ids."
             )
         return lists
     item_ids = np.unique(np.concatenate([needed(top_lists.item_ids) for top_lists in lists]))

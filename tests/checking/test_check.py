@@ -219,7 +219,7 @@ def test_unknown_users_and_items_are_counted() -> None:
     assert report["train_items_unknown"].count == any(ITEMS[0] in items for items in TRAIN.values())
     report = rm.check(source, {user: TEST[user] for user in USERS[5:]})
     assert report["train_users_unknown"].count is None
-    assert " ".join(str(report).split()).count("Not checked: no train.") == 1
+    assert " ".join(str(report).split()).count("Not checked: no training data.") == 1
     model_of_few_users = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
     report = rm.check(model_of_few_users, TEST)
     assert report["test_users_unknown"].level == "problem"

@@ -873,7 +873,7 @@ def test_print_shows_primary_metrics_in_full_and_others_on_one_line() -> None:
     printed_in_full = str(comparison.full())
     assert len(re.findall(r"(?m)^recall@7 +m\d +m\d ", printed_in_full)) == 2 * pairs
     assert len(re.findall(r"(?m)^coverage@5 +m\d +m\d ", printed_in_full)) == pairs
-    assert "comparison.full() has all pairs for all metrics" in text
+    assert "comparison.full() shows all pairs for all metrics" in text
     assert "full()" not in printed_in_full
     assert comparison.full().to_csv() == comparison.to_csv()
     assert comparison.full().to_json() == comparison.to_json()

@@ -207,7 +207,7 @@ def test_gates_with_unknown_differences_do_not_pass() -> None:
     (row,) = compared.gate("rr >= -1%").rows
     assert row.verdict == "undecided"
     assert "not above 0" in row.note
-    assert "not known" in compared.gate("rr >= -1%").to_markdown().splitlines()[4]
+    assert "unknown" in compared.gate("rr >= -1%").to_markdown().splitlines()[4]
     assert not compared.gate("rr >= -1%").passed
 
 

@@ -41,8 +41,8 @@ def compare(**options: object) -> rm.Comparison:
 SENTENCE = "60 of 100 users (60.0%) are unknown to own; none to popular."
 MEANS = (
     "rr over the 40 users known to all models: own 1.0000, popular 0.5000. Over all 100 users the "
-    "order changes (popular 0.8000, own 0.4000), because it also depends on how many users a model "
-    "knows."
+    "order changes (popular 0.8000, own 0.4000), because it also depends on how many users are "
+    "known to each model."
 )
 
 

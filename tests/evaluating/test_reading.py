@@ -17,7 +17,8 @@ def print_evaluation(test, metrics=METRICS, **rules):
 
 def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     message = (
-        "test values are 1 to 5: an item with a value above 0 is relevant (the rule relevant_from"
+        "test values range from 1 to 5: an item with a value above 0 is relevant (the rule "
+        "relevant_from"
     )
     assert (
         f"{message} sets the threshold), and its value is the gain of ndcg@2"
@@ -34,11 +35,11 @@ def test_ratings_without_a_threshold_are_reported_as_gains(tmp_path):
     ("test", "rules"), [(STARS > 0, {}), (STARS / 5, {}), (STARS, {"relevant_from": 4})]
 )
 def test_unambiguous_values_need_no_explanation(test, rules):
-    assert "test values are" not in print_evaluation(test, **rules)
+    assert "test values range" not in print_evaluation(test, **rules)
 
 
 def test_reading_line_states_the_relevance_rule():
-    message = "test values are 1 to 5: an item with a value other than 0 is relevant"
+    message = "test values range from 1 to 5: an item with a value other than 0 is relevant"
     assert message in print_evaluation(STARS, relevant_from="not_zero")
     assert message in print_evaluation(STARS, protocol="rectools")
 

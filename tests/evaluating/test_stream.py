@@ -643,7 +643,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         (lambda: stream_of().merge(3), "found int"),
         (
             lambda: stream_of().merge(stream_without_test()),
-            "they differ in test, which is given here only",
+            "they differ in test, which was passed only here",
         ),
         (
             lambda: (

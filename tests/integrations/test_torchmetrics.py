@@ -226,12 +226,15 @@ def load_state_into(ranking_metrics, evaluator, other_evaluator, change=lambda s
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"test": np.eye(N_USERS, N_ITEMS)}, "they differ in test, which has other data"),
-        ({"train": np.eye(N_USERS, N_ITEMS)}, "they differ in train, which has other data"),
-        ({"train": None}, "they differ in train, which is given there only"),
+        ({"test": np.eye(N_USERS, N_ITEMS)}, "they differ in test, which contains different data"),
+        (
+            {"train": np.eye(N_USERS, N_ITEMS)},
+            "they differ in train, which contains different data",
+        ),
+        ({"train": None}, "they differ in train, which was passed only there"),
         ({"metrics": "ndcg@9"}, "metrics ('ndcg@9' here, 'ndcg@5 recall@3 rr' there)"),
         ({"ties": "item"}, "they differ in protocol"),
-        ({"test": None}, "they differ in test, which is given there only"),
+        ({"test": None}, "they differ in test, which was passed only there"),
     ],
 )
 def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, message):

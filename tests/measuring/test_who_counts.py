@@ -49,7 +49,7 @@ def expected(metric: str, user: Any, rules: Mapping[str, Any]) -> tuple[float, s
     of_test = metric == "recall@2"
     reason, value = "", 0.0
     if user_list is None and rules["users"] == "known":
-        reason, value = "the source does not know the user", math.nan
+        reason, value = "the user is unknown to the source", math.nan
     elif user_list is None and rules["no_list"] == "undefined":
         reason, value = "the source has no list for the user", math.nan
     elif of_test and not relevant and rules["no_relevant"] != "computed":

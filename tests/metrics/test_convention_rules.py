@@ -71,15 +71,15 @@ def test_defects_are_described_next_to_the_documented_behaviour() -> None:
 def test_rejections_under_defects_are_described() -> None:
     text = convention_of("implicit").describe()
     assert (
-        "\n\nRefused with defects=True, precision, map, ndcg, auc: users with more places than"
-        in text
+        "\n\nWith defects=True, precision, map, ndcg, auc are refused for users with more places "
+        "than" in text
     )
     ours = {name: convention_of("implicit").parse(f"{name}@2")[0] for name in ("ndcg", "auc")}
     last_differences = {
         name: convention_of("implicit").differences(metric)[-1] for name, metric in ours.items()
     }
-    assert last_differences["ndcg"].startswith("With K above the number of items")
-    assert last_differences["auc"].startswith("With K above the number of items")
+    assert last_differences["ndcg"].startswith("If K exceeds the number of items")
+    assert last_differences["auc"].startswith("If K exceeds the number of items")
 
 
 def test_names_read_from_source_code_are_marked() -> None:

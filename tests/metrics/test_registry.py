@@ -290,8 +290,8 @@ def test_range_includes_both_ends(first, length):
     ("text", "message"),
     [
         ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
-        ("NDCG10", r"There is no metric 'NDCG10'\. Hint: a cut-off follows an @: ndcg@10\."),
-        ("hit_rate_at_5", "a cut-off follows an @: hit@5"),
+        ("NDCG10", r"There is no metric 'NDCG10'\. Hint: write the cut-off after an @: ndcg@10\."),
+        ("hit_rate_at_5", "write the cut-off after an @: hit@5"),
         ("ndgc10", "Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
         ("GAUC", r"metric 'GAUC' is ambiguous\. Hint: use roc_auc; result\.mean\(weights"),

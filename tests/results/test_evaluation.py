@@ -185,7 +185,7 @@ def test_means_skip_undefined_users(users: list[tuple[float, int]]) -> None:
 
 def test_unknown_weights_are_refused() -> None:
     with pytest.raises(
-        InputError, match=r"weights='gain' does not exist\. Hint: use 'users', 'relevant'"
+        InputError, match=r"weights='gain' is not supported\. Hint: use 'users', 'relevant'"
     ):
         evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
 

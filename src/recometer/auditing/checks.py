@@ -85,7 +85,7 @@ CHECKS = (
             f"{side}_duplicates",
             f"{side} rows that repeat a user-item pair",
             "warning",
-            f"Here they were {{{side}_settled}}. If they are kept, they weigh {where} as often as "
+            f"Here they were {{{side}_settled}}. If they are kept, they count {where} as often as "
             "they occur.",
             f"No user-item pair occurs twice in {side}.",
             of=f"{side}_rows",
@@ -131,7 +131,7 @@ CHECKS = (
         "test users whose relevant interactions are all in the training data",
         "warning",
         f"Once training items are left out, nothing can be found: {UNDEFINED}.",
-        "No test user has all relevant interactions in the training data as well.",
+        "No test user's relevant interactions are all in the training data.",
         of="tested",
     ),
     Check(

@@ -276,7 +276,7 @@ def _listed_items_unknown(answers: Answers) -> Finding:
     ids_listed = listed if lists.item_ids is None else lists.item_ids[listed]
     lacking = _lacking(answers, listed, ids_listed)
     if lacking is None:
-        return unchecked(what, "no catalogue with the ids of the items.")
+        return unchecked(what, "no catalogue with item ids.")
     return among(
         lacking,
         ids_listed,
@@ -316,7 +316,7 @@ def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
     data = answers.whole if side == "test" else answers.train
     what = f"{side} {kind}s that the source does not know"
     if data is None:
-        return unchecked(what, "no train.")
+        return unchecked(what, "no training data.")
     known, (there, its) = answers.source.facts.known_ids(kind), checks.there(data, kind)
     missing = checks.missing(data, kind, known)
     level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
@@ -340,7 +340,7 @@ MIDDLE = 0.5
 def _train_items_recommended(answers: Answers) -> Finding:
     what = f"of the first {answers.k:,} places, those that the user's training items would take"
     if answers.train is None:
-        return unchecked(what, "no train.")
+        return unchecked(what, "no training data.")
     protocol = answers.request.protocol.replace(seen="kept")
     request = dataclasses.replace(answers.request, protocol=protocol)
     lists = answers.source.top(request, answers.k)
@@ -412,7 +412,7 @@ def _train_items_low(answers: Answers) -> Finding:
 def _ranks_of_train(answers: Answers) -> Ranks | str:
     """Return the ranks of the training items, or a string that says why there are none."""
     if answers.trained is None:
-        return "no train"
+        return "no training data"
     if answers.given.brings_truth:
         return "the source contains the test data"
     if not len(answers.trained):
@@ -430,7 +430,7 @@ CONFIDENCE = 0.95
 
 
 def _no_better_than_chance(answers: Answers) -> Finding:
-    what = "users whose relevant items are no higher than in a random order (roc_auc)"
+    what = "users whose relevant items rank no higher than in a random order (roc_auc)"
     try:
         result = _evaluated(answers)
     except RecometerError as error:

@@ -335,7 +335,7 @@ class Compared(Printed):
         differences, notes = self._differences(metrics), self.said(metrics)
         if not others:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
-        has = python_or_command("comparison.full() has", "--all shows")
+        has = python_or_command("comparison.full() shows", "--all shows")
         notes.append(f"{has} all pairs for all metrics, and how they were compared.")
         lines = [{"metric": name, "found": self._line(name)} for name in others]
         columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]

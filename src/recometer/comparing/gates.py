@@ -163,7 +163,7 @@ class GateReport(Printed):
 
 
 def _difference(relative: bool, difference: float) -> str:
-    return _shown(relative, difference) or "not known"
+    return _shown(relative, difference) or "unknown"
 
 
 def _shown(relative: bool, *values: float) -> str:

@@ -343,7 +343,7 @@ def _on_means(
     n, n_known = len(table), int(np.count_nonzero(by_all))
     if not n_known:
         return (
-            f"No user is known to all models and has a value of {metric} from each of them.",
+            f"No user who is known to all models has a value of {metric} from each of them.",
             False,
         )
     means, known = ragged.column_sums(table) / n, ragged.column_sums(table[by_all]) / n_known
@@ -357,7 +357,7 @@ def _on_means(
         return said, False
     return (
         f"{said} Over all {n:,} users the order changes ({texts[0]}), because it also depends on "
-        "how many users a model knows."
+        "how many users are known to each model."
     ), True
 
 

@@ -135,7 +135,7 @@ def check_facts(
     if counts.get("relevant_unranked", 0) > MANY * n_relevant and (find := inputs().find):
         source, unknown = inputs().source, find("item")
         unranked = counts["relevant_unranked"]
-        effect = "left out of test" if protocol.unknown_items == "left_out" else "misses"
+        effect = "left out of the test data" if protocol.unknown_items == "left_out" else "misses"
         warn(
             f"{unranked:,} of {n_relevant:,} relevant test rows ({unranked / n_relevant:.0%}) "
             f"have items that are unknown to the model ({source.describe()}){unknown.such}, and "
@@ -187,7 +187,7 @@ def _warn_of_overlap(overlap: int, n_rows: int) -> None:
     split = python_or_command("rm.split(data, ...)", "recometer split")
     audit = python_or_command("rm.audit(train, test)", "recometer audit")
     warn(
-        f"{overlap:,} of {n_rows:,} test rows are also in train, and are left out of test. Hint: "
+        f"{overlap:,} of {n_rows:,} test rows are also in train and are left out. Hint: "
         f"test and train must not overlap ({split} splits data, {audit} gives details); without "
         f"{argument_text('train')}, nothing is left out."
     )

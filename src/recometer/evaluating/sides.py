@@ -126,7 +126,7 @@ class Sides:
         of_gain = [name for name, one in read if one.record == "ranks" and one.reads == "gain"]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
         return (
-            f"test values are {low:g} to {high:g}: an item with a value {relevant} "
+            f"test values range from {low:g} to {high:g}: an item with a value {relevant} "
             "is relevant (the rule relevant_from sets the threshold)"
             + (f", and its value is the gain of {shown}" if of_gain else "")
         )

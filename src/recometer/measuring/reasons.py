@@ -25,7 +25,7 @@ class Reason(enum.IntEnum):
         return reason
 
     DEFINED = 0, "the metric is defined"
-    UNKNOWN_USER = 1, "the source does not know the user"
+    UNKNOWN_USER = 1, "the user is unknown to the source"
     NO_RELEVANT = 2, "no relevant item to find"
     FEW_CANDIDATES = 3, "fewer items to rank than min_candidates"
     FEW_RELEVANT = 4, "fewer relevant items than min_positives"

@@ -333,7 +333,7 @@ class Convention:
             names, where = ", ".join(self.refused.metrics), self.refused.where
             lines += [
                 "",
-                f"Refused with {rule_text('defects', True)}, {names}: users {where}. "
+                f"With {rule_text('defects', True)}, {names} are refused for users {where}. "
                 f"{self.refused.says}",
             ]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])

@@ -28,7 +28,7 @@ def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
     metric = meaning(parts[1]) if parts else None
     if parts is None or metric is None:
         return ""
-    return f"Hint: a cut-off follows an @: {metric}@{parts[2]}."
+    return f"Hint: write the cut-off after an @: {metric}@{parts[2]}."
 
 
 def cutoff_without_number(name: str) -> InputError:

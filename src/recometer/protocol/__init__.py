@@ -579,9 +579,7 @@ class Protocol:
             return self
         version = rules.get("version", self.version)
         if version != self.version:
-            owner = (
-                f"those of version {self.version!r} alone" if self.version else "recometer's own"
-            )
+            owner = f"those of version {self.version!r} only" if self.version else "recometer's own"
             raise InputError(
                 f"{rule_text('version', version)} cannot be chosen: the rules of the protocol "
                 f"{self.name!r} are {owner}. Hint: leave it out."

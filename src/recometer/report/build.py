@@ -246,10 +246,10 @@ def _rules(result: EvaluationRecord) -> Facts:
     for name, declared in protocol.declared.items():
         if declared.says:
             value = getattr(protocol, name)
-            said = "not recometer's own" if name in differing else ""
+            said = "not recometer's default" if name in differing else ""
             rows.append((name, str(value), protocol.sentence(name), said))
-    name = protocol.name or "of its own"
-    return Facts("Rules", ("rule", "value", "what it says", ""), tuple(rows), f"Protocol: {name}.")
+    name = protocol.name or "custom"
+    return Facts("Rules", ("rule", "value", "meaning", ""), tuple(rows), f"Protocol: {name}.")
 
 
 def _means(standings: Mapping[str, Standings]) -> Facts:

@@ -55,7 +55,7 @@ def headline(
     given: Inputs, standings: Standings, pair: tuple[str, str] | None, audit: Audit | str
 ) -> Headline:
     """Return the headline; any leaks that the audit found are mentioned first."""
-    leaks = [f"Careful: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
+    leaks = [f"Caution: {audit.verdict}"] if not isinstance(audit, str) and audit.leaks else []
     if pair is None:
         return _of_one(standings, leaks)
     metric, (winner, other) = standings.metric, pair

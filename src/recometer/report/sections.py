@@ -350,7 +350,7 @@ def item_groups(content: Content) -> Iterable[Chart]:
         return
     text, mean, verdict = "Point: the mean", [MEAN, LOW, HIGH], []
     if pairs:
-        text = "Point: the mean difference between two models, filled if it is shown,"
+        text = "Point: the mean difference between two models, filled if a difference is shown,"
         mean = [field._replace(kind="signed") for field in mean]
         verdict = [Field("verdict", "verdict")]
     options = [tuple(dict.fromkeys(of)) for of in zip(*rows, strict=True)]

@@ -463,7 +463,7 @@ class EvaluationRecord(rendering.Printed):
         if weights == "users" or by_rule:  # other values of the rule give equal weights
             return np.ones(self.n_users)
         raise InputError(
-            f"weights={weights!r} does not exist. Hint: use 'users', 'relevant', 'pooled', None, "
+            f"weights={weights!r} is not supported. Hint: use 'users', 'relevant', 'pooled', None, "
             "or one number per user."
         )
 

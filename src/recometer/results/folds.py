@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Folded = TypeVar("Folded", bound="FoldedRecord")
 
-ONE_EACH = "One value per fold, and folds are not independent: it has no interval."
+ONE_EACH = "There is one value per fold, and folds are not independent, so there is no interval."
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -170,7 +170,7 @@ def ranks_are_well_formed(case: SourceCase) -> None:
     assert (ranks.n_relevant == relevant).all(), "n_relevant counts relevant items"
     assert ranks.n_users == case.test.n_users
     known = (ranks.flags & np.uint32(UserFlag.KNOWN)) != 0
-    assert not (ranked & ~known[user]).any(), "only users that the source knows are ranked"
+    assert not (ranked & ~known[user]).any(), "only users known to the source are ranked"
     assert (ranks.depth >= 0).all()
     assert "\n" not in case.source.describe(), "a description is one line"
 
@@ -256,7 +256,7 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
     assert (after.n_relevant == before.n_relevant + 1).all()
     ranked_before = {pair: row for pair, row in _by_pair(before).items() if row[0] >= 0}
     ranked_after = {pair: row for pair, row in _by_pair(after).items() if row[0] >= 0}
-    assert len(ranked_before) == len(ranked_after), "an item that is not known is not ranked"
+    assert len(ranked_before) == len(ranked_after), "an unknown item is not ranked"
     assert sorted(ranked_before.values()) == sorted(ranked_after.values())
 
 
