@@ -192,7 +192,7 @@ def test_groups_of_an_item_share_its_attention():
     ("changes", "message"),
     [
         ({"test": None}, "test is missing"),
-        ({"target": "equal"}, "target='equal' must be relevant, catalogue, or a dict"),
+        ({"target": "equal"}, "target='equal' must be 'relevant', 'catalogue', or a dict"),
         ({"target": {"big": 1}}, "target has the groups big, but the groups of items are big, sm"),
         ({"target": {"big": 1, "small": -1}}, "Every share of target must be at lea"),
         ({"sources": []}, "There are no lists"),

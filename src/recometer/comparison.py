@@ -591,8 +591,8 @@ def _check_correction(
     if whole:
         others = [name for name in primary if name not in whole]
         raise InputError(
-            f"{argument_text('correction', 'tukey')} shuffles the values of each user, and "
-            f"{', '.join(whole)} has one for all users. Hint: "
+            f"{argument_text('correction', 'tukey')} shuffles the values of each user, but "
+            f"{', '.join(whole)} has one value for all users. Hint: "
             f"{argument_text('primary', ' '.join(others) or 'ndcg@10')}."
         )
 

@@ -577,8 +577,8 @@ def user_ids_of(users: object, n: int) -> Array:
         found = ids.as_ids(users, "users of the batch")
     if len(found) != n:
         raise InputError(
-            f"The batch has {n:,} rows, but {len(found):,} users. Hint: users= names the user of "
-            "each row, in the same order."
+            f"The batch has {n:,} rows, but {len(found):,} users. Hint: users= must contain the "
+            "user of each row, in the same order."
         )
     return found
 
@@ -668,7 +668,7 @@ def pairs_of(
     if score.shape != truth.shape or score.ndim not in (1, 2):
         raise InputError(
             f"The batch has scores of shape {score.shape} and relevance of shape {truth.shape}. "
-            "Hint: both are [batch, n], a row per user, or [n] together with users=."
+            "Hint: both must be [batch, n], with one row per user, or [n] together with users=."
         )
     keep = ~_padding(padding, truth)
     rows = _rows(users, score)

@@ -277,7 +277,7 @@ def _target(target: str | Mapping[Any, float], catalogue: Catalogue, relevant: F
     if target == "relevant":
         return _normalised(relevant[:-1])
     raise InputError(
-        f"target={brief(target)} must be relevant, catalogue, or a dict from group to share."
+        f"target={brief(target)} must be 'relevant', 'catalogue', or a dict from group to share."
     )
 
 

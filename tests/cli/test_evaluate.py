@@ -752,7 +752,7 @@ def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: s
         ((*BASIC, "--run", "als.parquet"), "pass --catalogue (the number of items"),
         ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
         ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),
-        ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
+        ((*LISTS, "--run", "far.csv"), "does --user name the user column"),
         (
             (*LISTS[:4], *MF, "-m", "rmse"),
             "--pairs FILE reads predicted ratings",

@@ -37,7 +37,7 @@ def instruction_set() -> str:
     if chosen not in _available():
         raise ValueError(
             f"RECOMETER_INSTRUCTION_SET={chosen!r} is not an instruction set that this "
-            f"processor supports: {', '.join(_available())}."
+            f"processor supports (it supports {', '.join(_available())})."
         )
     return chosen
 

@@ -182,6 +182,6 @@ def check_not_empty(name: str, n_rows: int, n_users: int = 0) -> None:
     """Raise an error if the training or test data have no interactions."""
     if not n_rows:
         raise InputError(
-            f"{name} is empty: {n_users:,} users, no interactions. Hint: check the split, "
-            "and the column of users."
+            f"{name} is empty: {n_users:,} users, no interactions. Hint: check the split "
+            "and the user column."
         )

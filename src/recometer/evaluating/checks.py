@@ -73,7 +73,7 @@ def check_not_empty(n_users: int, n_rows: int) -> None:
     if not n_users or not n_rows:
         raise InputError(
             f"test is empty: {n_users} user{'s' * (n_users != 1)}, {n_rows} interactions. Hint: "
-            "check the split, and the column of users."
+            "check the split and the user column."
         )
 
 
@@ -149,12 +149,12 @@ def _none_known(n_users: int, inputs: Inputs) -> InputError:
     named = inputs.source.facts.arrays.get("user_ids")
     hint = python_or_command(
         "pass the source the ids of the test data: user_ids=...",
-        "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
+        "add ID files: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS.",
     )
     if isinstance(named, np.ndarray) and len(named):
         alike = python_or_command(
             "are user ids spelled the same in both?",
-            "does --user name the users' column, and are user ids spelled the same in both files?",
+            "does --user name the user column, and are user ids spelled the same in both files?",
         )
         hint = f"{alike} The source has {', '.join(map(repr, named[:3].tolist()))}."
     return InputError(

@@ -218,9 +218,10 @@ def _largest_gain(test: Interactions) -> float:
 
 def warning_of(candidates: Candidates | None) -> str:
     """Return the warning that values are based on sets of candidates."""
-    sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
+    sampled = "since" if isinstance(candidates, SampledCandidates) else "if"
     return (
-        f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
-        "values are too high, and may rank systems differently from the whole catalogue "
-        f"(Krichene & Rendle 2020). Leave {argument_text('candidates')} out to rank all items."
+        f"Ranked among candidates of each user, not the whole catalogue: {sampled} these are a "
+        "sample, the values are too high and may rank systems differently from the whole "
+        f"catalogue (Krichene & Rendle 2020). Leave {argument_text('candidates')} out to rank all "
+        "items."
     )

@@ -196,7 +196,10 @@ def _missing(
         yield f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}."
     if "tradeoff" not in there and given.comparison is not None:
         metrics = argument_text("metrics", "ndcg@10 coverage@10 novelty@10")
-        yield f"No accuracy versus other qualities: no list metric was evaluated. Hint: {metrics}."
+        yield (
+            "No chart of accuracy versus other qualities: no list metric was evaluated. Hint: "
+            f"{metrics}."
+        )
     if "groups" not in there:
         way = python_or_command(
             "groups=..., or rm.evaluate(..., train=train)", "--by FILE, or --train FILE"

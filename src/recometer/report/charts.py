@@ -124,12 +124,13 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
         return tuple(choice.options[0] for choice in chart.choices)
     key = tuple(options)
     if key not in chart.rows:
+        n = len(chart.choices)
         ways = "; ".join(
             f"{choice.label.lower()}: {', '.join(choice.options)}" for choice in chart.choices
         )
         raise InputError(
             f"The chart {chart.name!r} has no data for {', '.join(map(repr, key))}. Hint: it takes "
-            f"{len(chart.choices)} options. {ways}."
+            f"{n} option{'' if n == 1 else 's'}. {ways}."
         )
     return key
 

@@ -121,7 +121,7 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
             )
         if not isinstance(source, Source):
             raise InputTypeError(
-                f"lists= has {type(source).__name__} for {name!r}, expected a source, such as "
+                f"lists= contains {type(source).__name__} for {name!r}, expected a source, such as "
                 "rm.Lists(frame) or rm.Factors(users, items)."
             )
     kept = {model.name: _kept(model, data) for model in given.models}

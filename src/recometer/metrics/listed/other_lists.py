@@ -77,7 +77,7 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
         "rest": Parameter(
             "The contribution of depths beyond k or beyond the ends of the lists.",
             choices={
-                "extrapolated": "X(d) / d stays as it was at the last known depth (RBO_EXT)",
+                "extrapolated": "X(d) / d keeps its value from the last known depth (RBO_EXT)",
                 "nothing": "0, even if the longer list has ended",
             },
         ),
