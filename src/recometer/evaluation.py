@@ -144,7 +144,7 @@ class Evaluation(EvaluationRecord, Tracked, Reported):
             raise InputError(
                 "This result does not contain its inputs: it was loaded from a file, "
                 "or the inputs are large. Hint: rm.evaluate(..., metrics='recall@10[new]', "
-                "catalogue=rm.Catalogue(frame, categories='age')) evaluates a group at once."
+                "catalogue=rm.Catalogue(frame, categories='age')) evaluates a group directly."
             )
         catalogue = Catalogue.of_groups(groups, inputs["catalogue"], column=column, item=item)
         return evaluate_again(

@@ -737,7 +737,7 @@ def test_power_counts_clusters_instead_of_rows() -> None:
     planned, expected = together.power("rr", 0.1), unclustered.power("rr", 0.1)
     assert (planned.n, planned.users_needed) == (40, expected.users_needed)
     assert planned.power == pytest.approx(expected.power)
-    assert "numbers of clusters" in planned.note
+    assert "These numbers count clusters, not users." in planned.note
     assert "Power: with 40 clusters, a true difference" in str(together).replace("\n  ", " ")
 
 

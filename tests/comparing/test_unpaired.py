@@ -146,7 +146,7 @@ def test_power_keeps_the_ratio_of_the_groups() -> None:
     variance = ONE.var(ddof=1) / 120 + TWO.var(ddof=1) / 90
     assert plan.n == 210
     assert plan.deviation == pytest.approx(np.sqrt(210 * variance), rel=0.01)
-    assert "both groups together" in str(plan)
+    assert "totals for both groups" in str(plan)
 
 
 def test_sizes_are_tested_against_the_planned_ratio() -> None:

@@ -91,7 +91,7 @@ def test_positions_are_not_mistaken_for_ids_starting_at_one(kind):
         with pytest.raises(rm.InputError, match=WORDS) as caught:
             call()
         message = str(caught.value)
-        assert f"have no {kind} 0, and have {kind} {last}" in message, name
+        assert f"contain {kind} {last} and no {kind} 0" in message, name
         assert f"{kind}_ids=" in message
         assert "shifted_ids='kept'" in message
     for source in sources(*FROM_ONE).values():
@@ -120,7 +120,7 @@ def test_few_train_items_with_another_spelling_are_reported(train):
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_single_item_is_too_few_to_suggest_positions(n):
     lists, test = rm.Lists({"u": [*range(n)]}), {user: [n] for user in "uvwxyz"}
-    refused = pytest.raises(rm.InputError, match=f"have no item 0, and have item {n}")
+    refused = pytest.raises(rm.InputError, match=f"contain item {n} and no item 0")
     with contextlib.nullcontext() if n == 1 else refused:
         rm.evaluate(lists, test, metrics="rr@1")
 
@@ -346,7 +346,7 @@ def test_positions_in_data_are_not_mistaken_for_ids_starting_at_one(type_of_ids)
     )
     wrong = sources(model_with_ids(POSITIONS[0]), model_with_ids(FROM_ONE[1]))["Scores"]
     from_one = TEST.with_columns(pl.col("user", "item").cast(type_of))
-    with pytest.raises(rm.InputError, match=f"have no user 0, and have user {N_USERS}: {WORDS}"):
+    with pytest.raises(rm.InputError, match=f"contain user {N_USERS} and no user 0: {WORDS}"):
         rm.evaluate(wrong, from_one)
     # There is no error if the model knows the item that is missing from the test and training data.
     assert rm.evaluate(right, positions.filter(pl.col("item") != type_of_ids(0))).mean()

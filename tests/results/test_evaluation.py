@@ -504,7 +504,7 @@ def test_unknown_names_are_refused_with_a_suggestion() -> None:
         rm.evaluate(source, test, tie="random")
     with pytest.raises(UnknownNameError, match=r"parameter or rule 'trian'.*Did you mean 'train'"):
         rm.evaluate(source, test, trian=test)
-    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs are part of the names"):
+    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs are part of metric names"):
         rm.evaluate(source, test, k=test)
     for name, column in (("user_id", "user"), ("timestamp", "time"), ("label", "value")):
         with pytest.raises(

@@ -505,7 +505,7 @@ def test_repeated_item_keeps_its_highest_score():
 
 
 def test_rule_ties_input_is_refused_for_scores():
-    with pytest.raises(rm.InputError, match=r"ties='input'.*Scores has none"):
+    with pytest.raises(rm.InputError, match=r"ties='input'.*Scores has no such order"):
         rr(rm.Scores(np.eye(3)), sp.csr_array(np.eye(3)), ties="input")
 
 

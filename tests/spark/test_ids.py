@@ -33,10 +33,10 @@ def ranked(table, users, items):
 def test_positions_are_not_mistaken_for_ids(table):
     zero, from_one = np.arange(N), np.arange(1, N + 1)
     test = table({"user": from_one, "item": BEST[:, 1] + 1}, IDS)
-    with pytest.raises(rm.InputError, match=f"have no user 0, and have user 20: {WORDS}"):
+    with pytest.raises(rm.InputError, match=f"contain user 20 and no user 0: {WORDS}"):
         rs.evaluate(ranked(table, zero, from_one), test, metrics="rr")
     train = table({"user": [1], "item": [20]}, IDS)
-    with pytest.raises(rm.InputError, match=f"have no item 0, and have item 20: {WORDS}"):
+    with pytest.raises(rm.InputError, match=f"contain item 20 and no item 0: {WORDS}"):
         rs.evaluate(ranked(table, from_one, zero), test, train=train, metrics="rr")
     result = rs.evaluate(ranked(table, zero, from_one), test, metrics="rr", shifted_ids="kept")
     assert result.counts["users_unknown"] == 1
@@ -63,7 +63,7 @@ def test_positions_as_text_are_not_mistaken_for_ids(table):
     lists = rs.Lists(table(columns, f"{texts}, rank int"))
     items = [f"i{item}" for item in BEST[:, 1]]
     test = table({"user": [str(n) for n in range(1, N + 1)], "item": items}, texts)
-    with pytest.raises(rm.InputError, match=f"have no user 0, and have user 20: {WORDS}"):
+    with pytest.raises(rm.InputError, match=f"contain user 20 and no user 0: {WORDS}"):
         rs.evaluate(lists, test, metrics="rr")
     same_ids = table({"user": [str(n) for n in range(N)], "item": items}, texts)
     assert rs.evaluate(lists, same_ids, metrics="rr").mean() == {"rr": 0.5}

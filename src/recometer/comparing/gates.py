@@ -217,7 +217,7 @@ def check_gates(
         )
     texts: Any = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if not texts:
-        raise InputError("No gate was given. Hint: 'ndcg@10 >= -5%'.")
+        raise InputError("No gate was given. Hint: for instance 'ndcg@10 >= -5%'.")
     gates = [read_gate(text, comparison) for text in texts]
     chance = [model.name for model in comparison.models if model.by_chance]
     rows = [

@@ -59,8 +59,8 @@ class Options:
         if self.margin is not None and not self.alpha < 0.5:
             raise InputError(
                 f"{argument_text('confidence', self.confidence)} with {argument_text('margin')} "
-                "must be above 0.5: equivalence is tested at the level 1 - confidence. Hint: 0.95 "
-                "is usual."
+                "must be above 0.5: equivalence is tested at the level 1 - confidence. Hint: the "
+                "usual value is 0.95."
             )
 
     @property
@@ -232,9 +232,7 @@ class UserPair:
         """Return the power of a comparison on these users; see `Comparison.power`."""
         options = self.options
         planned = self.planned(difference, wanted, options.alpha if alpha is None else alpha)
-        clusters = (
-            "" if options.clusters is None else "The numbers of users are numbers of clusters."
-        )
+        clusters = "" if options.clusters is None else "These numbers count clusters, not users."
         notes = planned.note, self.on_power, clusters
         return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
 
@@ -329,7 +327,7 @@ class GroupPair(UserPair):
     """Two models with different users, such as the groups of an A/B test."""
 
     averages: ClassVar[set[str]] = {"users", "usual", "relevant", "pooled"}
-    on_power = "The numbers of users are for both groups together, in their present ratio."
+    on_power = "The numbers of users are totals for both groups in their present ratio."
 
     @cached_property
     def units(self) -> list[Grouped]:
@@ -669,7 +667,7 @@ def _saved_values(metric: str, pair: Pair, options: Options) -> WholeValues:
     error = add(errors)
     ratio = add([errors[0], errors[1] * first / second]) / second if second > 0 else np.nan
     note = SAVED if options.paired else ""
-    note = note if math.isfinite(error) else "An evaluation has no interval of this metric."
+    note = note if math.isfinite(error) else "An evaluation has no interval for this metric."
     sizes = [run.n_users for model in pair for run in model.runs]
     n = min(sizes) if options.paired else sum(sizes)
     return WholeValues(values[0], values[1], n, error, ratio, note=note)

@@ -136,7 +136,7 @@ def _not_here(name: str) -> str:
         return "Hint: relevant_from=4 sets the smallest test value of a relevant item."
     if name.lower() in CUTOFFS:
         return (
-            "Hint: cut-offs are part of the names of metrics, as in "
+            "Hint: cut-offs are part of metric names, as in "
             f"{argument_text('metrics', 'ndcg@5,10')}."
         )
     # Common column names count as well: user_id="uid" means user="uid".
@@ -173,8 +173,8 @@ def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
         return protocol.replace(ties="item")
     raise InputError(
         f"{rule_text('ties', protocol.ties)} keeps the order of the input, but "
-        f"{type(source).__name__} has none. Hint: {rule_text('ties', 'item')} orders equal scores "
-        "by item id."
+        f"{type(source).__name__} has no such order. Hint: {rule_text('ties', 'item')} orders "
+        "equal scores by item id."
     )
 
 

@@ -219,7 +219,7 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
             f"{name}. Hint: if the lists are complete, pass {argument_text('catalogue')} (the "
             "number of items, or their ids)"
             if n < 0
-            else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
+            else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: use "
             "metrics with a cut-off"
         )
         need = "needs" if len(whole) == 1 else "need"
@@ -507,7 +507,7 @@ def _said_of_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str
     found = (
         f"begin at {low:,}, which is the number of users, like the item nodes of a graph"
         if nodes
-        else f"have no {kind} 0, and have {kind} {n:,}"
+        else f"contain {kind} {n:,} and no {kind} 0"
     )
     offset = ", or item_offset=n_users for nodes of a graph" if nodes else ""
     by = python_or_command(f" ({kind}_ids=..., or ids[positions]{offset})", "")

@@ -176,8 +176,9 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
     """Warn about values of 0 in train, because the rule `seen` still removes these items."""
     if count and protocol.seen != "kept":
         warn(
-            f"{count:,} training value{' is' if count == 1 else 's are'} 0, but count as "
-            "seen: their items are removed, like all training items (the rule "
+            f"{count:,} training "
+            f"value{' is 0, but counts' if count == 1 else 's are 0, but count'} as seen: the "
+            "items are removed, like all training items (the rule "
             f"{rule_text('seen', protocol.seen)}; in test, an item with a value of 0 is not "
             "relevant). Hint: if such a row means that nothing happened, leave it out of train."
         )

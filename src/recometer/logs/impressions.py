@@ -386,7 +386,7 @@ def _estimators_of(
         return tuple(name for name in TERMS if name not in refused)
     names = estimators.replace(",", " ").split() if isinstance(estimators, str) else estimators
     if not names:
-        raise InputError(f"No estimators were given. Hint: {', '.join(TERMS)}.")
+        raise InputError(f"No estimators were given. Hint: choose from {', '.join(TERMS)}.")
     for name in names:
         known("There is no estimator", name, TERMS)
         if name in refused:

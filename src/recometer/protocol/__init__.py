@@ -562,7 +562,8 @@ class Protocol:
             )
             raise InputError(
                 f"{rule_text('defects', True)} reproduces the defects of a library, but "
-                f"{self.name!r} is not the protocol of a library. Hint: name one, as in {example}."
+                f"{self.name!r} is not the protocol of a library. Hint: choose one, as in "
+                f"{example}."
             )
 
     def replace(self: AnyProtocol, **rules: Any) -> AnyProtocol:

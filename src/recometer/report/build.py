@@ -122,8 +122,8 @@ def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audi
         return wanted
     if wanted is not None and not isinstance(wanted, bool):
         raise InputTypeError(
-            f"audit= is of type {type(wanted).__name__}. Hint: audit=rm.audit(train, test), or "
-            "True and False."
+            f"audit= is of type {type(wanted).__name__}. Hint: pass rm.audit(train, test), True "
+            "or False."
         )
     one = next((one for one in known.values() if one.train is not None), None)
     if wanted is False:

@@ -13,7 +13,9 @@ Bounds = tuple[float, float]
 def check_alpha(alpha: float) -> None:
     """Raise an error unless the significance level is above 0 and below 1."""
     if not isinstance(alpha, numbers.Real) or not 0 < alpha < 1:
-        raise InputError(f"alpha={brief(alpha)} must be above 0 and below 1. Hint: 0.05 is usual.")
+        raise InputError(
+            f"alpha={brief(alpha)} must be above 0 and below 1. Hint: the usual value is 0.05."
+        )
 
 
 def check_number(name: str, given: object) -> None:
@@ -46,10 +48,12 @@ def check_bounds(bounds: Bounds) -> Bounds:
     except (TypeError, ValueError, OverflowError):
         raise InputTypeError(
             f"bounds={brief(bounds)} must be a pair of numbers, the lowest value and the highest. "
-            "Hint: (0, 1)."
+            "Hint: for instance (0, 1)."
         ) from None
     if math.isnan(low) or math.isnan(high):
-        raise InputError(f"bounds={brief(bounds)} are not a range: one is NaN. Hint: (0, 1).")
+        raise InputError(
+            f"bounds={brief(bounds)} are not a range: one is NaN. Hint: for instance (0, 1)."
+        )
     if math.isfinite(low) and math.isfinite(high) and not math.isfinite(2 * (high - low)):
         raise InputError(
             f"bounds={brief(bounds)} differ by more than a number can hold (1.8e308). Hint: "

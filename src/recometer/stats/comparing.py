@@ -625,7 +625,9 @@ def check_margin(margin: float, alpha: float) -> None:
             f"{argument_text('margin', margin)} must be above 0: the difference that would matter."
         )
     if not isinstance(alpha, numbers.Real) or not 0 < alpha < 0.5:
-        raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
+        raise InputError(
+            f"alpha={alpha!r} must be above 0 and below 0.5. Hint: the usual value is 0.05."
+        )
 
 
 def one_sided(p_of: Callable[[float], float], mean: float, margin: float) -> float:

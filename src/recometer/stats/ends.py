@@ -84,5 +84,5 @@ def check_confidence(confidence: float) -> float:
     if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         shown = brief(confidence)
         named = python_or_command(f"confidence={shown}", f"--confidence {shown}")
-        raise InputError(f"{named} must be above 0 and below 1. Hint: 0.95 is usual.")
+        raise InputError(f"{named} must be above 0 and below 1. Hint: the usual value is 0.95.")
     return float(confidence)

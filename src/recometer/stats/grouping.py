@@ -134,8 +134,8 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
                 "no test. Hint: to leave a user out, pass NaN."
             )
         raise InputError(
-            f"{name}[{at}] is {numbers[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
-            "finite. Hint: divide all values by the same number."
+            f"{name}[{at}] is {numbers[at]:g}: at {LARGEST:g} and above, sums of cubes are no "
+            "longer finite. Hint: divide all values by the same number."
         )
     return numbers
 

@@ -130,7 +130,7 @@ def power(
     if not isinstance(wanted, numbers.Real) or not alpha < wanted < 1:
         raise InputError(
             f"The desired power, {brief(wanted)}, must be above alpha={alpha:g} and below 1. "
-            "Hint: 0.8 is usual."
+            "Hint: the usual value is 0.8."
         )
     if difference is not None:
         check_number("difference", difference)
