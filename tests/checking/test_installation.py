@@ -66,5 +66,5 @@ def test_unsupported_instruction_set_is_rejected(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "mmx")
     report = check_installation()
     assert not report.works
-    text = " ".join(str(report).replace("WRONG", "").split())
-    assert "'mmx' is not an instruction set that this processor supports" in text
+    words = " ".join(str(report).replace("WRONG", "").split())
+    assert "'mmx' is not an instruction set that this processor supports" in words

@@ -482,6 +482,7 @@ def test_environment_variable_selects_the_instruction_set():
 def test_unsupported_instruction_set_is_rejected(monkeypatch):
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "sse9")
     with pytest.raises(
-        ValueError, match=r"'sse9' is not an instruction set that this processor supports \(.*plain"
+        ValueError,
+        match=r"'sse9' is not an instruction set that this processor supports .*plain\)",
     ):
         _kernel.instruction_set()

@@ -14,7 +14,7 @@ try:
     from recometer._kernel._native import *  # noqa: F403
 except ImportError as error:
     raise ImportError(
-        f"The native part of recometer is missing in {os.path.dirname(__file__)}, or does not "
+        f"The native part of recometer is missing from {os.path.dirname(__file__)}, or does not "
         f"match this Python ({error}). Hint: if this is a source tree, install it (pip install ., "
         "needs a C++17 compiler), or start Python where it finds the installed recometer."
     ) from error
@@ -36,8 +36,8 @@ def instruction_set() -> str:
     chosen = os.environ.get("RECOMETER_INSTRUCTION_SET") or next(iter(_available()))
     if chosen not in _available():
         raise ValueError(
-            f"RECOMETER_INSTRUCTION_SET={chosen!r} is not an instruction set that this "
-            f"processor supports (it supports {', '.join(_available())})."
+            f"RECOMETER_INSTRUCTION_SET={chosen!r} is not an instruction set that this processor "
+            f"supports (it supports {', '.join(_available())})."
         )
     return chosen
 
