@@ -164,8 +164,8 @@ def test_demo_leaves_out_ease_for_a_large_catalogue(file, monkeypatch) -> None:
     assert result.exit_code == 0
     assert sorted(leaderboard(result)) == sorted(set(MODELS) - {"EASE"})
     assert (
-        "Left out: EASE. EASE needs an items x items matrix: 0.8 GB for 10,001 items; up to "
-        "10,000 (0.8 GB) are fitted." in one_line(result.stdout)
+        "Left out: EASE. EASE needs an items x items matrix: 0.8 GB for 10,001 items; the "
+        "limit is 10,000 items (0.8 GB)." in one_line(result.stdout)
     )
 
 

@@ -481,9 +481,7 @@ def test_row_order_is_reported_with_a_warning(folder) -> None:
     result = evaluate(*run)
     assert "(user 'user_id', item 'movieId', in the order of the rows)" in result.stderr
     text = " ".join(result.stderr.split())
-    assert (
-        "--score utility ranks by that column, the highest first; --rank none, --score none" in text
-    )
+    assert "--score utility ranks by that column, highest first; --rank none, --score none" in text
     for options in (("--score", "utility"), ("--score", "none", "--rank", "none")):
         assert "ranks by that column" not in evaluate(*run, *options).stderr
 

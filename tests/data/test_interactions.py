@@ -102,8 +102,8 @@ def test_duplicates_of_a_sparse_matrix_are_summed_with_a_warning(form):
     with pytest.warns(DataWarning) as warned:
         interactions = rm.Interactions.of(matrix)
     assert str(warned[0].message) == (
-        "1 of 4 interactions repeat a pair of user and item (the first: row 0 and column 2); "
-        "their values were summed."
+        "1 of 4 interactions repeat a user-item pair (the first: row 0 and column 2); their values "
+        "were summed."
     )
     assert warned[0].filename == __file__
     assert facts(interactions)["items"] == [0, 2, 1]

@@ -113,7 +113,7 @@ def test_few_train_items_with_another_spelling_are_reported(train):
         caught.clear()
         rm.evaluate(lists, test, train={"u": ["c"], "v": ["1"]}, metrics="rr")
     (message,) = messages
-    assert "Lists have none of some items of train, but have them in another spelling: '" in message
+    assert "Some items of train occur in Lists only in another spelling: '" in message
     assert not caught
 
 

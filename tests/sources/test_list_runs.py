@@ -15,7 +15,7 @@ ROWS = {
 }
 VALUES_OF_RUNS = {"als": [1.0, 1.0], "bpr": [0.5, 0.0]}
 REPEATED_RANKS = r"4 rows repeat a rank of their user \(the first: user 'ann' and rank 1\)"
-HINT = r"column 'algorithm' tells 'als', 'bpr' apart: rm\.Lists\.each\(data, by='algorithm'\)"
+HINT = r"column 'algorithm' distinguishes 'als', 'bpr': rm\.Lists\.each\(data, by='algorithm'\)"
 
 
 def values(runs):

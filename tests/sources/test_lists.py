@@ -347,7 +347,9 @@ def test_options_that_do_not_apply_are_refused(tmp_path):
     with pytest.raises(rm.InputError, match="user_ids= does not apply to a dict"):
         rm.Lists({"a": ["b"]}, user_ids=["a"])
     (tmp_path / "lists.run").write_text("a Q0 b 1 2.5 run\n")
-    with pytest.raises(rm.InputError, match="item_ids= does not apply to a file, which has ids"):
+    with pytest.raises(
+        rm.InputError, match=("item_ids= does not apply to a file, which already has ids")
+    ):
         rm.Lists(tmp_path / "lists.run", item_ids=["b"])
     with pytest.raises(rm.InputError, match="score= does not apply to a TREC run"):
         rm.Lists(tmp_path / "lists.run", score="score")

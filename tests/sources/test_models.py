@@ -491,8 +491,8 @@ def test_implicit_neighbour_models_need_user_items_and_n():
             r"recommend\(user, temperature, k=10\) is not under.*"
             r"nothing says what temperature should be",
         ),
-        (lambda users, uid, k: None, r"is not understood: nothing says what uid should be"),
-        (lambda users, n, k: None, r"is not understood: nothing says what k should be"),
+        (lambda users, uid, k: None, r"is not understood: it is unclear what uid should be"),
+        (lambda users, n, k: None, r"is not understood: it is unclear what k should be"),
         (lambda: None, r"recommend\(\) is not understood\. Hint: known are recommend\(userid"),
         (dict, r"recommend\(.*\) is not understood"),
     ],

@@ -216,9 +216,7 @@ def test_repeated_rows_agree_with_lists_and_test(duplicates, repeated_test):
 
 
 def test_merging_repeated_rows_causes_a_warning():
-    message = (
-        r"^1 of 4 rows of Pairs repeat a pair of user and item \(the first: user 1 and item 7\)"
-    )
+    message = r"^1 of 4 rows of Pairs repeat a user-item pair \(the first: user 1 and item 7\)"
     for evaluate in (
         lambda **rules: rm.evaluate(rm.Pairs(REPEATED), metrics="ndcg recall@1", **rules),
         lambda **rules: streamed(REPEATED, metrics="ndcg recall@1", **rules),

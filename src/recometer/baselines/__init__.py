@@ -291,8 +291,8 @@ def truncated_svd(
         factors = max(1, min(FACTORS, most // 4))
     if factors > most:
         raise InputError(
-            f"factors={factors} is more than the {most:,} singular values of a matrix of "
-            f"{train.n_users:,} users x {train.n_items:,} items. Hint: factors={most} at most."
+            f"factors={factors} exceeds the {most:,} singular values of a matrix of "
+            f"{train.n_users:,} users x {train.n_items:,} items. Hint: use at most factors={most}."
         )
     norms = np.ones(train.n_items)
     if flag("normalise", normalise):
@@ -413,8 +413,8 @@ def ease(
     if train.n_items > max_items:
         raise InputError(
             f"EASE needs an items x items matrix: {_gigabytes(train.n_items)} GB for "
-            f"{train.n_items:,} items; up to {max_items:,} ({_gigabytes(max_items)} GB) are "
-            f"fitted. Hint: with enough memory, pass max_items={train.n_items}."
+            f"{train.n_items:,} items; the limit is {max_items:,} items ({_gigabytes(max_items)} "
+            f"GB). Hint: with enough memory, pass max_items={train.n_items}."
         )
     n_blocks = -(-train.n_items // BLOCK)
     weights = fitted(
@@ -510,8 +510,8 @@ def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
     train = training_interactions(data)
     if train.values is not None and not np.isfinite(train.values).all():
         raise InputError(
-            f"{np.count_nonzero(np.isinf(train.values)):,} values of train are infinite. "
-            "Hint: a model can only be fitted on finite values; drop or clip these."
+            f"{np.count_nonzero(np.isinf(train.values)):,} training values are infinite. Hint: a "
+            "model can only be fitted to finite values; drop or clip these."
         )
     matrix = train.to_csr()
     matrix.eliminate_zeros()

@@ -39,12 +39,12 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
         raise FileError(
             f"{file} is an archive of arrays, which cannot be mapped into memory. Hint: "
             f"numpy.save({file.with_suffix('.npy').name!r}, numpy.load({file.name!r})[name]) "
-            "writes one of them as a file of its own."
+            "writes one of them to a separate file."
         )
     if not name.endswith(".npy"):
         raise FileError(
-            f"{file} is not a .npy file, and {what} are read from these. Hint: numpy.save(path, "
-            "array) writes one."
+            f"{file} is not a .npy file, but {what} must be in one. Hint: numpy.save(path, array) "
+            "writes one."
         )
     try:
         with np.errstate(over="ignore"):  # the shape in a damaged file may overflow
@@ -54,14 +54,14 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
         if "pickle" in reason:  # following NumPy's advice would run code in the file
             reason = "it is not in the format of numpy.save"
         raise FileError(
-            f"{file} cannot be read as a NumPy array: {reason}. Hint: "
-            "numpy.save(path, array) writes one; arrays of Python objects are not read: "
-            "numpy.save(path, array.tolist()) writes texts."
+            f"{file} cannot be read as a NumPy array: {reason}. Hint: numpy.save(path, array) "
+            "writes one; arrays of Python objects are not read: numpy.save(path, array.tolist()) "
+            "writes strings."
         ) from error
     if not isinstance(array, np.ndarray):  # the file is an archive despite its name
         raise FileError(
-            f"{file} is an archive of arrays. Hint: call it {file.with_suffix('.npz').name}, or "
-            "write a single array with numpy.save."
+            f"{file} is an archive of arrays. Hint: rename it to {file.with_suffix('.npz').name}, "
+            "or write a single array with numpy.save."
         )
     if array.dtype.kind == "U" and array.nbytes:
         # NumPy loads invalid characters from damaged files, and fails only when they are used.
@@ -69,8 +69,8 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
         if codes.max() > sys.maxunicode:
             raise FileError(
                 f"{file} cannot be read as a NumPy array of strings: it has the character "
-                f"{codes.max():,}, but Unicode ends at {sys.maxunicode:,}. Hint: "
-                "numpy.save(path, array) writes the file again."
+                f"{codes.max():,}, but Unicode ends at {sys.maxunicode:,}. Hint: write the file "
+                "again with numpy.save(path, array)."
             )
     return array
 
@@ -129,10 +129,10 @@ class MappedFiles:
         for file in self._files:
             if file.state() != file.before:
                 raise FileError(
-                    f"{file.name or 'A file'} was written to, or became shorter, after it was "
-                    "mapped into memory: its numbers have changed. Hint: make the "
-                    "source again. Save a new model under a new name, or delete the old file "
-                    "first: the system keeps its numbers for those who still use them."
+                    f"{file.name or 'A file'} was written to, or shrank, after it was mapped into "
+                    "memory: its contents have changed. Hint: create the source again. Save a new "
+                    "model under a new name, or delete the old file first: the system keeps its "
+                    "contents for processes that still use it."
                 )
 
     __enter__ = __exit__ = check

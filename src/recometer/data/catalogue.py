@@ -258,8 +258,8 @@ class Catalogue:
         if len(distinct) < len(codes):
             twice = int(np.flatnonzero(np.bincount(codes) > 1)[0])
             raise InputError(
-                f"The items of the catalogue must be distinct, but {ids.show(distinct, twice)} is "
-                f"there {np.bincount(codes)[twice]} times. Hint: a row per item."
+                f"The items of the catalogue must be distinct, but {ids.show(distinct, twice)} "
+                f"occurs {np.bincount(codes)[twice]} times. Hint: pass one row per item."
             )
         self.item_ids, self.n_items = distinct, len(distinct)
         return None if (np.diff(codes) > 0).all() else np.argsort(codes)
@@ -270,7 +270,8 @@ class Catalogue:
         if n != self.n_items:
             raise InputError(
                 f"The {what} of the catalogue have {n:,} rows, but there are "
-                f"{_count(self.n_items, 'item')}. Hint: a row per item, in the order of the items."
+                f"{_count(self.n_items, 'item')}. Hint: pass one row per item, in the order of the "
+                "items."
             )
         return rows if self._order is None else rows[self._order]
 
@@ -323,9 +324,9 @@ class Catalogue:
             dense = np.asarray(as_array(argument, "features="))
             if dense.ndim != 2 or dense.dtype.kind not in "fiub":
                 raise InputTypeError(
-                    f"features= is of shape {dense.shape} and dtype {dense.dtype}, expected "
-                    "numbers [n_items, n_features]. Hint: or the name of a column of lists, or of "
-                    "several columns."
+                    f"features= has the shape {dense.shape} and the dtype {dense.dtype}, expected "
+                    "numbers [n_items, n_features]. Hint: pass such an array, the name of a column "
+                    "of lists, or the names of several columns."
                 )
             dense = self.features = self._aligned(dense, "features").astype(np.float64)
             unknown = np.isnan(dense).all(axis=1)
@@ -334,15 +335,17 @@ class Catalogue:
         wrong = ~np.isfinite(values).all(axis=1)
         if wrong.any():
             raise InputError(
-                f"The features of {np.count_nonzero(wrong):,} items are NaN or infinite, the first "
-                f"is item {self._name(int(row[wrong][0]))}. Hint: fill them in, or make all "
-                "features of an item NaN if they are unknown."
+                f"The features of {np.count_nonzero(wrong):,} items are NaN or infinite; the first "
+                f"is item {self._name(int(row[wrong][0]))}. Hint: fill them in, or set all "
+                "features of an item to NaN if they are unknown."
             )
 
     def _take_propensity(self, propensities: Any) -> None:
         values = all_numbers(propensities, "propensities")
         if values.ndim != 1:
-            raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
+            raise InputError(
+                f"propensity= has the shape {values.shape}, expected one number per item."
+            )
         values = self._aligned(values, "propensities")
         # Rounding errors may push computed probabilities above 1.
         values = np.where((values > 1) & (values < 1 + ROUNDING), 1.0, values)
@@ -377,7 +380,7 @@ def _of_groups(item_groups: object, column: str | None, item: str | None) -> Cat
     item_groups = frames.in_numpy(item_groups, "item_groups")
     if isinstance(item_groups, Mapping | list | tuple | np.ndarray):
         if not len(item_groups):
-            raise InputError("item_groups is empty. Hint: the group of each item.")
+            raise InputError("item_groups is empty. Hint: pass the group of each item.")
         by_id = isinstance(item_groups, Mapping)
         labels = item_groups.values() if isinstance(item_groups, Mapping) else item_groups
         columns: dict[str, Any] = {"item": list(item_groups)} if by_id else {}
@@ -385,7 +388,7 @@ def _of_groups(item_groups: object, column: str | None, item: str | None) -> Cat
         return Catalogue(columns, item="item" if by_id else False, title=False, categories="group")
     if not isinstance(item_groups, Catalogue):
         raise InputTypeError(
-            f"item_groups is of type {type(item_groups).__name__}. Hint: a dict from item to "
+            f"item_groups is of type {type(item_groups).__name__}. Hint: pass a dict from item to "
             "group, an array with the group of each position, or rm.Catalogue(frame, "
             "categories=...)."
         )
@@ -468,8 +471,8 @@ class NamedColumns:
         if argument is not None:
             if not hasattr(argument, "__len__") and not hasattr(argument, "__array__"):
                 raise InputTypeError(
-                    f"{argument_text(option)} is of type {type(argument).__name__}. Hint: the name "
-                    "of a column, an entry for each item, or False for none."
+                    f"{argument_text(option)} is of type {type(argument).__name__}. Hint: pass the "
+                    "name of a column, an entry for each item, or False for none."
                 )
             return argument
         if option not in KINDS:
@@ -537,7 +540,7 @@ def _labels(row: Any, number: int) -> Iterable[str]:
         return [str(row)]
     raise InputTypeError(
         f"The categories in row {number} (counted from 0) are of type {type(row).__name__}. Hint: "
-        f"a list of texts, or a text such as 'Comedy{SEPARATOR}Drama'."
+        f"pass a list of strings, or a string such as 'Comedy{SEPARATOR}Drama'."
     )
 
 
@@ -557,7 +560,7 @@ def _rows_of_lists(column: Any, name: str) -> Array:
     if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):
         found_lengths = "no list" if not lengths else f"lists of {min(lengths)} to {max(lengths)}"
         raise InputError(
-            f"The features (column {name!r}) must be lists of one length, found {found_lengths}."
+            f"The features (column {name!r}) must be lists of equal length, found {found_lengths}."
         )
     matrix = np.full((len(rows), lengths[0]), np.nan)
     matrix[present] = np.array([np.asarray(rows[at], np.float64) for at in present])

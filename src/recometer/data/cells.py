@@ -40,7 +40,7 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     raise InputError(
         f"The {what} look like several items in one cell: {brief(text)}. Hint: "
         f"{argument_text('separator', way)} {of}reads such cells as lists; "
-        f"{argument_text('separator', False)} says that each is one id."
+        f"{argument_text('separator', False)} means that each cell is a single id."
     )
 
 
@@ -51,7 +51,7 @@ def check_separator(separator: object) -> None:
         none = python_or_command("False", "none")
         raise InputTypeError(
             f"{argument_text('separator', separator)} must be one character, 'json', or {none} for "
-            "ids that are no lists."
+            "cells that hold a single id."
         )
 
 
@@ -76,7 +76,7 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise InputError(
                 f"The {what} are of several types: {error}. Hint: write all as numbers, or all as "
-                "texts in double quotes."
+                "strings in double quotes."
             ) from None
     cells = [
         list(filter(None, (part.strip(BLANKS + QUOTES) for part in text.split(separator))))
@@ -92,9 +92,9 @@ def _of_json(text: str | None, row: int, what: str) -> list[Any]:
     if entries is None:
         comma = argument_text("separator", ",")
         raise InputError(
-            f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a list in "
-            f'JSON. Hint: expected a cell such as [46, 93] or ["a", "b"]; {comma} also reads texts '
-            "in single quotes."
+            f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a JSON "
+            f'list. Hint: expected a cell such as [46, 93] or ["a", "b"]; {comma} also reads '
+            "strings in single quotes."
         )
     return entries
 

@@ -267,8 +267,12 @@ def choose_columns(
                 for option, one in found.items()
                 if name in single_names([one])
             ]
-            by = f"{' and '.join(uses)} at once" if len(uses) > 1 else f"{uses[0]} twice"
-            raise ColumnError(f"The column {name!r} is named by {by}. Hint: name another.")
+            if len(uses) == 1:
+                raise ColumnError(f"{uses[0]} names the column {name!r} twice. Hint: name another.")
+            raise ColumnError(
+                f"{' and '.join(uses)} {'both' if len(uses) == 2 else 'all'} name the column "
+                f"{name!r}. Hint: choose another column for all but one."
+            )
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 
@@ -288,7 +292,7 @@ def columns_of_groups(
     if groups is None and len(others) != 1:
         way = python_or_command("column=...", "name it before the file, as in COLUMN=FILE.")
         raise ColumnError(
-            f"Which column holds the groups? Apart from the {kind}s ({chosen!r}) there are: "
+            f"Which column holds the groups? Apart from the {kind}s ({chosen!r}), there are: "
             f"{', '.join(map(repr, others)) or 'none'}. Hint: {way}"
         )
     groups = others[0] if groups is None else groups
@@ -377,16 +381,16 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
         others = could_hold_values(name for name in numeric() if name not in read)
         if others:
             warn(
-                "No column has a common name for values, so all rows count alike, as relevant: "
+                "No column has a common name for values, so all rows are equally relevant: "
                 f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
-                f"Hint: {_call(whose, others[0])} reads that column; "
-                f"{_call(whose, False)} says that the rows are all there is to know."
+                f"Hint: {_call(whose, others[0])} reads that column; {_call(whose, False)} treats "
+                "all rows as equally relevant."
             )
     elif columns.item != BEIR_ITEM and not common_names("value", [value], otherwise=False):
         warn(
             f"The column {value!r} was read as the relevance of items; a model's scores are not "
-            f"truth. Hint: {_call(whose, value)} says that it is meant, {_call(whose, False)} that "
-            "all rows count alike."
+            f"ground truth. Hint: {_call(whose, value)} confirms that this is intended; "
+            f"{_call(whose, False)} treats all rows as equally relevant."
         )
 
 
@@ -417,6 +421,6 @@ def refuse_columns(data: Mapping[Any, Any]) -> None:
     if len({len(column) for column in columns}) == 1:
         raise InputTypeError(
             f"A dict with the keys {', '.join(map(repr, keys))} seems to hold the columns of a "
-            "table; a dict is read as {user: items}. Hint: pass polars.DataFrame(data) or "
+            "table, but a dict is read as {user: items}. Hint: pass polars.DataFrame(data) or "
             "pandas.DataFrame(data)."
         )

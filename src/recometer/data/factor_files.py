@@ -82,7 +82,7 @@ def _from_archive(path: str, note: Note) -> dict[str, Any]:
         raise FileError(
             f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
             "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one; arrays of "
-            "Python objects are not read: give texts as user_ids.tolist()."
+            "Python objects are not read: pass strings as user_ids.tolist()."
         ) from error
     for name in ARRAYS[:2]:
         if name not in arrays:
@@ -98,9 +98,9 @@ def _lacking(path: str, what: str, known: Array) -> NoReturn:
     example = f", such as {ids.show(known, 0)}" if len(known) else ""
     files, positions = _ways()
     raise InputError(
-        f"{path} has no {what} ids, but test has{example}: its rows are positions, and nothing "
-        f"says which position is which id. Hint: add ID files, {files}; or, if the ids count the "
-        f"rows from 0, {positions}."
+        f"{path} has no {what} ids, but test has them{example}: its rows are positions, which "
+        f"cannot be matched to ids. Hint: add ID files, {files}; or, if the ids count the rows "
+        f"from 0, {positions}."
     )
 
 
@@ -127,7 +127,8 @@ def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
         return _from_parquet(path, what, column)
     check_file(path)
     raise FileError(
-        f"{path} has an extension that is not read as factors. Hint: known are .npy and .parquet."
+        f"{path} has an extension that is not supported for factors. Hint: supported are .npy and "
+        ".parquet."
     )
 
 
@@ -150,7 +151,7 @@ def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, obj
         content = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
         raise ColumnError(
             f"{path}: expected factors in addition to the ids (column {own!r}), found {content}. "
-            "Hint: one column of lists, or a column of numbers for each factor."
+            "Hint: use one column of lists, or a column of numbers for each factor."
         )
     return rest.to_numpy(), frame[own]
 
@@ -164,8 +165,8 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
         odd = int((lengths != lengths[0]).fill_null(True).arg_true()[0]) if len(lists) else 0
         raise InputError(
             f"{path}: row {odd} (counted from 0) of column {column.name!r} holds "
-            f"{lengths[odd] or 'no'} factors, the first row {lengths[0] or 'none'}. "
-            "Hint: every row needs the same number."
+            f"{lengths[odd] or 'no'} factors, but the first row {lengths[0] or 'none'}. Hint: "
+            "every row needs the same number."
         )
     width = int(lengths[0]) if len(lists) else 0
     if not width:
@@ -180,16 +181,16 @@ def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
         return np.arange(n_rows)
     if ids.kind(known) != "int":
         raise InputError(
-            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the test "
-            f"{what}s are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files "
-            f"of ids: {_ways()[0]}."
+            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the test {what}s "
+            f"are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add ID files: "
+            f"{_ways()[0]}."
         )
     outside = (known < 0) | (known >= n_rows)
     if outside.any():
         raise InputError(
             f"{POSITIONS}: {path} has {what}s 0 to {n_rows - 1:,}, but test has {what} "
-            f"{known[outside][0]}. Hint: are the ids of test numbered from 1, or not at all? "
-            f"Files of ids say which row is whose: {_ways()[0]}."
+            f"{known[outside][0]}. Hint: are the test ids numbered from 1, or not numbered? ID "
+            f"files list the ids of the rows: {_ways()[0]}."
         )
     return np.arange(n_rows)
 

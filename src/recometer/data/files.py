@@ -218,10 +218,13 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     parts = sorted(part for part in paths if not part.is_dir() and part.name[0] not in "_.")
     broken = next((part for part in parts if not part.is_file()), None)
     if broken is not None:
-        raise FileError(f"{broken} is not a file. Hint: remove it, if it is a link to nowhere.")
+        raise FileError(f"{broken} is not a file. Hint: remove it if it is a broken link.")
     wrong = next((part for part in parts if part.suffix.lower() != ".parquet"), None)
     if wrong is not None:
-        raise FileError(f"{path} means several files, and {wrong} is not Parquet. Hint: name one.")
+        raise FileError(
+            f"{path} stands for several files, but {wrong} is not Parquet. Hint: name a single "
+            "file."
+        )
     if not parts:
         raise FileError(f"{none}. Hint: {hint}.")
     return parts
@@ -240,7 +243,7 @@ def names_in(folder: pathlib.Path) -> list[str]:
 def _unlisted(error: OSError) -> NoReturn:
     raise FileError(
         f"The folder {error.filename} cannot be listed: {error.strerror}. Hint: ask its owner for "
-        "the permission to read it (chmod +rx), or name single files."
+        "permission to read it (chmod +rx), or name individual files."
     )
 
 
@@ -274,7 +277,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
 def _unknown(path: pathlib.Path) -> FileError:
     """Return the error for a file that is neither a table nor a TREC file."""
     known = f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; " + python_or_command(
-        "load others into a data frame and pass that.",
+        "load other files into a data frame and pass that.",
         "--factors reads arrays of factors (.npy, .npz).",
     )
     _, line = first_line_of(path)
@@ -282,8 +285,8 @@ def _unknown(path: pathlib.Path) -> FileError:
     numbers = sum(map(bool, map(NUMBER.fullmatch, fields)))
     # Four numbers are probably user, item, rating and time, as in MovieLens.
     if len(fields) < 3 or not numbers or numbers == len(fields) == 4 or "\0" in line:
-        return FileError(f"{path} has an extension that is not read. Hint: known are {known}")
-    return FileError(f"{path}: {not_of_trec(path)} Hint: what is read are {known}")
+        return FileError(f"{path} has an unsupported extension. Hint: supported are {known}")
+    return FileError(f"{path}: {not_of_trec(path)} Hint: supported are {known}")
 
 
 def first_line_of(path: pathlib.Path) -> tuple[int, str]:
@@ -397,7 +400,8 @@ def _partitions(
         if [*values] != [*partitions[0]]:
             first, others = (", ".join(names) or "no column" for names in (partitions[0], values))
             raise _not_one_table(
-                path, f"the folders of {parts[0]} name {first}, those of {part} name {others}"
+                path,
+                f"the folders of {parts[0]} define {first}, but those of {part} define {others}",
             )
     return partitions
 
@@ -418,8 +422,8 @@ def _form(path: pathlib.Path) -> _Form:
         header = file.readline(LONGEST_HEADER)
         if len(header) >= LONGEST_HEADER - 1:
             raise FileError(
-                f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, and must "
-                "hold the names of the columns. Hint: is it a text file, with ends of lines?"
+                f"{path}: the first line has more than {LONGEST_HEADER - 2:,} characters, but it "
+                "must hold the names of the columns. Hint: is this a text file with line breaks?"
             )
         with contextlib.suppress(csv.Error):  # Polars reports this error later
             fields = {
@@ -477,7 +481,7 @@ def _check_header(path: pathlib.Path, names: Sequence[str]) -> None:
     fields = names if len(names) > 1 else " ".join(names).split()
     if not any(map(NUMBER.fullmatch, fields)):
         return
-    trec = f"; or, of TREC, a name that does not end in {_extension(path)}"
+    trec = f"; or, for a TREC file, choose a name that does not end in {_extension(path)}"
     raise FileError(
         f"{path} seems to have no header: its first line is {', '.join(names)}. Hint: the first "
         "line must name the columns, for instance: user_id, item_id, rating"
@@ -515,8 +519,8 @@ def _check_fields(path: pathlib.Path, row: int) -> None:
 def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
     return FileError(
         f"{path}: line {line} has {found} field{'' if found == 1 else 's'}, but the first line "
-        f"names {width} columns. Hint: fields are separated by {_form(path).separator!r}; one that "
-        "holds it must stand in double quotes."
+        f"names {width} columns. Hint: fields are separated by {_form(path).separator!r}; a field "
+        "that contains it must be in double quotes."
     )
 
 
@@ -527,14 +531,14 @@ def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     extension = _extension(path)
     return FileError(
         f"{path} cannot be read{extension and f' as {extension}'}: {reason}. Hint: is it damaged, "
-        "or does it have another format than its name says? Text must be UTF-8."
+        "or in a different format than its name suggests? Text must be UTF-8."
     )
 
 
 def _not_one_table(path: pathlib.Path, reason: str) -> FileError:
     return FileError(
         f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the same "
-        "columns; or name one file."
+        "columns; or name a single file."
     )
 
 
@@ -687,7 +691,7 @@ def check_marks(texts: pl.Series, where: str) -> None:
     if marked.any():
         raise FileError(
             f"{where} {int(marked.arg_true()[0])} (counted from 0) begins with a byte order mark: "
-            "files that begin with one seem to have been put together. Hint: remove the mark, and "
+            "files that begin with one seem to have been concatenated. Hint: remove the mark, and "
             "perhaps the header that follows."
         )
 
@@ -710,7 +714,7 @@ def open_text(
             start = file.read(4)
         if UTF_16.match(start):
             raise FileError(
-                f"{path} is written in UTF-16, and text must be UTF-8. Hint: save it as UTF-8 (in "
+                f"{path} is written in UTF-16, but text must be UTF-8. Hint: save it as UTF-8 (in "
                 f'Excel "CSV UTF-8"), or: iconv -f UTF-16 -t UTF-8 {path.name} > utf8_{path.name}.'
             )
         with opened(path, "rt", encoding="utf-8-sig", errors=errors, newline=newline) as text:

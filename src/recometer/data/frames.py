@@ -98,8 +98,8 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     wrong = next((row for row in rows if not isinstance(row, list | tuple | np.ndarray)), None)
     if wrong is not None:
         raise InputTypeError(
-            f"The {what} are lists, but not all of them: {wrong!r} is of type "
-            f"{type(wrong).__name__}. Hint: a list in every row."
+            f"Only some of the {what} are lists: {wrong!r} is of type {type(wrong).__name__}. "
+            "Hint: use a list in every row."
         )
     entries = list(itertools.chain.from_iterable(rows))
     return entries, np.fromiter(map(len, rows), np.int64, len(rows))
@@ -148,7 +148,7 @@ def flatten(series: dict[str, Any], columns: Columns) -> Int64:
             row = int(np.flatnonzero(lengths != others)[0])
             raise InputError(
                 f"Row {row} (counted from 0) has {lengths[row]} items (column {columns.item!r}), "
-                f"but {others[row]} entries of column {name!r}. Hint: one for each item."
+                f"but {others[row]} entries of column {name!r}. Hint: use one for each item."
             )
     return lengths
 
@@ -230,9 +230,9 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
     if len(zones) > 1:
         several = ", ".join(sorted(zones)[:3])
         raise InputError(
-            f"The times (column {name!r}) are written in several zones ({several}), so that a date "
-            "without one could begin in any of them. Hint: write it with its zone, for instance "
-            "'2024-05-31T00:00+02:00'; or convert the times to one zone."
+            f"The times (column {name!r}) are written in several zones ({several}), so a date "
+            "without a zone could begin in any of them. Hint: write the date with its zone, for "
+            "instance '2024-05-31T00:00+02:00'; or convert the times to one zone."
         )
     return next(iter(zones.values()), datetime.timezone.utc)
 
@@ -329,11 +329,11 @@ def _hint_of_other_names(frame: Any) -> str:
     """Return a hint about names in a pandas frame that are not column names."""
     levels = [repr(name) for name in frame.index.names if name is not None]
     if levels:
-        return f" The index holds {', '.join(levels)}: frame.reset_index() makes columns of it."
+        return f" The index holds {', '.join(levels)}: frame.reset_index() turns it into columns."
     if frame.columns.nlevels > 1:
         return (
-            f" The names of the columns have {frame.columns.nlevels} levels: frame.columns = [...] "
-            "gives them one."
+            f" The column names have {frame.columns.nlevels} levels: frame.columns = [...] sets "
+            "names with one level."
         )
     return ""
 
@@ -415,8 +415,8 @@ def _not_executed(what: str, error: Exception) -> ColumnError | FileError | Inpu
     if not isinstance(error, OSError) and not type(error).__module__.startswith(("polars", "duck")):
         said = f"{type(error).__name__}: {said}"
     return kind(
-        f"The {what} cannot be executed: {said}. Hint: it fails in the same way "
-        f"without recometer, by {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
+        f"The {what} cannot be executed: {said}. Hint: it fails in the same way without recometer, "
+        f"in {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
     )
 
 

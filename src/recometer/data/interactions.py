@@ -152,8 +152,8 @@ class Interactions:
             user = int(np.searchsorted(self.indptr, row, side="right")) - 1
             pair = _pair(user, int(self.items[row]), self.user_ids, self.item_ids)
             raise InputError(
-                f"The value of {pair} is NaN. Hint: drop missing values, or give 0 to an item "
-                "that was judged and is not relevant."
+                f"The value of {pair} is NaN. Hint: drop missing values, or use 0 for an item that "
+                "was judged not relevant."
             )
 
     @classmethod
@@ -391,8 +391,8 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                 if values is None or says_sums:
                     said = f"they {settled}." if values is None else "their values were summed."
                     warn(
-                        f"{duplicates:,} of {len(users):,} interactions repeat a pair of user and "
-                        f"item (the first: {pair}); {said}"
+                        f"{duplicates:,} of {len(users):,} interactions repeat a user-item pair "
+                        f"(the first: {pair}); {said}"
                     )
                 if values is not None:
                     # Add the smallest values first, so that the sum does not depend on row order.
@@ -422,7 +422,7 @@ def read_interactions(
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:
-            message += f" Columns are named in rm.Interactions.of({what}, ...)."
+            message += f" Name columns in rm.Interactions.of({what}, ...)."
         error.args = (message,)
         raise
 
@@ -499,8 +499,8 @@ def check_positions(
     """Refuse implausibly many positions, before memory is allocated for all of them."""
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
-            f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {entries}. Hint: "
-            "numbers that are ids need a form that has ids, such as a frame with the columns user "
+            f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {entries}. Hint: if "
+            "these numbers are ids, use a form that has ids, such as a frame with the columns user "
             "and item, or a dict from user to items."
         )
 
@@ -544,14 +544,14 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
         has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
         if has[0] != has[1]:
             raise InputError(
-                f"One of test and candidates has {name} ids, and the other does not. Hint: give "
-                f"both of them {name} ids, or neither."
+                f"Only one of test and candidates has {name} ids. Hint: pass {name} ids for both, "
+                "or for neither."
             )
         numbers = [getattr(side, f"n_{name}s") for side in (first, second)]
         if not has[0] and numbers[0] != numbers[1]:
             raise InputError(
                 f"The sets of candidates have {numbers[0]:,} {name}s, but test has {numbers[1]:,}. "
-                f"Hint: without ids both count the same {name}s; an array of positions "
+                f"Hint: without ids, both must have the same {name}s; an array of positions "
                 "[n_users, n] holds whole numbers, and a matrix has a column for every item."
             )
     rows = _all_rows(first, second)

@@ -90,8 +90,8 @@ class SourceIndex:
             asks = "Is it transposed (rows are users, columns items)? " if swapped else ""
             raise InputError(
                 f"{self.what} has {self.n_users:,} users, but test has {test.n_users:,}. "
-                f"{asks}Hint: without ids row u of both is the same user; "
-                "give both sides user ids to evaluate some of the users."
+                f"{asks}Hint: without ids, row u must be the same user in both; to evaluate only "
+                "some of the users, pass user ids for both."
             )
         return None
 
@@ -118,7 +118,7 @@ class SourceIndex:
             if as_many and self.n_items != data.n_items:
                 raise InputError(
                     f"{self.what} has {self.n_items:,} items, but {what} has {data.n_items:,}. "
-                    "Hint: without ids column i of both is the same item; a test that names fewer "
+                    "Hint: without ids, column i must be the same item in both; a test with fewer "
                     "items still needs the shape of the whole catalogue."
                 )
             return None
@@ -154,9 +154,9 @@ class SourceIndex:
         sorted_ids = self.sorted_items[1]
         if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
             raise InputError(
-                f"{self.what} knows none of the {len(np.unique(items)):,} items of test, such as "
-                f"{ids.show(test.item_ids, int(items[0]))}. Hint: its item ids are like "
-                f"{ids.show(sorted_ids, 0)}."
+                f"None of the {len(np.unique(items)):,} items of test, such as "
+                f"{ids.show(test.item_ids, int(items[0]))}, is in {self.what}. Hint: its item ids "
+                f"look like {ids.show(sorted_ids, 0)}."
             )
 
 
@@ -177,10 +177,10 @@ def both_have_ids(
     if has in DATA:
         call = f"rm.Interactions.of({has}, n_users=..., n_items=...)"
         ways.append(f"{call} reads the users and items of {has} as positions")
-    way = python_or_command("; or ".join(ways), "") or "give both ids, or neither"
+    way = python_or_command("; or ".join(ways), "") or "pass ids for both, or for neither"
     raise InputError(
-        f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
-        f"which position is which {name}. Hint: {way}."
+        f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, which cannot be "
+        f"matched to ids. Hint: {way}."
     )
 
 
@@ -201,9 +201,8 @@ def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, wha
 def warn_of_unknown_train(source: str) -> None:
     """Warn that a source knows none of the test users' training items."""
     warn(
-        f"{source} knows none of the items that test users have in train: no item "
-        "is left out of a ranking. Hint: are the item ids of train written like those of "
-        f"{source}?"
+        f"None of the test users' training items is in {source}, so no item is left out of a "
+        f"ranking. Hint: are the item ids of train written like those of {source}?"
     )
 
 
@@ -274,11 +273,11 @@ def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str =
     told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
     first = f" (the first: {pair})" if pair else ""
     return InputError(
-        f"{told} of test repeat a pair of user and item{first}, and {threshold} does not say for "
-        "which value: two ratings of 2 would be one of 4. Hint: "
+        f"{told} of test repeat a user-item pair{first}, and {threshold} does not define how to "
+        "combine their values: two ratings of 2 would become one of 4. Hint: "
         f"{rule_text('repeated_test', 'summed')} adds such values up first (plays), "
-        f"{rule_text('repeated_test', 'largest')} takes the largest (ratings); or leave one row of "
-        "each pair."
+        f"{rule_text('repeated_test', 'largest')} takes the largest (ratings); or keep only one "
+        "row of each pair."
     )
 
 

@@ -105,7 +105,7 @@ def _titles_of(catalogue: object) -> tuple[Array, list[str]]:
     titles = ["" if title is None or title != title else str(title) for title in titles]
     if not any(titles):
         raise InputError(
-            "The catalogue has no titles, by which items are found in answers. Hint: "
+            "The catalogue has no titles, which are needed to find its items in the answers. Hint: "
             "rm.Catalogue(frame, title='the column of titles'); if the answers are lists of item "
             "ids, rm.Lists({user: [items]}) reads them."
         )
@@ -148,11 +148,11 @@ def _columns(
         )
     user_ids = ids.as_ids(users, "user ids of the answers")
     if len(user_ids) == 0:
-        raise InputError("There is no answer. Hint: what did the model return?")
+        raise InputError("There are no answers. Hint: check what the model returned.")
     codes, distinct = ids.encode(user_ids, "user ids of the answers")
     if len(distinct) < len(user_ids):
         twice = ids.show(distinct, int(np.bincount(codes).argmax()))
-        raise InputError(f"The user {twice} has several answers. Hint: a row per user.")
+        raise InputError(f"The user {twice} has several answers. Hint: pass one row per user.")
     if isinstance(texts, pl.Series) and texts.dtype == pl.String:
         return user_ids, texts.fill_null(""), columns
     rows = texts.to_list() if hasattr(texts, "to_list") else list(texts)
@@ -169,7 +169,7 @@ def _text(row: Any, user_ids: Array, place: int) -> str:
         return json.dumps(list(map(str, row)))
     raise InputTypeError(
         f"The answer for user {ids.show(user_ids, place)} is of type {type(row).__name__}. Hint: "
-        "a text, or a list of titles."
+        "pass a text or a list of titles."
     )
 
 
@@ -284,26 +284,26 @@ def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> Non
     several = alone.filter(alone.str.contains(SEVERAL))
     if 2 * len(several) > n:
         raise InputError(
-            f"{len(several):,} of {n:,} answers seem to have several titles in one line, such as "
-            f"{brief(several[0])}. Titles contain commas, too, so such lines are not taken apart. "
-            "Hint: ask the model for a JSON list, or for one title per line."
+            f"{len(several):,} of {n:,} answers seem to have several titles on one line, such as "
+            f"{brief(several[0])}. Titles may contain commas, so such lines are not split. Hint: "
+            "ask the model for a JSON list, or for one title per line."
         )
 
 
 def _warn_of_titles(unknown: Bool, shared: Bool, written: Array, titles: Sequence[str]) -> None:
     if len(unknown) and unknown.all():
         warn(
-            f"The catalogue has no title of the answers, such as {brief(written[0])}: every place "
-            f"is unknown. Hint: titles must be equal but for case, blanks and punctuation, "
-            f"including a year. Those of the catalogue are such as "
+            f"None of the titles in the answers, such as {brief(written[0])}, is in the catalogue: "
+            "every listed item is unknown. Hint: titles, including any year, must be equal except "
+            "for case, blanks and punctuation. Titles in the catalogue look like "
             f"{brief(next(filter(None, titles)))}."
         )
     if shared.any():
         warn(
-            f"{np.count_nonzero(shared):,} titles of the answers, such as "
-            f"{brief(written[int(shared.argmax())])}, are titles of several items of the "
-            "catalogue: none of these items is chosen. Hint: add what distinguishes them to the "
-            "titles, such as the year."
+            f"{np.count_nonzero(shared):,} titles in the answers, such as "
+            f"{brief(written[int(shared.argmax())])}, belong to several items of the catalogue: "
+            "none of these items is chosen. Hint: make the titles distinct, for instance by adding "
+            "the year."
         )
 
 
@@ -317,8 +317,8 @@ def _ids_of_titles(titles: list[str], item_ids: Array) -> Array:
     lowest = min(0, int(item_ids[0])) if item_ids.dtype == np.int64 else -(2**62)
     if lowest <= -(2**62):
         raise InputError(
-            "The item ids of the catalogue must be texts, or whole numbers between -2^62 and 2^63, "
-            f"found {ids.kind(item_ids)} ids such as {ids.show(item_ids, 0)}."
+            "The item ids of the catalogue must be strings, or whole numbers between -2^62 and "
+            f"2^63, found {ids.kind(item_ids)} ids such as {ids.show(item_ids, 0)}."
         )
     digests = ids.user_keys(np.array(titles, object), len(titles)) >> np.uint64(2)
     return lowest - 1 - digests.astype(np.int64)

@@ -44,7 +44,7 @@ MAX_POSITION = 2**31 - 2
 
 UNDERSTOOD = (
     "a data frame (user, item, and a rank or a score), a dict {user: [items]} or {user: {item: "
-    "score}}, an array of item indices padded with -1, a row per user, or the path of a Parquet, "
+    "score}}, an array of item indices (a row per user, padded with -1), or the path of a Parquet, "
     "CSV, TSV or TREC run file"
 )
 
@@ -64,17 +64,17 @@ def read_lists(
     score = columns["score"]
     if columns["rank"] not in (None, False) and score not in (None, False):
         raise InputError(
-            f"{argument_text('rank')} and {argument_text('score')} were both given. Hint: name the "
-            "one to rank by."
+            f"Both {argument_text('rank')} and {argument_text('score')} were passed. Hint: pass "
+            "only the one to rank by."
         )
     if isinstance(score, str):
         columns = {**columns, "rank": False}
     if isinstance(data, str | os.PathLike):
-        _refuse(positions, "a file, which has ids")
+        _refuse(positions, "a file, which already has ids")
         return _from_path(data, columns, separator)
     if isinstance(data, Mapping):
         refuse_columns(data)
-        _refuse({**columns, **positions}, "a dict, which has ids")
+        _refuse({**columns, **positions}, "a dict, which already has ids")
         return _from_dict(data, separator)
     if frames.is_array(data):
         data = as_array(data, "The lists")
@@ -84,14 +84,14 @@ def read_lists(
             data = signed.filled(-1)
         return _from_array(np.asarray(data), **positions)
     if frames.is_frame(data):
-        _refuse(positions, "a data frame, which has ids")
+        _refuse(positions, "a data frame, which already has ids")
         return _from_frame(data, columns, separator)
     if frames.is_column(data):
         raise InputTypeError(
-            f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
-            "of lists whose index holds the users becomes a dict: pass series.to_dict(); one whose "
-            "index holds users and items becomes a data frame: series.reset_index(). Otherwise "
-            "pass a data frame with a column of users and one of items."
+            f"Lists cannot be read from one column ({type(data).__name__}). Hint: for a pandas "
+            "Series of lists whose index holds the users, pass series.to_dict(); if its index "
+            "holds users and items, pass series.reset_index(). Otherwise pass a data frame with a "
+            "column of users and one of items."
         )
     if isinstance(data, list | tuple):
         raise InputTypeError(
@@ -131,8 +131,8 @@ def _from_path(
     kind = files.kind_of(path)
     if kind == "qrels":
         raise FileError(
-            f"{os.fspath(path)} looks like TREC qrels, which say what was judged. Hint: pass it "
-            "as test; a run has six fields: topic Q0 document rank score run."
+            f"{os.fspath(path)} looks like TREC qrels, which contain relevance judgements. Hint: "
+            "pass it as test; a run has six fields: topic Q0 document rank score run."
         )
     if kind == "run":
         _refuse({**columns, "separator": separator}, "a TREC run")
@@ -166,15 +166,15 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
         return
     places = could_be_places(others)
     by_that = (
-        f"{argument_text('rank', places[0])} ranks by that column, the lowest first"
+        f"{argument_text('rank', places[0])} ranks by that column, lowest first"
         if places
-        else f"{argument_text('score', others[0])} ranks by that column, the highest first"
+        else f"{argument_text('score', others[0])} ranks by that column, highest first"
     )
     warn(
-        "No column has a common name for ranks or scores: the order of the rows is the ranking, "
-        f"and {', '.join(map(repr, others))} says nothing. Hint: {by_that}; "
-        f"{argument_text('rank', False)}, {argument_text('score', False)} says that the order is "
-        "meant."
+        "No column has a common name for ranks or scores: the order of the rows is taken as the "
+        f"ranking, ignoring {', '.join(map(repr, others))}. Hint: {by_that}; "
+        f"{argument_text('rank', False)}, {argument_text('score', False)} confirms that this is "
+        "intended."
     )
 
 
@@ -234,8 +234,8 @@ def _from_list_column(
     user_ids = ids.as_ids(in_memory(fetch("user")), who)
     if not _distinct(user_ids, who):
         raise InputError(
-            f"Column {found['item']!r} holds lists, and a user has several rows. Hint: a row per "
-            "user, or an item per row."
+            f"Column {found['item']!r} holds lists, but a user has several rows. Hint: use one row "
+            "per user, or one item per row."
         )
     what = f"item ids (column {found['item']!r})"
     entries, lengths = frames.flat(in_memory(lists), what)
@@ -249,7 +249,7 @@ def _from_list_column(
             row = int(np.flatnonzero(lengths != others)[0])
             raise InputError(
                 f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
-                f"(column {found[by]!r}). Hint: one for each item."
+                f"(column {found[by]!r}). Hint: pass one for each item."
             )
         scores = (_ranks if by == "rank" else all_numbers)(column, f"{by}s (column {found[by]!r})")
     needed = _unless_ordered(scores, indptr)
@@ -281,8 +281,8 @@ def _from_array(
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise InputTypeError(
             "An array of lists must hold item indices, as integers [n_users, k], found "
-            f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, padded "
-            "with -1; ids of items go into item_ids=."
+            f"{array.dtype} of shape {array.shape}. Hint: pass one row per user, best item first, "
+            "padded with -1; item ids go into item_ids=."
         )
     array = _without_offset(array, item_offset or 0)
     narrowed = narrow(array.ravel())
@@ -297,7 +297,7 @@ def _from_array(
         bound = "" if names is None else ", as there are item_ids"
         raise InputError(
             f"Row {row} of the lists holds the item index {array[row, column]:,}. Hint: indices go "
-            f"from 0 to {largest:,}{bound}; -1 marks a missing item. Ids of items go into a dict "
+            f"from 0 to {largest:,}{bound}; -1 marks a missing item. Item ids go into a dict "
             "{user: [items]} or a data frame."
         )
     n_items = high + 1
@@ -616,22 +616,22 @@ def warn_of_runs(
     by, values = _run_column(runs, str(found["user"]), fetch)
     column = by or "COLUMN"
     where = python_or_command("", " in Python")
-    hint = f"rm.Lists.each(data, by={column!r}){where} takes the runs apart."
+    hint = f"rm.Lists.each(data, by={column!r}){where} separates the runs."
     twice = None
     if found["rank"] is not None and lists.scores is not None:
         twice = _repeated_ranks(lists.indptr, lists.scores)
     if twice is not None:
         n, place, rank = twice
         user = place if lists.user_ids is None else ids.show(lists.user_ids, place)
-        mixed = f"column {by!r} tells {_several(values)} apart" if by else "if runs are mixed"
+        mixed = f"column {by!r} distinguishes {_several(values)}" if by else "if runs are mixed"
         warn(
             f"{n:,} rows repeat a rank of their user (the first: user {user} and rank {rank:g}), "
-            f"and such items are tied. Hint: {mixed}: {hint}"
+            f"so their items are tied. Hint: {mixed}: {hint}"
         )
     elif by:
         warn(
-            f"The rows of a user belong to several runs, according to column {by!r} "
-            f"({_several(values)}), and are one list here. Hint: {hint}"
+            f"According to column {by!r} ({_several(values)}), the rows of a user belong to "
+            f"several runs, but they form one list here. Hint: {hint}"
         )
 
 

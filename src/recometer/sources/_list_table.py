@@ -228,9 +228,9 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
     ):
         raise InputError(
-            f"{wanted} needs to know the items to draw from, and lists do not contain "
-            f"those that were recommended to no user. Hint: {argument_text('catalogue')} takes the "
-            "ids of all items."
+            f"{wanted} needs to know the items to draw from, and lists do not show which items "
+            "were never recommended. Hint: pass the ids of all items as "
+            f"{argument_text('catalogue')}."
         )
     if table.item_ids is not None:
         sides: dict[str, Any] = {"test": test, "train": train, "the catalogue": catalogue}
@@ -239,9 +239,9 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         widened = table.with_items(others)
         if test.item_ids is not None and len(test.item_ids):
             _warn_of_strangers(table, test, (others["train"], others["the catalogue"]))
-            texts, missed = ids.kind(table.item_ids) == "str", "They are not left out of a list"
+            texts, missed = ids.kind(table.item_ids) == "str", "They are not left out of the lists"
             if texts:
-                _warn_of_spelling(table, test, "test", "They are misses")
+                _warn_of_spelling(table, test, "test", "They count as misses")
             if train is not None and not (
                 texts and _warn_of_spelling(table, train, "train", missed)
             ):
@@ -300,9 +300,9 @@ def _check_positions(table: ListTable, n_items: int) -> None:
     user = int(np.searchsorted(table.indptr, entry, side="right")) - 1
     raise InputError(
         f"The list in row {user} holds the item position {table.items[entry]:,}, but the items of "
-        f"test, train and the catalogue are the positions 0 to {n_items - 1:,}. Hint: if items are "
-        "the nodes of a graph after its users, rm.Lists(array, item_offset=n_users); if there are "
-        f"more items, {argument_text('catalogue')} takes their number."
+        f"test, train and the catalogue are the positions 0 to {n_items - 1:,}. Hint: if the items "
+        "are numbered after the users, as in a graph, use rm.Lists(array, item_offset=n_users); if "
+        f"there are more items, pass their number as {argument_text('catalogue')}."
     )
 
 
@@ -327,7 +327,7 @@ def _warn_of_strangers(
     if any(_shared(named, other) for other in (test.item_ids, *others) if other is not None):
         return
     nodes = python_or_command(
-        " Those of a graph's nodes begin after its users: rm.Lists(array, item_offset=n_users).", ""
+        " In a graph, items are numbered after the users: rm.Lists(array, item_offset=n_users).", ""
     )
     warn(
         f"Lists and test share no item: every relevant item is a miss. Hint: are the item ids of "
@@ -354,8 +354,8 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
     if guessed is None or len(found) < FEWEST * len(some):
         return False
     warn(
-        f"Lists have none of some items of {side}, but have them in another spelling: {guessed}. "
-        f"{effect}. Hint: write item ids alike on both sides."
+        f"Some items of {side} occur in Lists only in another spelling: {guessed}. {effect}. Hint: "
+        "spell item ids the same way on both sides."
     )
     return True
 
@@ -377,8 +377,8 @@ def _warn_of_train(table: ListTable, test: Interactions, train: Interactions) ->
     if _shared(test.item_ids, of_train):
         return
     warn(
-        "train has none of the items of Lists and of test: no item is left out of a list. Hint: "
-        f"are its item ids, such as {ids.show(of_train, 0)}, written like those of test, such as "
+        "train has no item of Lists or test, so no item is left out of a list. Hint: are its item "
+        f"ids, such as {ids.show(of_train, 0)}, written like those of test, such as "
         f"{ids.show(test.item_ids, 0)}?"
     )
 

@@ -64,8 +64,8 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
     if not small and device.type == MPS:
         raise InputTypeError(
             f"{what} is {dtype_name(tensor)}, which would be ranked in float64, but the device "
-            f"{device} has no float64. Hint: make it float32, or move all tensors to the processor "
-            "with .cpu(), which ranks in float64."
+            f"{device} does not support float64. Hint: convert it to float32, or move all tensors "
+            "to the CPU with .cpu(), where float64 is used."
         )
     return tensor.detach().to(device, torch.float32 if small else torch.float64)
 
@@ -77,8 +77,8 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
         return None
     if devices[0] != devices[-1]:
         raise InputError(
-            f"users of Factors live on {devices[0]}, but items on {devices[-1]}. "
-            "Hint: move one of them, for instance items.to(users.device)."
+            f"users of Factors are on {devices[0]}, but items are on {devices[-1]}. Hint: move one "
+            "of them, for instance items.to(users.device)."
         )
     left, right = (
         as_numbers(given, f"{name} of Factors", devices[0])

@@ -266,7 +266,7 @@ def _candidates(
         kept[positions_of(index, request.exclude, counts)] = False
     if not kept.any():
         raise InputError(
-            f"No candidate is left of the {index.n_items:,} items that the source has. Hint: see "
+            f"None of the source's {index.n_items:,} items is left as a candidate. Hint: check "
             f"{argument_text('candidates')} and {argument_text('exclude')}."
         )
     return kept, sets
@@ -282,7 +282,7 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
             )
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
-            way = python_or_command("give the source item_ids=", "add files of ids to --factors")
+            way = python_or_command("pass item_ids= to the source", "add ID files to --factors")
             raise InputError(
                 f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
                 f"are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, or "
@@ -293,9 +293,9 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
     unknown = positions < 0
     if unknown.all() and items.what == "candidates":
         raise InputError(
-            f"{index.what} knows none of the {len(unknown):,} {what}, such as "
-            f"{ids.show(items.ids, 0)}. Hint: they must be ids like those of {index.what}, such "
-            f"as {ids.show(sorted_ids, 0)}."
+            f"None of the {len(unknown):,} {what}, such as {ids.show(items.ids, 0)}, is in "
+            f"{index.what}. Hint: they must be ids like those of {index.what}, such as "
+            f"{ids.show(sorted_ids, 0)}."
         )
     if unknown.any():
         counts[f"{items.what}_unknown"] = len(set(items.ids[unknown].tolist()))
@@ -463,8 +463,8 @@ def check_own_scores(lost: int, positions: Array) -> None:
     """Raise an error if a judged item (`lost` >= 0) was not found among its user's candidates."""
     if lost >= 0:
         raise InternalError(
-            f"The item at position {positions[lost]} did not find its own score among the "
-            "candidates. Please report this, with the processor's name."
+            f"The score of the item at position {positions[lost]} was not found among the scores "
+            "of the candidates. Please report this, with the name of the processor."
         )
 
 

@@ -234,8 +234,8 @@ class Source(abc.ABC):
             If the source cannot provide lists.
         """
         raise InputError(
-            f"The source ({self.describe()}) gives no lists of items, so metrics of lists cannot "
-            "be computed. Hint: its class needs a method top(request, k)."
+            f"The source ({self.describe()}) returns no lists of items, so list metrics cannot be "
+            "computed. Hint: its class needs a method top(request, k)."
         )
 
     def ratings(self, request: Request) -> Ratings | None:

@@ -101,7 +101,7 @@ class Negatives:
     def __post_init__(self) -> None:
         if self.items is None or isinstance(self.items, SampledCandidates | Negatives):
             raise InputTypeError(
-                f"Negatives are items of each user, found {type(self.items).__name__}. Hint: "
+                f"Negatives must be items for each user, found {type(self.items).__name__}. Hint: "
                 "rm.Negatives({user: [items]}); rm.SampledCandidates(100) draws them."
             )
 
@@ -133,8 +133,8 @@ def check_sets(n_without: int, n_known: int) -> None:
     """Refuse sets of candidates if none of the test users that the source knows has a set."""
     if n_without == n_known > 0:
         raise InputError(
-            "No user of test has a candidate that the source knows and that is not in train. "
-            f"Hint: are the ids of users and items in {argument_text('candidates')} those of test?"
+            "No test user has a candidate that is in the source but not in train. Hint: does "
+            f"{argument_text('candidates')} use the same user and item ids as test?"
         )
 
 
@@ -163,7 +163,7 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
         negatives = read_candidates(given.items, test)
         if not isinstance(negatives, Interactions) or test is None:
             raise InputTypeError(
-                "Negatives are items of each user, found one list for all. Hint: "
+                "Negatives must be items for each user, found one list for all users. Hint: "
                 "rm.Negatives({user: [items]})."
             )
         return in_either(negatives, test)
@@ -180,8 +180,8 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
         and isinstance(given[0], list | tuple | np.ndarray)
     ):
         raise InputError(
-            "candidates is a list of lists. Hint: {user: [items]} names the users of these lists; "
-            "positions for each user of test in turn are np.array(...), padded with -1."
+            "candidates is a list of lists. Hint: pass a dict {user: [items]}, or, for positions, "
+            "np.array(...) with a row for each test user, padded with -1."
         )
     if is_frame(given):
         given = twice_readable(given)
@@ -232,23 +232,23 @@ def _from_positions(array: Any, test: Interactions) -> Interactions:
     """Read an array of item positions with a row per test user, padded with -1."""
     if test.user_ids is not None or test.item_ids is not None:
         raise InputError(
-            f"candidates is an array of whole numbers of shape {array.shape}, which are positions "
-            "of items, but test has ids. Hint: pass a dict {user: [items]} with its ids."
+            f"candidates is an array of whole numbers of shape {array.shape}, which are read as "
+            "item positions, but test has ids. Hint: pass a dict {user: [items]} with ids."
         )
     if len(array) != test.n_users or array.min() < -1 or array.max() >= test.n_items:
         raise InputError(
             f"candidates is an array of positions of shape {array.shape}, from {array.min()} to "
-            f"{array.max()}. Hint: expected a row for each of the {test.n_users:,} test users, "
-            f"positions from 0 to {test.n_items - 1}, and -1 for none; a matrix "
-            "[n_users, n_items] of 0 and 1 (or of floats, or sparse) marks the candidates."
+            f"{array.max()}. Hint: pass a row for each of the {test.n_users:,} test users, with "
+            f"positions from 0 to {test.n_items - 1}, padded with -1; a matrix [n_users, n_items] "
+            "of 0 and 1 (or of floats, or sparse) marks the candidates."
         )
     users, places = np.nonzero(array >= 0)
     items = array[users, places]
     if array.shape[1] == test.n_items and len(np.unique(users * test.n_items + items)) < len(items):
         raise InputError(
             f"candidates is an array of whole numbers of shape {array.shape}: it could hold "
-            "positions, some of them repeated, or a count for every item. Hint: pass matrix != 0 "
-            "for counts; positions of a user need no more columns than there are distinct ones."
+            "positions, some of them repeated, or a count for every item. Hint: for counts, pass "
+            "matrix != 0; for positions, replace repeated ones with -1."
         )
     return build(Rows(users, items, test.n_users, test.n_items))
 

@@ -53,8 +53,10 @@ from recometer.sources.base import Facts, Request, Source
 from recometer.tasks import Ticker, run_tasks
 
 UNREAD = {
-    "infinite_scores": "infinite scores of factors are products that are too large",
-    "single_precision": "factors are multiplied in their own precision. Hint: make them float32",
+    "infinite_scores": "with factors, a score is infinite only if a product overflows",
+    "single_precision": (
+        "factors are multiplied in their own precision. Hint: convert them to float32"
+    ),
 }
 
 
@@ -260,8 +262,8 @@ class FactorArrays:
             names = ("user_factors", "item_factors")
             given, missing = names[::-1] if users is None else names
             raise InputError(
-                f"Factors has {given}, but {missing} is None. Hint: give both, or neither, with "
-                "item_bias=... for the same ranking for all users."
+                f"Factors has {given}, but {missing} is None. Hint: pass both; or pass neither, "
+                "but item_bias=..., to rank items the same way for all users."
             )
         if users is None:
             return cls._for_everybody(item_bias)
@@ -279,8 +281,8 @@ class FactorArrays:
     def _for_everybody(cls, item_bias: Any) -> FactorArrays:
         if item_bias is None:
             raise InputError(
-                "Factors(None, None) has nothing to rank by. Hint: item_bias=... is the score of "
-                "each item in a ranking that is the same for all users."
+                "Factors(None, None) has nothing to rank by. Hint: pass item_bias=..., the score "
+                "of each item, to rank items the same way for all users."
             )
         bias = _vector(item_bias, "item_bias")
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
@@ -344,8 +346,8 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
             before, after = dtype_name(given), dtype_name(left)
             if before != after:
                 warn(
-                    f"{name} of Factors were converted from {before} to {after}: both factors are "
-                    "taken as float32, or both as float64."
+                    f"{name} of Factors were converted from {before} to {after}: both matrices "
+                    "must have the same dtype, float32 or float64."
                 )
                 converted += f", {name} converted from {before}"
     return left, right, converted
@@ -365,14 +367,14 @@ def _readable(array: Array, dtype: npt.DTypeLike) -> Array:
 def _numbers(given: Any, name: str) -> Array:
     if hasattr(given, "toarray"):
         raise InputTypeError(
-            f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
-            "matrix of them."
+            f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() converts "
+            "them to a matrix."
         )
     array = as_array(given, f"{name} of Factors")
     if isinstance(array, np.ma.MaskedArray):
         raise InputTypeError(
-            f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
-            "entries are."
+            f"{name} of Factors are a masked array. Hint: .filled(value) replaces the masked "
+            "entries."
         )
     if array.dtype.kind not in "fiub":
         raise InputTypeError(

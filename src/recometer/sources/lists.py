@@ -152,7 +152,8 @@ class Lists(Source):
         self.depth = depth
         if not self.table.n_lists:
             raise InputError(
-                "There is no list: the recommendations are empty. Hint: what did the model return?"
+                "There are no lists: the recommendations are empty. Hint: check what the model "
+                "returned."
             )
 
     @classmethod
@@ -658,8 +659,8 @@ class ListWork:
             user = int(np.argmax(listed > n_candidates))
             raise InputError(
                 f"{argument_text('catalogue')} leaves {n_candidates[user]:,} items to recommend to "
-                f"user {self._user(user)} (the items of train are not recommended), but the list "
-                f"has {listed[user]:,}. Hint: the catalogue is all that could have been "
+                f"user {self._user(user)} (training items are not recommended), but the list has "
+                f"{listed[user]:,}. Hint: the catalogue must hold all items that could have been "
                 "recommended."
             )
 
@@ -701,8 +702,8 @@ class ListWork:
         warn(
             f"{repeated.sum():,} entries in {np.count_nonzero(repeated):,} lists repeat an item "
             f"(the first: user {self._user(user)}, item "
-            f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); it counts once, "
-            "at its first place, and later items move up."
+            f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); a repeated item "
+            "counts once, at its first place, and later items move up."
         )
 
     def _user(self, user: int) -> str:
@@ -755,9 +756,10 @@ class Repeats:
         train, candidates = request.train, request.candidates
         if isinstance(candidates, SampledCandidates):
             raise InputError(
-                f"{rule_text('duplicates', request.protocol.duplicates)} keeps the places of items "
-                f"that a list repeats, but {candidates} does not say whether a repetition is "
-                f"drawn. Hint: lists without repetitions, or {rule_text('duplicates', 'removed')}."
+                f"{rule_text('duplicates', request.protocol.duplicates)} keeps the places of "
+                f"repeated items, but {candidates} does not define whether a repeated item is "
+                "drawn. Hint: pass lists without repeated items, or "
+                f"{rule_text('duplicates', 'removed')}."
             )
         if isinstance(candidates, Interactions):
             candidates = self._added(candidates, "candidates")

@@ -84,14 +84,15 @@ def _call_of(model: Any) -> Call | None:
         return Call(users[0], lengths[0], plain[users[0]] in ONE)
     more = ""
     if users and lengths and others:
-        more = f": nothing says what {', '.join(others)} should be"
+        more = f": it is unclear what {', '.join(others)} should be"
     if more and "dataset" in others:  # the model is from RecTools
         more += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
     raise InputTypeError(
-        f"{_signature(model)} is not understood{more}. Hint: known are recommend(userid, "
-        "user_items, N) as in implicit, or recommend(users, k) of users (or one user) and a "
-        "length; call it yourself, and rm.Lists takes what it returns, as a dict from user to "
-        "items, a data frame, or an array [n_users, k]."
+        f"{_signature(model)} has unsupported parameters{more}. Hint: supported are "
+        "recommend(userid, user_items, N), as in implicit, and recommend(users, k), where users "
+        "are several users or one, and k is the length of the lists; or call it yourself and pass "
+        "what it returns to rm.Lists, as a dict from user to items, a data frame, or an array "
+        "[n_users, k]."
     )
 
 
@@ -128,8 +129,8 @@ def _lists_of(
         raise
     except Exception as error:
         raise ModelError(
-            f"{_signature(model)} raised {type(error).__name__}: {error}. Hint: call it as you do "
-            "yourself, and pass what it returns to rm.Lists."
+            f"{_signature(model)} raised {type(error).__name__}: {error}. Hint: call it yourself, "
+            "and pass what it returns to rm.Lists."
         ) from error
     if isinstance(returned, Mapping) or is_frame(returned):
         return Lists(returned)
@@ -145,7 +146,7 @@ def _lists_of(
     if len(returned) != len(users):
         raise InputError(
             f"{_signature(model)} returned {len(returned):,} lists for {len(users):,} users. Hint: "
-            "a list for each, in the order of the users."
+            "it must return one list for each user, in the order of the users."
         )
     rows = [_one_list(row) for row in returned]
     if by_ids and item_ids is None:
@@ -169,7 +170,8 @@ def _of_implicit(model: Any, n: int, user_items: Any, seen: bool) -> Array:
     if user_items is None:
         raise InputError(
             f"{type(model).__name__} recommends based on what users already have. Hint: "
-            "rm.from_model(model, n=100, user_items=train), the sparse matrix it was fitted to."
+            "rm.from_model(model, n=100, user_items=train), with the sparse matrix that it was "
+            "fitted to."
         )
     import scipy.sparse
 
@@ -326,7 +328,7 @@ def from_model(
     known = "; ".join(description for _, description, _ in KINDS)
     raise InputTypeError(
         f"A model of type {type(model).__module__}.{type(model).__qualname__} is not recognised. "
-        f"Those that are: {known}. Hint: {BY_HAND}"
+        f"Supported are: {known}. Hint: {BY_HAND}"
     )
 
 
@@ -354,17 +356,17 @@ def for_test(
         return from_model(model)
     if n is None:
         raise InputError(
-            f"{_signature(model)} makes lists of some length, but a metric without a cut-off reads "
-            "the whole ranking. Hint: give cut-offs, such as ndcg@10, or say how long the lists "
-            "are: rm.from_model(model, n=100, ...)."
+            f"{_signature(model)} returns lists of limited length, but a metric without a cut-off "
+            "reads the whole ranking. Hint: use cut-offs, such as ndcg@10, or set the length of "
+            "the lists: rm.from_model(model, n=100, ...)."
         )
     user_items = None
     if _call_of(model) is None:
         if train is None or train.user_ids is not None:
             raise InputError(
-                f"{type(model).__name__} knows users and items by their rows and columns. Hint: "
-                "rm.from_model(model, n=100, user_items=train, user_ids=..., item_ids=...), the "
-                "sparse matrix that it was fitted to, and whose its rows and columns are."
+                f"{type(model).__name__} identifies users and items by their rows and columns. "
+                "Hint: rm.from_model(model, n=100, user_items=train, user_ids=..., item_ids=...), "
+                "with the sparse matrix that it was fitted to and the ids of its rows and columns."
             )
         user_items = train.to_csr()
     elif train is not None and not seen:
@@ -410,10 +412,9 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
         options.only(_name(model), "user_ids", "item_ids")
         raise InputTypeError(
             f"The model ({_name(model)}) has no user_factors and item_factors. Hint: if it has a "
-            "method recommend(...), its lists are evaluated: rm.from_model(model, n=100, "
-            "user_items=train), with user_ids= and item_ids= if test has ids. Or "
-            f"{BY_HAND} For item neighbours: lambda rows: (user_items[rows] @ "
-            "model.similarity).toarray()"
+            "method recommend(...), evaluate its lists: rm.from_model(model, n=100, "
+            f"user_items=train), with user_ids= and item_ids= if test has ids. Or {BY_HAND} For "
+            "item neighbours: lambda rows: (user_items[rows] @ model.similarity).toarray()"
         )
     options.only(_name(model), "user_ids", "item_ids")
     if model.user_factors is None or model.item_factors is None:
@@ -513,14 +514,14 @@ def _recommender(model: Any, options: Options) -> Lists:
     options.only(name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"]))
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
-            f"n={options.n} must be the length of the lists of {name}. Hint: n=100, or the largest "
-            "cut-off."
+            f"n={options.n} must be the length of the lists of {name}. Hint: use n=100, or the "
+            "largest cut-off."
         )
     by_ids = options.user_ids is not None
     if call and not by_ids and options.n_users is None:
         raise InputError(
-            f"Whose lists should {name} make? Hint: user_ids=..., the ids of users as the model "
-            "knows them, or n_users=... if it knows them by position."
+            f"For which users should {name} return lists? Hint: pass user_ids=..., the user ids "
+            "that the model uses, or n_users=... if it identifies users by position."
         )
     users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(options.n_users or 0)
     own = {"item_ids": options.item_ids, "user_items": options.user_items}
@@ -540,5 +541,5 @@ KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
         "and returns their scores of all items, [len(users), n_items]",
         _module,
     ),
-    (recommends, "any with recommend(...)", _recommender),
+    (recommends, "any model with recommend(...)", _recommender),
 )

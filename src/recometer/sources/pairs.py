@@ -41,7 +41,7 @@ from recometer.sources.base import Facts, Request, Source, rounded
 from recometer.tasks import Ticker, run_tasks
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
-REPEATED = "rows of Pairs that repeat a pair are one item, or several by the rule duplicates"
+REPEATED = "the rule duplicates decides whether repeated pairs are one item or several"
 UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "joined")}
 ROWS_PER_TASK = 2**15  # sorting this many rows stays within the cache
 
@@ -196,7 +196,9 @@ class Pairs(Source):
         truth, score = _numbers(relevance, "relevance"), _numbers(scores, "scores")
         if sizes is not None:
             if groups is not None:
-                raise InputError("Pairs.of takes groups, one for each row, or sizes=: not both.")
+                raise InputError(
+                    "Pairs.of takes groups, one for each row, or sizes=, but not both."
+                )
             n_rows = sizes_of(sizes, len(truth))
             groups = np.repeat(np.arange(len(n_rows)), n_rows)
         users = None if groups is None else ids.encode(groups, "groups")
@@ -209,10 +211,10 @@ class Pairs(Source):
             hint = ""
             if numbers.dtype.kind in "iu" and numbers.sum() == len(truth):
                 hint = (
-                    f" Hint: {argument_text('groups')} has the user of each row; sizes= the number "
-                    "of rows of each."
+                    f" Hint: {argument_text('groups')} takes the user of each row; sizes= takes "
+                    "the number of rows of each user."
                 )
-            raise InputError(f"Pairs.of takes arrays of one length, found {found}.{hint}")
+            raise InputError(f"Pairs.of takes arrays of equal length, found {found}.{hint}")
         rows = sorted_rows(users, None, score, truth, "relevance")
         check_rows(rows)
         return cls.of_rows(rows, threshold)
@@ -335,12 +337,11 @@ class Pairs(Source):
         user = "0" if rows.user_ids is None else ids.show(rows.user_ids, int(rows.user[row]))
         assert rows.item_ids is not None
         warn(
-            f"{self.n_repeated:,} of {len(rows.user):,} rows of Pairs repeat a pair of user and "
-            f"item (the first: user {user} and item "
-            f"{ids.show(rows.item_ids, int(rows.item[row]))}); each pair is ranked once, by its "
-            f"best score, and its truths are added up. Hint: {rule_text('duplicates', 'joined')} "
-            f"ranks every row as an item of its own; {rule_text('repeated_test', 'largest')} takes "
-            "the largest truth."
+            f"{self.n_repeated:,} of {len(rows.user):,} rows of Pairs repeat a user-item pair (the "
+            f"first: user {user} and item {ids.show(rows.item_ids, int(rows.item[row]))}); each "
+            "pair is ranked once, by its best score, and its labels are added up. Hint: "
+            f"{rule_text('duplicates', 'joined')} ranks every row as a separate item; "
+            f"{rule_text('repeated_test', 'largest')} takes the largest label."
         )
 
     def ratings(self, request: Request) -> Ratings | None:
@@ -358,8 +359,8 @@ class Pairs(Source):
             # If a convention's rule is not a threshold, it does not apply to ratings.
             if rule is not None and not (protocol.version and rule in ("not_zero", -math.inf)):
                 raise InputError(
-                    f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} say what is "
-                    "relevant. Hint: leave one out."
+                    f"Both threshold= of Pairs and {rule_text('relevant_from', rule)} define what "
+                    "is relevant. Hint: leave one out."
                 )
             return self.threshold
         return float(rule) if isinstance(rule, int | float) else None
@@ -506,9 +507,9 @@ class Pairs(Source):
         if not own and self.n_repeated:
             truth = python_or_command("relevance= or rating=", "--value")
             raise InputError(
-                f"{self.n_repeated:,} of the {len(self.rows.user):,} rows "
-                "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
-                f"keep one of each, or add a column of the truth ({truth})."
+                f"{self.n_repeated:,} of the {len(self.rows.user):,} rows of Pairs repeat a "
+                "user-item pair, so it is unclear which row is the test item. Hint: keep one row "
+                f"of each pair, or add a column of labels ({truth})."
             )
 
 
@@ -583,13 +584,13 @@ def checked_threshold(rows: PairRows, threshold: object) -> float | None:
         return None
     if rows.truth is None:
         raise InputError(
-            "threshold= says from which truth on a row is relevant, but the scores have no truth. "
-            "Hint: pass relevance= or rating=, or give evaluate relevant_from=."
+            "threshold= says how large a label must be for a row to be relevant, but the rows have "
+            "no labels. Hint: pass relevance= or rating=, or pass relevant_from= to evaluate."
         )
     if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
         raise InputTypeError(
-            f"threshold={brief(threshold)} must be a number. Hint: if users have thresholds of "
-            "their own, subtract them from truths and scores, and pass threshold=0."
+            f"threshold={brief(threshold)} must be a number. Hint: if each user has a different "
+            "threshold, subtract it from labels and scores, and pass threshold=0."
         )
     try:
         found = float(threshold)
@@ -641,7 +642,7 @@ def from_frame(data: Any, **given: object) -> PairRows:
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
-            "pandas, Arrow, DuckDB); pandas.DataFrame(data) makes one of a dict of columns, or of "
+            "pandas, Arrow, DuckDB); pandas.DataFrame(data) converts a dict of columns, or "
             "Surprise's predictions; Pairs.of(relevance, scores) takes arrays."
         )
     names, fetch = open_frame(data)
@@ -652,8 +653,8 @@ def from_frame(data: Any, **given: object) -> PairRows:
     chosen = {option: name for option, name in found.items() if name is not None}
     if "relevance" in chosen and "rating" in chosen:
         raise InputError(
-            f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} are two truths. "
-            "Hint: name the one that counts."
+            f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} both contain "
+            "labels. Hint: name only one of them."
         )
     wanted = list(chosen.values())
     columns = dict(zip(wanted, fetch(wanted), strict=True))
@@ -715,8 +716,8 @@ def check_rows(rows: PairRows) -> None:
         raise InputError("Pairs has no rows.")
     raise InputError(
         f"None of the {rows.n_without_truth:,} rows of Pairs has a true rating or relevance. Hint: "
-        "is this the right column? The predictions of a test set have them, those for new items do "
-        "not."
+        "is this the right column? Predictions on a test set have them, but predictions for new "
+        "items do not."
     )
 
 

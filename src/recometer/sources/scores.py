@@ -166,8 +166,8 @@ class Scores(ScoredInBatches):
         except Exception as error:
             raise ModelError(
                 f"The function of Scores raised {type(error).__name__} for {self._whom(rows)}: "
-                f"{error}. Hint: calling it with the rows numpy.arange({rows[0]}, {rows[-1] + 1}) "
-                "shows where."
+                f"{error}. Hint: to find the error, call it with the rows numpy.arange({rows[0]}, "
+                f"{rows[-1] + 1})."
             ) from error
         scores = _dense(returned, f"What the function of Scores returned for {self._whom(rows)}")
         if not _are_numbers(scores):
@@ -231,7 +231,8 @@ class Scores(ScoredInBatches):
 def _size(n: int | None, ids: object, what: str) -> int:
     if n is None and ids is None:
         raise InputError(
-            f"Scores of a function needs n_{what}s=... (or {what}_ids=...): it has no shape."
+            f"Scores of a function needs n_{what}s=... (or {what}_ids=...), because a function has "
+            "no shape."
         )
     if n is None:
         return len(ids)  # type: ignore[arg-type]

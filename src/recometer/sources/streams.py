@@ -121,12 +121,12 @@ class StreamedScores(_OfTestUsers, Source):
         ):
             raise InputError(
                 "The item_ids of this batch differ from those of the stream or of earlier batches. "
-                "Hint: all batches have the same columns."
+                "Hint: all batches must have the same columns."
             )
         if index.n_items != own.n_items:
             raise InputError(
-                f"This batch has scores of {index.n_items:,} items, those before had "
-                f"{own.n_items:,}. Hint: a batch has a column for every item."
+                f"This batch has scores of {index.n_items:,} items, but earlier batches had "
+                f"{own.n_items:,}. Hint: every batch needs a column for every item."
             )
         request, size = self._request, MATRIX_BYTES
         if batch.on_device:
@@ -322,8 +322,8 @@ class StreamedLists(_OfTestUsers):
             check(self._placed(joined([table]), batch.depth))
         if self._kind not in (None, kind):
             raise InputError(
-                "The lists of this batch differ from those before: either only some have scores, "
-                "or their item ids or depth= are of another kind. Hint: use a separate stream for "
+                "The lists of this batch differ from earlier ones: either only some have scores, "
+                "or the type of their item ids or depth= differs. Hint: use a separate stream for "
                 "each."
             )
         self._kind, self._depth = kind, batch.depth
@@ -462,7 +462,7 @@ class StreamedPairs:
             if len(user_ids) and ids.kind(part) != ids.kind(user_ids):
                 raise InputTypeError(
                     f"The users of this batch are of type {ids.kind(user_ids)}, but those of "
-                    f"batches before are of type {ids.kind(part)}. Hint: convert one of them."
+                    f"earlier batches are of type {ids.kind(part)}. Hint: convert one of them."
                 )
             places = np.minimum(np.searchsorted(part, user_ids), len(part) - 1)
             is_here |= part[places] == user_ids
@@ -481,13 +481,13 @@ class StreamedPairs:
         ):
             if before is not now:
                 raise InputError(
-                    f"Some batches name their {what}, and others do not. Hint: all of them do, or "
-                    "none."
+                    f"Some batches name their {what}, but others do not. Hint: name them in all "
+                    "batches or in none."
                 )
         if (kind, threshold) != (rows.kind, batch.threshold):
             raise InputError(
-                "This batch has another kind of truth, or another threshold=, than those before. "
-                "Hint: use a separate stream for each."
+                "This batch has labels of another kind, or another threshold=, than earlier "
+                "batches. Hint: use a separate stream for each."
             )
 
     def add(self, batch: Pairs, named: bool) -> None:
@@ -519,7 +519,7 @@ class StreamedPairs:
         """Return the ids of users who are also in the state of another stream."""
         users = state["part"]["user_ids"]
         if self._kind is not None and (users is None) is self._kind[2]:
-            raise InputError("The users of one stream have ids, those of the other have none.")
+            raise InputError("The users of one stream have ids, but those of the other have none.")
         return np.zeros(0, np.int64) if users is None else users[self.came(users)]
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
