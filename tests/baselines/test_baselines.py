@@ -174,12 +174,14 @@ def test_weights_of_ease_minimise_the_squared_error() -> None:
 
 def test_ease_error_states_the_memory_needed() -> None:
     train = rm.Interactions.of({"ann": ["a", "b", "c"]})
-    with pytest.raises(InputError, match=r"0\.0 GB for 3 items; up to 2 .* max_items=3"):
+    with pytest.raises(InputError, match=r"0\.0 GB for 3 items; the limit is 2 .* max_items=3"):
         baselines.ease(train, max_items=2)
     data_of_many_items = rm.Interactions(
         indptr=np.zeros(2, np.int64), items=np.zeros(0, np.int32), n_items=50_000
     )
-    with pytest.raises(InputError, match=r"20\.0 GB for 50,000 items; up to 10,000 \(0\.8 GB\)"):
+    with pytest.raises(
+        InputError, match=(r"20\.0 GB for 50,000 items; the limit is 10,000 items \(0\.8 GB\)")
+    ):
         baselines.ease(data_of_many_items)
 
 
@@ -317,7 +319,7 @@ def test_learned_models_beat_popularity_and_chance() -> None:
         (lambda t: baselines.item_knn(t, neighbours=2.5), r"neighbours=2\.5 must be"),
         (
             lambda t: baselines.truncated_svd(t, factors=3),
-            "more than the 2 singular values .* factors=2",
+            "exceeds the 2 singular values .* factors=2",
         ),
         (lambda t: baselines.truncated_svd(t, factors=True), "factors=True must be"),
         (
@@ -355,7 +357,7 @@ def test_baselines_accept_any_form_of_interactions(name: str) -> None:
 
 def test_infinite_training_values_are_refused() -> None:
     train = rm.Interactions.of(np.array([[1.0, np.inf], [1.0, 0.0]]))
-    with pytest.raises(InputError, match="1 values of train are infinite"):
+    with pytest.raises(InputError, match="1 training values are infinite"):
         baselines.ease(train)
 
 

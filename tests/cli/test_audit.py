@@ -125,7 +125,7 @@ def test_strict_ignores_allowed_leakage() -> None:
     assert clean.stdout == audit(*CLEAN_FILES).stdout
     without_strict = audit(*FILES, "--allow", "overlap")
     assert without_strict.exit_code == 2
-    assert "it says what --strict lets pass. Hint: pass --strict" in without_strict.stderr
+    assert "it lists what --strict accepts. Hint: pass --strict" in without_strict.stderr
     wrong = audit(*FILES, "--allow", "overlaps")
     assert wrong.exit_code == 2
     assert "Did you mean 'overlap'" in " ".join(wrong.stderr.replace("│", " ").split())

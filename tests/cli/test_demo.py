@@ -198,7 +198,7 @@ def test_best_means_are_highlighted_on_a_terminal(file) -> None:
             "user,item\n1,1\n2,2\n3,1\n",
             r"no user has more than 1, and 25% of that, .* check that --user",
         ),
-        ("user,item,value\n1,1,inf\n1,2,1\n1,3,1\n1,4,1\n", "1 values of train are infinite"),
+        ("user,item,value\n1,1,inf\n1,2,1\n1,3,1\n1,4,1\n", "1 training values are infinite"),
     ],
 )
 def test_unusable_files_cause_a_clear_error(file, text: str, message: str) -> None:

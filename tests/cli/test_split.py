@@ -313,7 +313,7 @@ def test_folds_are_audited_one_by_one() -> None:
     assert command("audit", "made/fold_1").exit_code == 0
     result = command("audit", "made")
     assert result.exit_code == 1
-    assert "made holds folds. Hint: name one of them: made" in result.stderr
+    assert "made contains several folds. Hint: name one of them: made" in result.stderr
 
 
 def test_split_folder_can_be_evaluated() -> None:

@@ -237,7 +237,7 @@ def test_standard_input_in_another_format_is_refused(files) -> None:
     arguments = ("--test", "-", "--run", "run.txt", "--format-in", "trec")
     result = evaluate(*arguments, stdin=b"user,item\n1,2\n")
     assert result.exit_code == 1
-    assert "Standard input is not a file of TREC." in result.stderr
+    assert "Standard input is not a TREC file." in result.stderr
 
 
 @pytest.mark.shared

@@ -19,5 +19,7 @@ LAST = 2**31 - 2
     ids=["sparse", "edges", "dict"],
 )
 def test_implausibly_large_user_positions_are_refused(options):
-    with pytest.raises(rm.InputError, match=r"users are the positions 0 to .* only 1 entries"):
+    with pytest.raises(
+        rm.InputError, match=r"users are the positions 0 to .* only 1 entries\. Hint: if"
+    ):
         rm.Interactions.of(**options)

@@ -199,7 +199,7 @@ def test_item_nodes_that_begin_at_the_number_of_users_are_refused():
 
 
 SPELLINGS = {
-    "blanks at the ends": lambda text: f"{text} ",
+    "leading or trailing blanks": lambda text: f"{text} ",
     "letter case": str.upper,
     "the Unicode form (NFC or NFD)": lambda text: unicodedata.normalize("NFD", text),
     "leading zeros": lambda text: f"00{text}",

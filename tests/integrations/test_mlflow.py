@@ -252,7 +252,11 @@ def test_columns_that_mix_lists_and_numbers_are_refused(mlflow, store):
         (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),
         (repeated_lists, {}, "a user in several rows"),
         (LISTS, {"item": "user"}, "item='user' is not read"),
-        (LISTS, {"source": 1}, "evaluator_config has 'source', which the data are"),
+        (
+            LISTS,
+            {"source": 1},
+            "evaluator_config must not contain 'source': the data take its place",
+        ),
         (LISTS.assign(listed=[["film"], "song"]), {}, "The list of user .* is of type str"),
         (LISTS.assign(relevant=[["film"], "song"]), {}, "The items of user .* are of type str"),
         (LISTS.assign(user=[["ann"], ["bob"]]), {"user": "user"}, "of type list .* cannot be"),

@@ -148,7 +148,7 @@ class Encoder:
             "items of user 'q' are of type str",
         ),
         ((QUERIES, CORPUS, {"q": None}), {}, rm.InputTypeError, "are of type NoneType"),
-        ((QUERIES, CORPUS, RELEVANT), {"name": 3}, rm.InputTypeError, "name=3 must be a text"),
+        ((QUERIES, CORPUS, RELEVANT), {"name": 3}, rm.InputTypeError, "name=3 must be a string"),
         ((QUERIES, CORPUS, RELEVANT), {"batch_size": 0}, rm.InputError, "batch_size=0 must be"),
         (
             (QUERIES, CORPUS, RELEVANT),

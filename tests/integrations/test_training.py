@@ -252,17 +252,17 @@ def test_lightning_counts_repeated_users_once_in_two_processes(lightning, tmp_pa
 def test_lightning_callback_rejects_invalid_arguments(lightning, evaluator):
     from recometer.integrations.lightning import RecometerCallback
 
-    with pytest.raises(rm.InputTypeError, match="evaluator with a test, found Evaluator"):
+    with pytest.raises(rm.InputTypeError, match="evaluator with test data, found Evaluator"):
         RecometerCallback(rm.Evaluator(metrics="rr"))
     with pytest.raises(rm.InputError, match="every_n_epochs=0"):
         RecometerCallback(evaluator, every_n_epochs=0)
     with pytest.raises(rm.InputError, match="every_n_epochs=True"):
         RecometerCallback(evaluator, every_n_epochs=True)
-    with pytest.raises(rm.InputTypeError, match="evaluator with a test, found NoneType"):
+    with pytest.raises(rm.InputTypeError, match="evaluator with test data, found NoneType"):
         RecometerCallback(None, test=evaluator)
     with pytest.raises(rm.InputTypeError, match="source= is of type int"):
         RecometerCallback(evaluator, 3)
-    with pytest.raises(rm.InputTypeError, match="prefix=3 must be a text"):
+    with pytest.raises(rm.InputTypeError, match="prefix=3 must be a string"):
         RecometerCallback(evaluator, prefix=3)
 
 
@@ -343,7 +343,7 @@ def test_keras_scores_can_come_from_predict(keras, data, evaluator):
         RecometerCallback(evaluator, None)
     with pytest.raises(rm.InputTypeError, match="found NoneType"):
         RecometerCallback(None, source)
-    with pytest.raises(rm.InputTypeError, match="prefix=None must be a text"):
+    with pytest.raises(rm.InputTypeError, match="prefix=None must be a string"):
         RecometerCallback(evaluator, source, prefix=None)
 
 

@@ -191,7 +191,7 @@ def test_data_without_groups_is_rejected(lightgbm, xgboost):
 
 def test_early_stopping_refuses_unsuitable_options(xgboost):
     for option in ("maximize", "metric_name", "nosuch"):
-        with pytest.raises(rm.InputError, match=f"{option}= is no option here"):
+        with pytest.raises(rm.InputError, match=f"{option}= is not an option here"):
             ForXGBoost("rr").early_stopping(3, **{option: True})
     ForXGBoost("rr").early_stopping(3, save_best=True)
 

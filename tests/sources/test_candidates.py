@@ -653,7 +653,7 @@ def test_invalid_candidates_are_refused(case):
         evaluate(exclude=sp.csr_array((60, 300)))
     with pytest.raises(InputError, match="No candidate is left of the 300 items"):
         evaluate(exclude=range(300))
-    with pytest.raises(InputError, match="No user of test has a candidate"):
+    with pytest.raises(InputError, match="No test user has a candidate"):
         evaluate(train)
     for user, message in (
         ("ann", "No user of test has a candidate"),

@@ -336,7 +336,7 @@ def test_streamed_blocks_of_users_equal_a_single_evaluation(rows, n_in_first_blo
         ({"ann": "Alien"}, rm.Catalogue({"title": ["Alien"]}, item=False), "are positions"),
         ({"ann": "Alien"}, rm.Catalogue({"item": [1], "title": [None]}), "has no titles"),
         ({}, CATALOGUE, "There is no answer"),
-        ({"ann": "Alien, Heat, Up, Brazil"}, CATALOGUE, "several titles in one line"),
+        ({"ann": "Alien, Heat, Up, Brazil"}, CATALOGUE, "several titles on one line"),
         (pl.DataFrame({"user": [1, 1], "answer": ["Alien", "Up"]}), CATALOGUE, "several answers"),
     ],
 )
@@ -361,5 +361,5 @@ def test_answers_of_wrong_types_are_refused():
 
 
 def test_answers_without_any_title_of_the_catalogue_cause_a_warning():
-    with pytest.warns(DataWarning, match="no title of the answers"):
+    with pytest.warns(DataWarning, match="None of the titles in the answers"):
         rm.Lists.from_text({"ann": "Heat\nAliens"}, CATALOGUE)

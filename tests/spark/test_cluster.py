@@ -46,7 +46,7 @@ def test_values_match_a_single_machine(tmp_path):
     ("code", "message"),
     [
         ("raise ImportError(\"No module named 'recometer'\")", "has no recometer"),
-        ("__version__ = '0.0.1'", "has recometer 0.0.1, the driver has recometer"),
+        ("__version__ = '0.0.1'", "has recometer 0.0.1, but the driver has recometer"),
     ],
     ids=["without", "another version"],
 )

@@ -48,7 +48,9 @@ def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypat
         result = rs.evaluate(source, test_frame, metrics="ndcg@5 roc_auc", shared=shared)
         assert_same(result, expected)
         assert len(list(tmp_path.iterdir())) == (shared is not None)
-    with pytest.raises(FileError, match=r"could not be written to .* Hint: shared= names a folder"):
+    with pytest.raises(
+        FileError, match=(r"could not be written to .* Hint: shared= must name a folder")
+    ):
         rs.evaluate(source, test_frame, metrics="rr", shared=str(tmp_path / "none"))
 
 

@@ -81,7 +81,7 @@ def test_invalid_arguments_and_data_are_refused(table):
     lists = rs.Lists(rows)
     with pytest.raises(InputTypeError, match="must be a source, found DataFrame"):
         rs.evaluate(rows, frame)
-    with pytest.raises(InputTypeError, match=r"test must be a DataFrame of Spark, found dict"):
+    with pytest.raises(InputTypeError, match=r"test must be a Spark DataFrame, found dict"):
         rs.evaluate(lists, {"u1": ["i1"]})
     half = rm.split.Fraction(0.5)
     for call in (

@@ -90,11 +90,11 @@ def test_integer_scores_are_refused_if_double_cannot_represent_them(table):
     frame = table(columns, schema)
     test = table({"user": [1], "item": [2]}, IDS)
     with pytest.raises(
-        rm.InputError, match=r"column 'score'\) are ranked as float64, which cannot tell 1"
+        rm.InputError, match=r"column 'score'\) are ranked as float64, which cannot distinguish 1"
     ):
         rs.evaluate(rs.Lists(frame.drop("label")), test, metrics="rr")
     with pytest.raises(
-        rm.InputError, match=r"column 'score'\) are ranked as float64, which cannot tell 1"
+        rm.InputError, match=r"column 'score'\) are ranked as float64, which cannot distinguish 1"
     ):
         rs.evaluate(rs.Pairs(frame), metrics="rr")
     small = table({**columns, "score": [2**60, 2**61]}, schema)

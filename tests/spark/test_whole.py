@@ -144,7 +144,7 @@ def test_all_candidates_of_users_are_counted_once(table, source):
     expected = rm.evaluate(local, pl.DataFrame(test), candidates=pl.DataFrame(sets), **options)
     with_candidates = {**options, "candidates": tables[1]}
     assert_same_whole(rs.evaluate(on_spark, tables[0], lists=True, **with_candidates), expected)
-    with pytest.raises(InputError, match="Hint: lists=True evaluates all together"):
+    with pytest.raises(InputError, match="Hint: lists=True evaluates all users together"):
         rs.evaluate(on_spark, tables[0], partitions=6, **with_candidates)
     if source == "pairs":
         options["candidates"] = items[3:20]

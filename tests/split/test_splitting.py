@@ -908,7 +908,7 @@ def with_dates(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d, ColdItems(items=[1])), InputError, "given items are not in the data"),
         (lambda d: split(d, KFold(3)), InputTypeError, "several splits. Hint: rm.split.folds"),
         (lambda d: split(d, Last(1), who=UserFolds(2)), InputTypeError, "several splits"),
-        (lambda d: folds(d, Last(1)), InputTypeError, "One of what and who makes the folds"),
+        (lambda d: folds(d, Last(1)), InputTypeError, "Either what or who must make the folds"),
         (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "One of what and who"),
         (
             lambda d: list(folds(d, Windows([5, 3]))),

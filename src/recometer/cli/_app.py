@@ -60,8 +60,8 @@ class Commands(TyperGroup):
         except PermissionError as error:  # no permission to enter a parent folder
             where = visible(os.fsdecode(error.filename or "A file"))
             typer.echo(
-                f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for the "
-                "permission to enter the folders on the way (chmod +x).",
+                f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for "
+                "permission to enter the folders on its path (chmod +x).",
                 err=True,
             )
             raise typer.Exit(ExitCode.FAILED) from error

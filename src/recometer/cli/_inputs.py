@@ -60,7 +60,7 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None) -> None:
         )
     if form is not None and nameless is None:
         raise typer.BadParameter(
-            "it is only for standard input (-) and pipes: the name of a file tells its format.",
+            "it applies only to standard input (-) and pipes; a file's name shows its format.",
             param_hint="--format-in",
         )
 
@@ -148,8 +148,8 @@ class Inputs:
             kind = files.kind_of(file)
             if kind == "run":
                 raise FileError(
-                    f"{file} is a TREC run, which says what was recommended. Hint: --run "
-                    f"evaluates it; --{what} takes qrels, with four fields."
+                    f"{file} is a TREC run, which contains recommendations. Hint: pass it as "
+                    f"--run; --{what} takes qrels, with four fields."
                 )
             if kind == "qrels":
                 self._say(what, file, "TREC qrels")
@@ -266,7 +266,8 @@ class Inputs:
             if columns:
                 raise InputError(
                     f"{text} is not a table with a column of item ids, so it has no columns for "
-                    f"{', '.join(f'--{option}' for option in columns)}. Hint: --item names it."
+                    f"{', '.join(f'--{option}' for option in columns)}. Hint: name that column "
+                    "with --item."
                 )
             return read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
 
@@ -324,16 +325,17 @@ class Inputs:
         # A rating is a label here, so it must not be taken for the score, even if no other column
         # qualifies.
         if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
-            raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
+            raise ColumnError(f"{file}: no column holds the scores. Hint: name it with --score.")
         found, columns = found_columns(file, wanted)
         if test is None and not any(found[kind] for kind in kinds):
             raise ColumnError(
-                f"{file}: no column holds the truth. Hint: --value names it; or --test FILE."
+                f"{file}: no column holds the labels. Hint: name it with --value, or pass --test "
+                "FILE."
             )
         if all(found[kind] for kind in kinds):
             raise ColumnError(
-                f"{file}: the columns {found[kinds[0]]!r} and {found[kinds[1]]!r} could both be "
-                "the truth. Hint: --value names the one that counts."
+                f"{file}: the columns {found[kinds[0]]!r} and {found[kinds[1]]!r} could both hold "
+                "the labels. Hint: name the right one with --value."
             )
         frame = frame_like(columns, test)
         self._say(model.name, file, found)

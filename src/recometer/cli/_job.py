@@ -42,7 +42,9 @@ class Part(NamedTuple):
 def load_split(folder: str) -> Split:
     """Read a split; raise an error if it has several folds."""
     if _folds(folder):
-        raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
+        raise FileError(
+            f"{folder} contains several folds. Hint: name one of them: {Path(folder) / 'fold_0'}."
+        )
     from recometer.split import Split
 
     return Split.load(folder)
@@ -53,7 +55,9 @@ def parts_of(data: DataOptions) -> list[Part]:
     if data.split is None:
         return [Part(data.test, data.train)]
     if data.test is not None or data.train is not None:
-        raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
+        raise typer.BadParameter(
+            "--split already provides test and train. Hint: leave out --test and --train."
+        )
     splits = _folds(data.split) or [Path(data.split)]
     return [Part(str(path / "test.parquet"), str(path / "train.parquet"), path) for path in splits]
 
@@ -138,7 +142,7 @@ def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:
     for option in found:
         if data.catalogue is None or data.catalogue.isdecimal():
             raise typer.BadParameter(
-                f"names a column of the items' table. Hint: --catalogue FILE --{option} COLUMN.",
+                f"names a column of the table of items. Hint: --catalogue FILE --{option} COLUMN.",
                 param_hint=f"--{option}",
             )
     if "," in found.get("features", ""):
@@ -150,11 +154,13 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
     """Raise an error if options contradict each other."""
     kinds = {model.kind for model in named}
     if data.rank and data.score:
-        raise typer.BadParameter("--rank and --score: name the one to rank by.")
+        raise typer.BadParameter(
+            "--rank and --score cannot be combined. Name only the column to rank by."
+        )
     if data.candidates is not None and data.negatives is not None:
         raise typer.BadParameter(
-            "--candidates has all items that may be recommended, --negatives all except the "
-            "items of test: give one of them."
+            "--candidates lists all items that may be recommended; --negatives omits the test "
+            "items. Give only one."
         )
     if "baseline" in kinds and parts[0].train is None:
         raise typer.BadParameter(
@@ -164,8 +170,8 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
         alike = [each.name for each in named if each.paths and FOLD not in "".join(each.paths)]
         if alike:
             raise typer.BadParameter(
-                f"{alike[0]} has the same files in every fold. Hint: {FOLD} in the name of a file "
-                f"stands for the number of the fold, such as --run als=als_{FOLD}.parquet."
+                f"{alike[0]} has the same files in every fold. Hint: {FOLD} in a file name stands "
+                f"for the number of the fold, as in --run als=als_{FOLD}.parquet."
             )
     elif any(FOLD in path for each in named for path in each.paths):
         raise typer.BadParameter(

@@ -85,7 +85,7 @@ def _of_factors(texts: Sequence[str], form: InputFormat | None) -> Iterator[Mode
         needed = 1 if archive else 2
         if len(paths) not in (needed, needed + 2) or not all(paths[:needed]):
             nameless = form is None and needs_format(paths[0])
-            hint = " Hint: --format-in npz, if that is an archive." if nameless else ""
+            hint = " Hint: --format-in npz, if it is an archive." if nameless else ""
             raise typer.BadParameter(
                 f"{text!r} is not [NAME=]{USAGE}.{hint}", param_hint="--factors"
             )

@@ -39,7 +39,7 @@ def relevant_from(text: str) -> Any:
 def output_folder(text: str) -> Path:
     """Return the folder that --out names, or raise an error if the name is empty."""
     if not text:
-        raise typer.BadParameter("does not name a folder. Hint: . is the one that you are in.")
+        raise typer.BadParameter("does not name a folder. Hint: . is the current folder.")
     return Path(text)
 
 
@@ -255,7 +255,7 @@ class ModelOptions:
         list[str] | None,
         model_option(
             metavar="NAME,...",
-            help=f"Simple models, fitted to train: {', '.join(BASELINES)}.",
+            help=f"Simple models, fitted to --train: {', '.join(BASELINES)}.",
         ),
     ] = None
 

@@ -25,7 +25,7 @@ def audit(
         str | None,
         typer.Argument(
             metavar="FOLDER",
-            help="Folder of a split that recometer split made.",
+            help="Folder made by recometer split.",
             show_default=False,
         ),
     ] = None,
@@ -54,7 +54,7 @@ def audit(
     form: options.Form = "table",
     quiet: options.Quiet = False,
 ) -> None:
-    """Look for leakage and other faults in a split into train and test.
+    """Look for leakage and other faults in a train-test split.
 
     Every finding comes with a count, examples and its effect on the result. Columns are found
     by their common names (user_id, movieId, timestamp, ...) unless you name them.
@@ -64,12 +64,14 @@ def audit(
         known_name(name, LEAKAGE, "leakage called ", "--allow")
     if allowed and not strict:
         raise typer.BadParameter(
-            "it says what --strict lets pass. Hint: pass --strict as well.", param_hint="--allow"
+            "it lists what --strict accepts. Hint: pass --strict as well.", param_hint="--allow"
         )
     columns = {"user": user, "item": item, "value": value, "time": time}
     named = [name for name in (separator, *columns.values()) if name is not None]
     if split is not None and (train or test or named):
-        raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
+        raise typer.BadParameter(
+            "a split already defines its files and columns. Hint: pass only the folder."
+        )
     if split is None and (train is None or test is None):
         raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
     check_stdin(files, format_in)

@@ -75,9 +75,9 @@ def demo(
 ) -> None:
     """Evaluate simple models on real data, and print a leaderboard.
 
-    The data are split into train and test. Simple models are fitted to the training data, and each
-    ranks the whole catalogue for every user. The columns of FILE are found by their common names
-    (user_id, movieId, rating, timestamp, ...) unless you name them.
+    The data are split into training and test data. Simple models are fitted to the training data,
+    and each ranks the whole catalogue for every user. The columns of FILE are found by their common
+    names (user_id, movieId, rating, timestamp, ...) unless you name them.
     """
     metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
@@ -105,12 +105,11 @@ def demo(
         train, test = _split(interactions, seed)
         say(
             "Ranking  ",
-            f"for each user all {_count(train.n_items, 'item')}, less those of the user in train",
+            f"for each user, all {_count(train.n_items, 'item')} except the user's training items",
         )
         say(
             "Models   ",
-            "item-kNN and EASE as recometer.baselines has them, truncated SVD of items of equal "
-            "norm",
+            "item-kNN and EASE as in recometer.baselines, truncated SVD with items of equal norm",
         )
         results: dict[str, Evaluation] = {}
         sources: dict[str, Source] = {}
@@ -169,8 +168,8 @@ def _read(path: str, columns: dict[str, str | None]) -> Interactions:
         interactions = inputs.interactions("data", path, value=True, time=True)
     if interactions.values is not None and not interactions.values.any():
         raise InputError(
-            f"All values in {path} are 0, so nothing is relevant. Hint: --value names another "
-            "column, and --value none counts every row."
+            f"All values in {path} are 0, so nothing is relevant. Hint: name another column with "
+            "--value, or count every row with --value none."
         )
     return interactions
 
@@ -187,7 +186,7 @@ def _split(interactions: Interactions, seed: int) -> tuple[Interactions, Interac
         most = int(np.diff(interactions.indptr).max())
         raise InputError(
             f"No interaction is left to test on: no user has more than {most}, and {SHARE:.0%} of "
-            "that, rounded, is none. Hint: check that --user names the column of users."
+            "that rounds to 0. Hint: check that --user names the column of users."
         )
-    say("Split    ", f"test: {rule}, {len(test):,}; train: the other {len(train):,}")
+    say("Split    ", f"test: {rule}, {len(test):,}; train: the remaining {len(train):,}")
     return train, test

@@ -139,8 +139,8 @@ def _prepare(out: Path, work: Work, inputs: Iterable[str]) -> dict[str, list[Pat
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(
-                f"--out {folder}: the folder cannot be made ({error.strerror}). "
-                "Hint: name a folder, new or not."
+                f"--out {folder}: the folder cannot be created ({error.strerror}). Hint: name a "
+                "new or an existing folder."
             ) from error
     return paths
 

@@ -33,7 +33,7 @@ READS = {
     "judgement": "whether an item was judged, and whether it is relevant",
     "ratings": "predicted and true ratings, which --pairs reads",
     "lists": "the items of the lists",
-    "inverse_popularity": "whether an item is relevant, and how many users have it in train",
+    "inverse_popularity": "whether an item is relevant, and how many training users have it",
     "inverse_propensity": "whether an item is relevant, and its propensity",
 }
 RULES = {name: rule for name, rule in Protocol.declared.items() if rule.says}
@@ -75,7 +75,9 @@ def _list_or_explain(
     if name is None:
         output(overview(), form, folded=False)
     elif form != "table":
-        raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
+        raise typer.BadParameter(
+            "it applies only to the list, without NAME.", param_hint="--format"
+        )
     else:
         explain(name)
 
@@ -154,7 +156,7 @@ def _conventions() -> Table:
         }
         for each in all_conventions()
     ]
-    notes = ["recometer conventions NAME explains one; evaluate --protocol NAME computes by it."]
+    notes = ["recometer conventions NAME explains one; evaluate --protocol NAME uses it."]
     columns = [Column("name"), Column("library"), Column("metrics", wraps=True)]
     return Table(columns, rows, notes)
 

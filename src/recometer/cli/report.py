@@ -46,13 +46,13 @@ def report(
     show: Annotated[
         list[str] | None,
         options.output_option(
-            metavar="ID", help="User whose lists are shown in addition to others. May be repeated."
+            metavar="ID", help="User whose lists are also shown. May be repeated."
         ),
     ] = None,
     metrics: Annotated[
         list[str] | None,
         options.metrics_option(
-            "Metrics of the report", f"all; of models without results {COMPUTED}"
+            "Metrics of the report", f"all; for models without results {COMPUTED}"
         ),
     ] = None,
     by: options.By = None,
@@ -90,21 +90,21 @@ def report(
         unsaved = next((name for name in sources if name not in evaluations), None)
         if unsaved is not None:  # do not evaluate: the metrics might differ from the saved ones
             raise typer.BadParameter(
-                f"there is no result of {unsaved!r}, but of {saved}. Hint: models have the names "
-                "of their results, NAME=FILE.",
+                f"there is no result for {unsaved!r}, only for {saved}. Hint: name each model like "
+                "its result, NAME=FILE.",
                 param_hint="--run",
             )
         inputs = {"lists": sources, "test": job.test, **job.arguments}
         metrics = metrics if saved else None
     elif not evaluations:
         raise typer.BadParameter(
-            "there is nothing to report. Hint: name saved evaluations, or models by --run.",
+            "there is nothing to report. Hint: name saved evaluations, or models with --run.",
             param_hint="RESULT",
         )
     elif data != options.DataOptions():
         if data != options.DataOptions(split=data.split):
             raise typer.BadParameter(
-                "it has no effect without models. Hint: --run NAME=FILE with the names of the "
+                "it has no effect without models. Hint: pass --run NAME=FILE with the names of the "
                 "results; or only --split, which is audited.",
                 param_hint=", ".join(
                     f"--{n}" for n, value in vars(data).items() if value is not None

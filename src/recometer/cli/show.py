@@ -30,7 +30,8 @@ def show(
     for model, (evaluations[model], *others) in loaded_results(results).items():
         if others:
             raise typer.BadParameter(
-                f"there are several evaluations of {model!r}. Hint: recometer compare reads seeds.",
+                f"there are several evaluations of {model!r}. Hint: recometer compare accepts "
+                "several seeds.",
                 param_hint="RESULT",
             )
     groups = groups_of(by, evaluations)

@@ -231,14 +231,15 @@ class Choice:
         int,
         choice_option(
             min=0,
-            help="Test only users who keep at least this number of interactions in train.",
+            help="Test only users who keep at least this number of interactions in the training "
+            "data.",
         ),
     ] = 0
     min_test: Annotated[
         int,
         choice_option(
             min=0,
-            help="Test only users who have at least this number of interactions in test.",
+            help="Test only users who have at least this number of interactions in the test data.",
         ),
     ] = 1
     seed: Annotated[int, choice_option(min=0, help="Seed for all random choices.")] = 0
@@ -341,7 +342,7 @@ def split(
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Split interactions into train and test.
+    """Split interactions into training and test data.
 
     --who selects the users to test, and --what selects which of their interactions to hold out. All
     columns are kept. Filters are applied in the order listed here, except --seen, which is applied

@@ -65,7 +65,7 @@ def why(
     with usage_of("--metric"):
         parsed = parse_under(metric, first)
     if len(parsed) != 1:
-        raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
+        raise typer.BadParameter(f"{metric!r} is not a single metric.", param_hint="--metric")
     with reading(data, model, rules, run, files, metrics=parsed, baseline=baseline) as work:
         job, explained, source = work.alone("explained")
         first, second = (

@@ -233,7 +233,7 @@ def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
     if not scipy.sparse.issparse(matrix):
         or_array = " or array" if kind == "csr_array" else ""
         raise InputTypeError(
-            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix{or_array}. "
+            f"{name} is of type {type(matrix).__name__}, but must be a sparse matrix{or_array}. "
             f"Hint: scipy.sparse.{kind}({name})."
         )
     return getattr(scipy.sparse, kind)(matrix)
@@ -242,7 +242,7 @@ def sparse_rows(name: str, matrix: Any, kind: str = "csr_array") -> Any:
 def shape_of(name: str, array: Array, axes: str) -> None:
     """Raise an error unless an array has the dimensions named in `axes`, such as "n_users, k"."""
     if array.ndim != axes.count(",") + 1:
-        raise InputError(f"{name} has the shape {array.shape}, and must be [{axes}].")
+        raise InputError(f"{name} has the shape {array.shape}, but must be [{axes}].")
 
 
 def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -256,5 +256,5 @@ def array_of_numbers(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
                 np.float64, casting="same_kind" if array.dtype != "O" else "unsafe"
             )
     except Exception as error:  # a conversion to an array may raise any exception
-        raise InputTypeError(f"{name} must be numbers, in rows of one length: {error}.") from None
+        raise InputTypeError(f"{name} must be numbers, in rows of equal length: {error}.") from None
     return array

@@ -80,7 +80,7 @@ def ranking_metrics_at_k(
             "Hint: both need a row for every user and a column for every item."
         )
     if not test.nnz:
-        raise InputError("test_user_items has no entry. Hint: no user has a relevant item.")
+        raise InputError("test_user_items has no entries. Hint: no user has a relevant item.")
     _shared.whole("K", K)
     threads = _shared.whole("num_threads", num_threads, 0)
     ranks = None

@@ -318,7 +318,7 @@ class _Batch:
             return cls(lists, source, item, None)
         weight = _shared.array_of_numbers("edge_label_weight", edge_label_weight)
         if weight.shape != source.shape:
-            raise InputError(f"edge_label_weight is {weight.shape}, and must be {source.shape}.")
+            raise InputError(f"edge_label_weight is {weight.shape}, but must be {source.shape}.")
         kept = weight > 0
         return cls(lists, source[kept], item[kept], weight[kept])
 
@@ -385,7 +385,7 @@ def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
 def _label(metric: _Metric) -> str:
     if not isinstance(metric, _Metric):
         raise InputTypeError(
-            f"metrics has a {type(metric).__name__}, expected metrics of this module."
+            f"metrics contains a {type(metric).__name__}, expected metrics of this module."
         )
     return f"{'Weighted' if metric.weighted else ''}{type(metric).__name__}@{metric.k}"
 
@@ -393,8 +393,8 @@ def _label(metric: _Metric) -> str:
 def _check_weight(whose: object, weight: Any) -> None:
     if weight is None:
         raise InputError(
-            f"{type(whose).__name__} is weighted, and edge_label_weight is missing. "
-            "Hint: update(pred_index_mat, edge_label_index, edge_label_weight)."
+            f"{type(whose).__name__} is weighted, but edge_label_weight is missing. Hint: "
+            "update(pred_index_mat, edge_label_index, edge_label_weight)."
         )
 
 
@@ -415,7 +415,7 @@ def edges_of(index: Any, n_sources: int) -> tuple[Array, Array]:
         check_whole("edge_label_index", column, 0)
     if source.shape != item.shape or source.ndim != 1:
         raise InputError(
-            f"edge_label_index has {source.shape} sources and {item.shape} destinations, and must "
+            f"edge_label_index has {source.shape} sources and {item.shape} destinations, but must "
             "be [2, n_edges]."
         )
     if source.max(initial=-1) >= n_sources:
@@ -430,18 +430,18 @@ def check_whole(name: str, array: Array, least: int) -> None:
     if array.size and array.dtype.kind not in "iu":
         raise InputTypeError(f"{name} is of dtype {array.dtype}, expected whole numbers.")
     if array.min(initial=least) < least:
-        raise InputError(f"{name} has {array.min()}, and must not be below {least}.")
+        raise InputError(f"{name} has {array.min()}, but must not be below {least}.")
 
 
 def check_below(lists: Array, n: int) -> None:
     if lists.max(initial=-1) >= n:
         raise InputError(
-            f"A list has the destination {lists.max()}, but there are {n:,}, counted from 0."
+            f"A list has the destination {lists.max()}, but there are only {n:,}, counted from 0."
         )
     if lists.min(initial=0) < 0:
         raise InputError(
             "A list has the destination -1, which this metric would count as the last one. Hint: "
-            "lists need as many destinations as there are columns."
+            "each list needs a destination for every column."
         )
 
 

@@ -42,7 +42,7 @@ class _Queries:
         self._kept: dict[str, Any] = {}  # results that the next evaluation reuses
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
-                f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
+                f"{type(self).__name__} takes a dict of dicts or a data frame, but got "
                 f"{type(data).__name__}. Hint: {type(self).__name__}.from_file reads a file."
             )
 
@@ -83,7 +83,7 @@ class _Queries:
                 self._kept["keys"] = sorted(queries)
             except TypeError as error:
                 raise InputTypeError(
-                    f"The ids of queries have no order ({error}). Hint: make them all strings."
+                    f"The query ids cannot be sorted ({error}). Hint: convert them all to strings."
                 ) from None
         keys: list[str] = self._kept["keys"]
         return keys

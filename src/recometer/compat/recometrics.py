@@ -315,7 +315,9 @@ def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
             f"Hint: {name} needs a row for each of them."
         )
     if n_rows > length:
-        warn(f"{name} has {n_rows} {unit}, but X_test has {length}: the others are ignored.")
+        warn(
+            f"{name} has {n_rows} {unit}, but X_test has {length}: the remaining ones are ignored."
+        )
     return rows[:length]
 
 
@@ -339,7 +341,7 @@ def factors_of(
     alike = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
     if not alike:
         raise InputError(
-            f"A and B have the shapes {users.shape} and {items.shape}, and must be [n_users, "
+            f"A and B have the shapes {users.shape} and {items.shape}, but must be [n_users, "
             "n_factors] and [n_items, n_factors]. Hint: by_rows=False takes A.T and B.T."
         )
     users = shortened(users, n_users, "A", "users").astype(dtype, copy=False)
@@ -384,7 +386,7 @@ def split_reco_train_test(
 
     matrix = csr_array(X)
     if matrix.nnz == 0:
-        raise InputError(f"X is empty: it has the shape {matrix.shape} and no entry.")
+        raise InputError(f"X is empty: it has the shape {matrix.shape} and no entries.")
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float64)
     n_users, n_items = matrix.shape
@@ -396,8 +398,7 @@ def split_reco_train_test(
             raise InputError(f"{name}={number!r} must be below the number of items, {n_items}.")
     if split_type not in ("all", "separated", "joined"):
         raise InputError(
-            f"split_type={split_type!r} does not exist. Hint: it is one of 'all', 'separated', "
-            "'joined'."
+            f"split_type={split_type!r} does not exist. Hint: use 'all', 'separated' or 'joined'."
         )
     opened = open_data(Interactions.of(matrix), {})
     options: dict[str, Any] = {"min_test": 0, "seed": whole("seed", seed, least=0)}
@@ -436,7 +437,7 @@ def _number_of_users(n_users: int, share: float | None, largest: float | None) -
         return min(most, n_users)
     target = n_users * check_share("users_test_fraction", share)
     if target < 1:
-        warn(f"users_test_fraction={share} of {n_users} users is less than one: one is drawn.")
+        warn(f"users_test_fraction={share} of {n_users} users is less than one: one user is drawn.")
     return min(max(1, round(target)), most)
 
 

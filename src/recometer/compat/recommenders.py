@@ -156,8 +156,8 @@ def _mean_of_lists(
         longest = min(int(lengths.max(initial=0)), depth or k + 1)
         if longest > k:
             raise InputError(
-                f"relevancy_method={method!r} leaves lists of {longest} rows, but k={k}. "
-                "Hint: the drop-in takes lists up to k."
+                f"relevancy_method={method!r} leaves lists of {longest} rows, but k={k}. Hint: the "
+                "drop-in takes lists of at most k rows."
             )
     test = Interactions.of(truth, user=user, item=item, value=value, time=False)
     name = f"{name}@{k}"
@@ -180,7 +180,7 @@ def _joined(truth: dict[str, Any], predictions: dict[str, Any]) -> Any:
         .join(pl.DataFrame(predictions), on=["user", "item"])
     )
     if joined.is_empty():
-        raise InputError("No pair of user and item is in both rating_true and rating_pred.")
+        raise InputError("No user-item pair is in both rating_true and rating_pred.")
     return joined.with_columns(user=pl.lit(0), item=pl.int_range(pl.len()))
 
 
@@ -203,5 +203,7 @@ def _columns(frame: Any, wanted: dict[str, str], whose: str) -> dict[str, Any]:
     names, read = open_frame(frame)
     for column in wanted.values():
         if not isinstance(column, str) or column not in names:
-            raise ColumnError(f"{whose} has no column {brief(column)}. It has {', '.join(names)}.")
+            raise ColumnError(
+                f"{whose} has no column {brief(column)}. Its columns are {', '.join(names)}."
+            )
     return dict(zip(wanted, read([*wanted.values()]), strict=True))

@@ -54,12 +54,13 @@ def ndcg_score(
     gains, scores = _matrix("y_true", y_true), _matrix("y_score", y_score)
     if gains.shape != scores.shape:
         raise InputError(
-            f"y_true is {gains.shape}, but y_score {scores.shape}. Hint: both need one shape."
+            f"y_true has the shape {gains.shape}, but y_score has {scores.shape}. Hint: both need "
+            "the same shape."
         )
     if gains.shape[1] < 2:
         raise InputError(
-            "NDCG of a single column says nothing: there is only one order. "
-            f"y_true has the shape {gains.shape}."
+            "NDCG of a single column is meaningless: there is only one order. y_true has the shape "
+            f"{gains.shape}."
         )
     if (gains < 0).any():
         raise InputError(f"y_true has gains below 0, such as {gains.min()}. Hint: shift them.")
@@ -77,7 +78,7 @@ def ndcg_score(
     weights = _shared.array_of_numbers("sample_weight", sample_weight).astype(np.float64)
     if weights.shape != values.shape:
         raise InputError(
-            f"sample_weight has the shape {weights.shape}, and must be [{len(values)}]."
+            f"sample_weight has the shape {weights.shape}, but must be [{len(values)}]."
         )
     if not weights.sum():
         raise InputError("sample_weight has the sum 0, so there is nothing to divide by.")

@@ -95,7 +95,7 @@ class RetrievalMetric:
             kept = arrays[1] != self.ignore_index
             arrays = [array[kept] for array in arrays]
         if not len(arrays[0]):
-            raise InputError("There is no pair, or all have the target that is ignored.")
+            raise InputError("There are no pairs, or all have the ignored target.")
         self._parts.append((arrays[0], arrays[1], arrays[2]))
 
     def compute(self) -> Any:
@@ -146,7 +146,7 @@ class RetrievalMetric:
         """Return the values of all queries, which are numbered from 0."""
         name, cutoff = type(self).__name__, self.top_k
         if not np.issubdtype(preds.dtype, np.floating):
-            raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
+            raise InputTypeError(f"preds has the dtype {preds.dtype}, but must be of floats.")
         if name != "RetrievalNormalizedDCG" and not np.isin(target, (0, 1)).all():
             raise InputError("target has values other than 0 and 1, but must be binary.")
         if (target < 0).any():

@@ -368,7 +368,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
     if indptr is None:
         assert rows.users is not None
         if rows.user_ids is None:
-            check_positions(rows.n_users, len(items), "The users", "entries name one")
+            check_positions(rows.n_users, len(items), "The users", "entries")
         users = rows.users.astype(np.int64, copy=False)
         order = order_of_pairs(users, items, rows.n_users, rows.n_items)
         if order is not None:
@@ -494,14 +494,14 @@ def check_count(n: object, what: str) -> None:
 
 
 def check_positions(
-    n: int, n_entries: int, whose: str, entries: str = "entries of all sides name one"
+    n: int, n_entries: int, whose: str, entries: str = "entries in all inputs"
 ) -> None:
     """Refuse implausibly many positions, before memory is allocated for all of them."""
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
-            f"{whose} are the positions 0 to {n - 1:,}, but only {n_entries:,} {entries}. Hint: if "
-            "these numbers are ids, use a form that has ids, such as a frame with the columns user "
-            "and item, or a dict from user to items."
+            f"{whose} are the positions 0 to {n - 1:,}, but there are only {n_entries:,} "
+            f"{entries}. Hint: if these numbers are ids, use a form that has ids, such as a frame "
+            "with the columns user and item, or a dict from user to items."
         )
 
 

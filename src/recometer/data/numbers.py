@@ -45,12 +45,12 @@ def _why(given: object, error: Exception) -> str:
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is None or len(lengths) < len(rows):
         return (
-            f"{type(given).__name__} makes no array ({type(error).__name__}: {error}). Hint: pass "
-            "a NumPy array of numbers."
+            f"{type(given).__name__} cannot be converted to an array ({type(error).__name__}: "
+            f"{error}). Hint: pass a NumPy array of numbers."
         )
     return (
-        f"row 0 has {lengths[0]:,} entries, row {odd:,} has {lengths[odd]:,} (rows are counted "
-        "from 0). Hint: every row needs as many numbers."
+        f"row 0 has {lengths[0]:,} entries, but row {odd:,} has {lengths[odd]:,} (rows are counted "
+        "from 0). Hint: all rows need the same number of entries."
     )
 
 
@@ -123,9 +123,9 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
         row = int(large.argmax())
         raise InputError(
             f"The {what} are {kind}, which holds whole numbers only up to 2**{bits}, and row {row} "
-            f"(counted from 0) has {int(floats[row])}: several numbers may have become this one. "
-            "Hint: read them again as integers (int64; in pandas, dtype='Int64' keeps them where "
-            "values are missing)."
+            f"(counted from 0) has {int(floats[row])}: several numbers may have been rounded to "
+            "this one. Hint: read them again as integers (int64; in pandas, dtype='Int64' also "
+            "allows missing values)."
         )
 
 
@@ -148,9 +148,9 @@ def in_float64(array: Array, what: str) -> Float64:
 
 def _not_told_apart(what: str, one: int, other: int) -> InputError:
     return InputError(
-        f"The {what} are ranked as float64, which cannot tell {one} and {other} apart: it holds "
+        f"The {what} are ranked as float64, which cannot distinguish {one} and {other}: it holds "
         f"whole numbers only up to 2**{EXACT_BITS}. Hint: subtract the same number from all, or "
-        "rank by their order, for instance scipy.stats.rankdata(scores, method='dense')."
+        "replace them by their ranks, for instance scipy.stats.rankdata(scores, method='dense')."
     )
 
 

@@ -29,7 +29,8 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     try:
         text = os.fsdecode(path)
     except Exception as error:  # `__fspath__` may raise anything
-        said = "" if isinstance(error, TypeError) else f", which cannot say where it is: {error!r}"
+        failed = f", which cannot be converted to a path: {error!r}"
+        said = "" if isinstance(error, TypeError) else failed
         raise InputTypeError(
             f"The path of {what} is of type {type(path).__name__}{said}. Hint: pass a string or a "
             "pathlib.Path."
@@ -41,8 +42,8 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
     except ValueError as error:
         why = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL"
         raise FileError(
-            f"The path of {what} holds {why}, as no path can: {brief(text)}. Hint: use letters, "
-            "digits and punctuation."
+            f"The path of {what} contains {why}, which no path can contain: {brief(text)}. Hint: "
+            "use letters, digits and punctuation."
         ) from None
     except (FileNotFoundError, NotADirectoryError):
         # The caller reports a missing file.
@@ -69,11 +70,11 @@ def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
         "dbfs": "write /dbfs/ in place of dbfs:/.",
     }.get(
         scheme,
-        "read and write files on this machine, and copy them; or pass a data frame: "
-        f"polars.scan_parquet({text!r}) and pandas read such addresses.",
+        "copy the files to or from this machine; or pass a data frame: "
+        f"polars.scan_parquet({text!r}) and pandas read such URLs.",
     )
     raise FileError(
-        f"The path of {what} is an address, {brief(text)}, and not that of a file on this machine. "
+        f"The path of {what} is a URL, {brief(text)}, not the path of a file on this machine. "
         f"Hint: {way_out}"
     )
 

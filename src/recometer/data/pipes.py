@@ -110,7 +110,7 @@ class StandardInput:
             extension = next(end for end in TELLING if name.lower().endswith(end))
         elif self._form is InputFormat.trec:
             if kind_of(raw) is None:
-                raise FileError(f"{called} is not a file of TREC. Hint: {not_of_trec(raw)}")
+                raise FileError(f"{called} is not a TREC file. Hint: {not_of_trec(raw)}")
             return raw
         else:
             assert self._form is not None  # check_stdin ensures this

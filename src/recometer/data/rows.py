@@ -143,8 +143,8 @@ def _read(data: Any, options: Options) -> Rows:
         trec_kind = files.kind_of(data)
         if trec_kind == "run":
             raise FileError(
-                f"{os.fspath(data)} is a TREC run, which says what was recommended. "
-                "Hint: rm.Lists(path) evaluates it; interactions are qrels, with four fields."
+                f"{os.fspath(data)} is a TREC run, which contains recommendations. Hint: "
+                "rm.Lists(path) reads it; interactions are qrels, with four fields."
             )
         if trec_kind == "qrels":
             options.refuse("qrels", *COLUMNS, "value", "time")
@@ -168,8 +168,8 @@ def _read(data: Any, options: Options) -> Rows:
     if is_column(data):
         raise InputTypeError(
             f"Interactions cannot be read from one column ({type(data).__name__}). Hint: pass a "
-            "data frame with a column of users and one of items; series.reset_index() makes one "
-            "of a pandas Series whose index holds them."
+            "data frame with a column of users and one of items; series.reset_index() converts a "
+            "pandas Series whose index holds them."
         )
     raise InputTypeError(
         f"Interactions cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
@@ -255,7 +255,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         matrix = copy.copy(matrix)
         matrix.data = numbers(matrix.data, what)
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
-        raise _corrupt(matrix, "a row has another number of columns than of values")
+        raise _corrupt(matrix, "a row has different numbers of columns and values")
     try:
         coo = matrix.tocoo(copy=False)
         users, items, entries = coo.row, coo.col, coo.data
@@ -283,7 +283,7 @@ def _check_csr(matrix: Any, indptr: Int64) -> None:
     if len(indptr) != matrix.shape[0] + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise _corrupt(
             matrix,
-            f"indptr must have {matrix.shape[0] + 1:,} entries, from 0 on, that do not fall",
+            f"indptr must have {matrix.shape[0] + 1:,} entries that start at 0 and do not decrease",
         )
     if indptr[-1] > min(len(indices), len(data)):
         raise _corrupt(
@@ -307,16 +307,16 @@ def _from_array(array: Array, options: Options) -> Rows:
         return _from_edges(array, options)
     if array.dtype.names is not None:
         raise InputTypeError(
-            f"A structured array of shape {array.shape} cannot be read. Hint: array.ravel() makes "
-            "a table of it, with a row per record."
+            f"A structured array of shape {array.shape} cannot be read. Hint: array.ravel() turns "
+            "it into a table with one row per record."
         )
     options.refuse("a dense matrix", *COLUMNS, "value", "time", "item_offset")
     n_users, n_items = _matrix_shape(array.shape, options)
     if n_users == 2 and array.dtype.kind in "iu" and array.max(initial=0) > LARGEST_RATING:
         warn(
-            f"An array of integers of shape [2, {n_items:,}], up to {array.max():,}, was read as a "
-            "matrix of 2 users. Hint: if it is an edge_index, pass n_users= and n_items=; if it "
-            "is a matrix, array.astype(float) says so."
+            f"An array of integers of shape [2, {n_items:,}], with values up to {array.max():,}, "
+            "was read as a matrix of 2 users. Hint: if it is an edge_index, pass n_users= and "
+            "n_items=; if it is a matrix, pass array.astype(float)."
         )
     flat = array.reshape(-1)
     entries = np.flatnonzero(flat)  # many times faster than `nonzero` in two dimensions
@@ -377,7 +377,7 @@ def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
         if chosen.shape != (n_users,):
             raise InputError(
                 f"A mask of users must have the shape ({n_users},), found {chosen.shape}. Hint: "
-                "True or False for each user."
+                "pass True or False for each user."
             )
         return np.flatnonzero(chosen)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
@@ -387,8 +387,8 @@ def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
         raise InputTypeError(
             "Positions of users must be integers in one dimension, found "
             + ("integers beyond 64 bits" if large else f"{chosen.dtype} of shape {chosen.shape}")
-            + f" ({brief(positions)}). Hint: numpy.flatnonzero(numpy.isin(user_ids, ids)) returns "
-            "those of some ids."
+            + f" ({brief(positions)}). Hint: numpy.flatnonzero(numpy.isin(user_ids, ids)) "
+            "returns the positions of ids."
         )
     return as_positions(chosen, n_users, 0, "user")
 
@@ -414,7 +414,7 @@ def _check_range(array: Array, n: int, offset: int, what: str, place: str) -> No
         raise InputError(
             f"The {what} index {array[row]} in {place} {row} (counted from 0) is "
             f"{('negative' if not offset else 'below item_offset') if small else 'too large'}: "
-            f"there are {n:,} {what}s, so indices lie from {offset} to {n + offset - 1}."
+            f"there are {n:,} {what}s, so indices go from {offset} to {n + offset - 1}."
         )
 
 

@@ -31,7 +31,7 @@ def _without_decimals(text: str) -> str:
 
 # Differences by name, each with the function that removes it from an id.
 DIFFERENCES: Mapping[str, Callable[[str], str]] = {
-    "blanks at the ends": _without_blanks,
+    "leading or trailing blanks": _without_blanks,
     "letter case": str.casefold,
     "the Unicode form (NFC or NFD)": _composed,
     "leading zeros": _without_zeros,

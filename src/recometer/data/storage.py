@@ -119,8 +119,8 @@ def write_table(
         writes = WRITES.get(extension)
         more = f" result.{writes}({path.name!r}) writes the table." if writes else ""
         raise FileError(
-            f"{str(path)!r} has the name of another format, but what is saved is Parquet. Hint: "
-            f"save({path.with_suffix('.parquet').name!r}).{more}"
+            f"{str(path)!r} has the extension of another format, but evaluations are saved as "
+            f"Parquet. Hint: save({path.with_suffix('.parquet').name!r}).{more}"
         )
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind: str | list[str] | None = None
@@ -136,7 +136,7 @@ def write_table(
 def evaluations_hint() -> str:
     """Return a hint on how to write the files that `read_table` reads."""
     way = python_or_command(
-        "recometer.load reads what result.save(path) wrote, nothing else.",
+        "recometer.load reads only what result.save(path) wrote.",
         "recometer evaluate --out FOLDER writes saved evaluations.",
     )
     return f"Hint: {way}"
@@ -157,8 +157,8 @@ def read_table(
         version, kind = int(header.pop("version")), header.pop("user")
         if version > VERSION:
             raise FileError(
-                f"{str(path)!r} was written by a newer recometer, in a format that this one does "
-                "not know. Hint: pip install --upgrade recometer."
+                f"{str(path)!r} was written by a newer version of recometer, in a format that this "
+                "version cannot read. Hint: pip install --upgrade recometer."
             )
         frame = read_frame(path, io.BytesIO(content))
         user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
@@ -198,8 +198,8 @@ def _verified(path: Path, hint: str) -> bytes:
         raise FileError(f"{str(path)!r} is not a Parquet file. {hint}")
     if MARK in end or begin != end[-len(PARQUET) :]:
         raise FileError(
-            f"{str(path)!r} is damaged: its content is not what its checksum says, or its end is "
-            "missing. Hint: copy it again, or evaluate and save again."
+            f"{str(path)!r} is damaged: it does not match its checksum, or its end is missing. "
+            "Hint: copy it again, or evaluate and save again."
         )
     if KEY.encode() in end:
         raise FileError(
@@ -222,8 +222,8 @@ def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
     kind = ids.kind(user_ids)
     if kind not in TEXTS:
         raise InputTypeError(
-            f"User or item ids of type {kind} cannot be stored. "
-            f"Hint: convert them to texts; types that can be stored: {', '.join(TEXTS)}."
+            f"User or item ids of type {kind} cannot be stored. Hint: convert them to strings; "
+            f"types that can be stored: {', '.join(TEXTS)}."
         )
     texts = list(map(TEXTS[kind][0], user_ids.tolist()))
     return f"object {kind}", pl.Series("user", texts, dtype=pl.String)

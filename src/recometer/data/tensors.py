@@ -33,8 +33,8 @@ def elsewhere(value: object) -> bool:
     tensor: Any = value
     if tensor.device.type == META:
         raise InputTypeError(
-            f"A tensor of shape {tuple(tensor.shape)} is on the device {tensor.device}, and has no "
-            'numbers. Hint: make the model on a device that stores them, such as "cpu".'
+            f"A tensor of shape {tuple(tensor.shape)} is on the device {tensor.device}, which "
+            'stores no numbers. Hint: create the model on a device that does, such as "cpu".'
         )
     return bool(tensor.device.type != CPU)
 

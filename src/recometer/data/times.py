@@ -88,9 +88,9 @@ def _check_days(text: pl.Series, where: str) -> None:
     if either.any() and either.sum() == first.count():
         row = int(either.arg_true()[0])
         raise InputError(
-            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}, and no row says "
-            "which number is the day and which the month. Hint: write dates such as 2024-05-31 (or "
-            f"pass {argument_text('time', False)})."
+            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}, and no row shows "
+            "which number is the day and which is the month. Hint: write dates such as 2024-05-31 "
+            f"(or pass {argument_text('time', False)})."
         )
 
 
@@ -141,9 +141,9 @@ def check_units(numbers: Array, what: str) -> None:
     low, high = [*first][:2]
     said = [f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first]
     raise InputError(
-        f"The {what} count different units since 1970: {' and '.join(said)}. Hint: convert them to "
-        f"one unit, for instance those in {NAMES[high]} by // {high // low}; or pass "
-        f"{argument_text('time', False)} to leave times unread."
+        f"The {what} count in different units since 1970: {' and '.join(said)}. Hint: convert them "
+        f"to one unit, for instance those in {NAMES[high]} by // {high // low}; or pass "
+        f"{argument_text('time', False)} to ignore the times."
     )
 
 

@@ -101,7 +101,7 @@ def _bytes_of_array(file: IO[bytes]) -> int:
 def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_columns: int) -> None:
     """Raise FileError if columns of Parquet files are far too large when unpacked."""
     if n_rows * n_columns * WIDTH >= _most(sum(map(_size, parts))):
-        way_out = f"and its {n_rows:,} rows are right, load it into a data frame and pass that"
+        way_out = f"and its {n_rows:,} rows are correct, load it into a data frame and pass that"
         _refuse(path, way_out)
 
 
@@ -123,7 +123,7 @@ def check_nested(
         else:
             total += n_values(part, nested)
     if total * WIDTH >= _most(sum(map(_size, parts))):
-        way_out = f"and the {total:,} entries of its lists are right, load it into a data frame"
+        way_out = f"and the {total:,} entries of its lists are correct, load it into a data frame"
         _refuse(path, f"{way_out} and pass that")
 
 
@@ -144,7 +144,7 @@ def _most(size: int) -> int:
 def _refuse(path: Path, way_out: str) -> NoReturn:
     raise FileError(
         f"{path} unpacks to {MOST / 2**30:.0f} GiB or more, and to {TIMES} times its size or more: "
-        f"it is not read. Hint: if you know what it holds, {way_out}."
+        f"it is not read. Hint: if you trust this file, {way_out}."
     )
 
 

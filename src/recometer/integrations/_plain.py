@@ -26,7 +26,7 @@ class _Plain(pickle.Unpickler):
         if name not in KNOWN.get(module, ()):
             raise InputError(
                 f"A state holds {module}.{name}, which is not loaded: it could run as code. Hint: "
-                "load check-points that this metric wrote; ids may be numbers, texts, bytes, "
+                "load check-points that this metric wrote; ids may be numbers, strings, bytes, "
                 "dates, decimals and UUIDs."
             )
         return super().find_class(module, name)
@@ -46,6 +46,6 @@ def loads(text: bytes) -> Any:
         raise
     except Exception as error:  # a damaged pickle may raise any exception
         raise InputError(
-            f"A state is damaged ({type(error).__name__}: {error}). Hint: load check-points that "
-            "this metric wrote, as they are."
+            f"A state is damaged ({type(error).__name__}: {error}). Hint: load unchanged "
+            "check-points that this metric wrote."
         ) from error

@@ -44,7 +44,9 @@ class Evaluating:
             )
         check_whole("every_n_epochs", every_n_epochs, 1)
         if not isinstance(prefix, str):
-            raise InputTypeError(f'prefix={brief(prefix)} must be a text. Hint: "val_", or "".')
+            raise InputTypeError(
+                f'prefix={brief(prefix)} must be a string. Hint: use "val_", or "".'
+            )
         self.evaluator, self.source = evaluator, source
         self.prefix, self.every_n_epochs = prefix, every_n_epochs
         self.result = None
@@ -66,8 +68,9 @@ class Evaluating:
         """Warn if training ended without an evaluation."""
         if self.result is None:
             warn(
-                f"RecometerCallback evaluated nothing: no epoch was due by every_n_epochs="
-                f"{self.every_n_epochs}. Hint: a smaller number, or more epochs."
+                "RecometerCallback evaluated nothing, because training ended before epoch "
+                f"{self.every_n_epochs} (every_n_epochs). Hint: use a smaller number or train "
+                "longer."
             )
 
 
@@ -75,7 +78,7 @@ def check_evaluator(evaluator: object) -> None:
     """Raise an error unless `evaluator` is an `Evaluator` with test data."""
     if not isinstance(evaluator, Evaluator) or evaluator.sides is None:
         raise InputTypeError(
-            "RecometerCallback takes an evaluator with a test, found "
+            "RecometerCallback needs an evaluator with test data, found "
             f"{type(evaluator).__name__}. Hint: rm.Evaluator(test, train=train, metrics=...)."
         )
 
@@ -84,5 +87,5 @@ def logged_twice(name: str) -> InputError:
     """Return the error for a value that would replace an earlier one logged under the same name."""
     return InputError(
         f"{name!r} is logged twice, and the second value would replace the first. Hint: "
-        "RecometerCallback(..., prefix=...) gives each callback names of its own."
+        "RecometerCallback(..., prefix=...) gives each callback its own names."
     )

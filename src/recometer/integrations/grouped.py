@@ -40,7 +40,7 @@ def evaluator_of_rows(
         if name in (*how, "metrics", "test", "candidates"):
             raise InputError(
                 f"{name}= does not apply to rows in groups. Hint: leave it out; ties=, "
-                "relevant_from= and other single rules do apply."
+                "relevant_from= and other individual rules do apply."
             )
     return Evaluator(metrics=metrics, **how, **rules)
 
@@ -99,7 +99,7 @@ class GroupedMetrics:
             if weights.shape != rows.shape:
                 raise InputError(
                     f"The weights have the shape {weights.shape}, but there are {len(rows):,} "
-                    "groups. Hint: one weight for each group."
+                    "groups. Hint: pass one weight for each group."
                 )
             result = self.evaluator(pairs)
             means = result.mean(weights[result.user_ids])  # a group may have no rows

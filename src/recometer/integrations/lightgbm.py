@@ -75,9 +75,9 @@ class RankingMetrics(GroupedMetrics):
         metric = next((n for n in map(str, self.metrics) if re.fullmatch("ndcg(@.*)?", n)), "")
         if metric and not np.array_equal(gains, 2.0 ** np.arange(gains.size) - 1):
             raise InputError(
-                f"{metric} has the gains 2^label - 1, but label_gain={brief(table)}. Hint: for "
-                "label_gain=0,1,2,3,... ask for ndcg(label_gain=label)@k; for another table also "
-                "give np.take(label_gain, label) as labels."
+                f"{metric} uses the gains 2^label - 1, but label_gain={brief(table)}. Hint: for "
+                "label_gain=0,1,2,3,... ask for ndcg(label_gain=label)@k; for another table, also "
+                "pass np.take(label_gain, label) as labels."
             )
 
     def of_ranker(
@@ -103,7 +103,7 @@ class RankingMetrics(GroupedMetrics):
             if weights.shape != query.shape:
                 raise InputError(
                     f"The weights have the shape {weights.shape}, but there are {len(query):,} "
-                    "rows. Hint: one weight for each row."
+                    "rows. Hint: pass one weight for each row."
                 )
             weight = np.bincount(query, weights, len(sizes)) / np.maximum(sizes, 1)
         return self.of_rows(label, score, group, weight)

@@ -139,7 +139,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
         test = evaluator.sides.test
         if test.user_ids is not None or test.item_ids is not None:
             raise InputError(
-                "score_users(rows) takes positions, and test names users or items by ids. Hint: "
+                "score_users(rows) takes positions, but test has ids of users or items. Hint: "
                 "RecometerCallback(evaluator, lambda module: rm.from_model(module, user_ids=..., "
                 "item_ids=...))."
             )

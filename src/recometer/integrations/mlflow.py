@@ -105,14 +105,14 @@ def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
         if column not in names:
             raise InputError(
                 f"The model returns the columns {', '.join(map(repr, names))}. Hint: predictions= "
-                "names that of scores, or of lists."
+                "must name the column of scores, or of lists."
             )
         found = found[column]
     found = in_numpy(found, "The predictions")
     if isinstance(found, str | bytes | Mapping) or not hasattr(found, "__len__"):
         raise InputTypeError(
             f"The model returned {brief(found)}, expected a prediction for each row of data. Hint: "
-            "a list, an array or a column of scores, or of lists of items."
+            "return a list, an array or a column of scores, or of lists of items."
         )
     if not hasattr(found, "to_numpy") and _of_lists(found):
         lists = np.empty(len(found), dtype=object)
@@ -138,8 +138,8 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
     for name in ("source", "test"):
         if name in config:
             raise InputError(
-                f"evaluator_config has {name!r}, which the data are. Hint: leave it out; targets= "
-                "and predictions= name their columns."
+                f"evaluator_config must not contain {name!r}: the data take its place. Hint: leave "
+                "it out; targets= and predictions= name their columns."
             )
     user, item = config.pop("user", None), config.pop("item", None)
     truth = dataset.labels_data
@@ -169,7 +169,7 @@ def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Eval
         users = frame[column].tolist()
         if len(ids.encode(users, f"users (column {column!r})")[1]) < len(truth):
             raise InputError(
-                f"The column {column!r} has a user in several rows. Hint: lists have a row per "
+                f"The column {column!r} has a user in several rows. Hint: lists need one row per "
                 "user."
             )
     lists = Lists(dict(zip(users, predictions, strict=True)))

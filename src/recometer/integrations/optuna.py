@@ -133,7 +133,7 @@ class IntervalPruner:
         hopeful = trial.user_attrs.get(HOPEFUL, {}).get(str(step))
         if hopeful is None:
             raise InputError(
-                "IntervalPruner knows intervals only from recometer.integrations.optuna.report. "
+                "IntervalPruner gets intervals only from recometer.integrations.optuna.report. "
                 "Hint: report(trial, result, metric, step) instead of trial.report(value, step)."
             )
         if math.isnan(hopeful):
@@ -168,11 +168,11 @@ def _check_direction(trial: Any, result: Evaluation, metric: str | Metric) -> No
     wanted = "maximize" if known.definition.higher_is_better else "minimize"
     if len(study.directions) > 1:
         raise InputError(
-            f"The study has {len(study.directions)} objectives, and Optuna prunes trials of one "
-            "alone. Hint: the objective may return cautious(result, metric) of several metrics."
+            f"The study has {len(study.directions)} objectives, but Optuna prunes only trials with "
+            "one. Hint: the objective may return cautious(result, metric) for several metrics."
         )
     if study.direction.name.lower() != wanted:
         raise InputError(
-            f"The study goes in the wrong direction for {known}. Hint: "
+            f"The study has the wrong direction for {known}. Hint: "
             f'optuna.create_study(direction="{wanted}").'
         )

@@ -87,18 +87,18 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         super().__init__()
         for what, given in (("queries", queries), ("corpus", corpus)):
             if not isinstance(given, Mapping) or not given:
-                raise InputTypeError(f"{what} must be a dict of ids and texts that is not empty.")
+                raise InputTypeError(f"{what} must be a non-empty dict of ids and texts.")
         if not isinstance(relevant_docs, Mapping):
             expected = 'a dict of queries. Hint: {"q1": ["d3"]}, or {"q1": {"d3": 2}} with grades.'
             raise wrong_type("relevant_docs", relevant_docs, expected)
         if not isinstance(name, str | None):
-            raise InputTypeError(f'name={brief(name)} must be a text. Hint: "test".')
+            raise InputTypeError(f'name={brief(name)} must be a string. Hint: use "test".')
         check_whole("batch_size", batch_size, 1)
         unknown = [query for query in relevant_docs if query not in queries]
         if unknown:
             raise InputError(
                 f"relevant_docs names {brief(unknown[0])}, which is not a query. Hint: queries "
-                "must have the text of each."
+                "must contain the text of each query."
             )
         self.evaluator = Evaluator(dict(relevant_docs), metrics=metrics, **options)
         self.queries = {query: queries[query] for query in relevant_docs}
@@ -112,7 +112,8 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         known = [str(metric) for metric in self.evaluator.arguments.metrics]
         if metric is not None and metric not in known:
             raise InputError(
-                f"primary_metric={brief(metric)} is not asked for. Hint: one of {', '.join(known)}."
+                f"primary_metric={brief(metric)} is not requested. Hint: use one of "
+                f"{', '.join(known)}."
             )
         return str(FlatName(known[0] if metric is None else metric))
 

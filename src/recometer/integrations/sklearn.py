@@ -175,8 +175,8 @@ class _ColumnScorer:
         names = getattr(X, "columns", None)
         if names is None or self._column not in list(names):
             raise InputError(
-                f"X has no column {self._column!r}, from which groups are to be read. Hint: X is "
-                "a data frame with that column, which a pipeline can leave out of the features."
+                f"X has no column {self._column!r}, from which groups are read. Hint: X must be a "
+                "data frame with that column; a pipeline can leave it out of the features."
             )
         score = functools.partial(self._score, groups=np.asarray(X[self._column]))
         return float(self._make(score)(estimator, X, y))

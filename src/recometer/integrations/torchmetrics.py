@@ -122,7 +122,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         `indexes` is another name for `users`, as in TorchMetrics' retrieval metrics.
         """
         if indexes is not None and users is not None:
-            raise InputError("users= and indexes= are the same. Hint: give one.")
+            raise InputError("users= and indexes= are the same. Hint: pass only one.")
         self._absorb()
         users = indexes if users is None else users
         self._stream.update(scores, relevance, users=users, items=items, padding=padding)
@@ -215,9 +215,9 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     def _reduce_states(self, incoming_state: Any) -> None:
         """Raise an error, because wrappers that merge states would lose the batches."""
         raise InputError(
-            "RankingMetrics keeps its batches in a stream, so that wrappers that put states "
-            "together, such as Running, cannot be used. Hint: a RankingMetrics for each window; "
-            "merge_state adds one to another."
+            "RankingMetrics keeps its batches in a stream, so wrappers that merge states, such as "
+            "Running, do not work with it. Hint: use a RankingMetrics for each window; merge_state "
+            "adds one to another."
         )
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:

@@ -70,8 +70,8 @@ class RankingMetrics(GroupedMetrics):
     def _of_query(self, label: npt.ArrayLike, score: npt.ArrayLike) -> float:
         if len(self.metrics) > 1:
             raise InputError(
-                f"XGBRanker takes one metric of a callable, but there are {len(self.metrics)}. "
-                "Hint: a list of RankingMetrics of one each; or xgboost.train."
+                f"XGBRanker takes one metric per callable, but there are {len(self.metrics)}. "
+                "Hint: pass a list of RankingMetrics with one metric each, or use xgboost.train."
             )
         label = as_array(label, "The labels")
         return self.of_rows(label, score, [label.size])[0][1]
@@ -110,8 +110,8 @@ class RankingMetrics(GroupedMetrics):
         for option in options:
             if option not in known - {"rounds", "metric_name", "maximize"}:
                 raise InputError(
-                    f"{option}= is no option here. Hint: metric= names the metric, from which the "
-                    "direction follows; save_best= and others of "
+                    f"{option}= is not an option here. Hint: metric= names the metric, which "
+                    "determines the direction; save_best= and other options of "
                     "xgboost.callback.EarlyStopping are passed on."
                 )
         return callback.EarlyStopping(

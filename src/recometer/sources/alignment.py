@@ -266,8 +266,8 @@ def _candidates(
         kept[positions_of(index, request.exclude, counts)] = False
     if not kept.any():
         raise InputError(
-            f"None of the source's {index.n_items:,} items is left as a candidate. Hint: check "
-            f"{argument_text('candidates')} and {argument_text('exclude')}."
+            f"None of the {index.n_items:,} items of the source is left as a candidate. Hint: "
+            f"check {argument_text('candidates')} and {argument_text('exclude')}."
         )
     return kept, sets
 

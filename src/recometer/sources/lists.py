@@ -250,7 +250,7 @@ class Lists(Source):
         ------
         InputError
             If the catalogue has no titles or no ids, a user has several answers, or most answers
-            seem to have several titles in one line.
+            seem to have several titles on one line.
         InputTypeError
             If the type of the answers is not supported.
         ColumnError, FileError

@@ -223,7 +223,7 @@ class Pairs(Source):
         """Return one line that describes what is evaluated."""
         rows = self.rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
-        names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
+        names = {"relevance": "relevance", "rating": "true ratings", None: "no labels"}
         stated = "" if self.threshold is None else f", relevant from {self.threshold:g}"
         return (
             f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}, {names[rows.kind]}"

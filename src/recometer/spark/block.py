@@ -336,7 +336,7 @@ def _runner(
         except ImportError as error:
             installed = f"no recometer ({error})"
         if installed != f"recometer {version}":
-            text = f"An executor has {installed}, the driver has recometer {version}. {install}"
+            text = f"An executor has {installed}, but the driver has recometer {version}. {install}"
             note = pickle.dumps({"error": {"InputError": text}})
             cells = {"note": note, "users": None, "items": None}
             columns = {key: pa.array([cell], pa.binary()) for key, cell in cells.items()}
@@ -376,7 +376,7 @@ def _write(path: str, plain: bytes, arrays: list[pickle.PickleBuffer]) -> bytes:
     except OSError as error:
         raise FileError(
             f"The item factors could not be written to {path}: {os.strerror(error.errno or 0)}. "
-            "Hint: shared= names a folder with enough space that all executors see."
+            "Hint: shared= must name a folder with enough space that all executors can access."
         ) from None
     return hashlib.sha256(plain).digest()
 
@@ -393,7 +393,7 @@ def _read(name: str, digest: bytes) -> Any:
     )
     if hashlib.sha256(plain).digest() != digest:
         raise FileError(
-            f"{path} is not what the driver wrote. Hint: shared= names a folder in which nobody "
-            "else writes."
+            f"{path} differs from what the driver wrote. Hint: shared= must name a folder in which "
+            "nobody else writes."
         )
     return pickle.loads(plain, buffers=arrays)  # noqa: S301

@@ -219,7 +219,7 @@ class Evaluator:
     def __init__(self, test: object = None, **options: Any) -> None:
         if isinstance(test, list | tuple):
             raise InputTypeError(
-                "An evaluator has one test, found several. Hint: rs.evaluate(sources, folds)."
+                "An evaluator takes one test, found several. Hint: rs.evaluate(sources, folds)."
             )
         self.test, self.options = test, options
 
@@ -285,11 +285,12 @@ class Plan:
         for metric in self.of_all:
             if metric.definition.adds_up is None and not self.lists:
                 raise InputError(
-                    f"The metric {str(metric)!r} has one value for all users, and cannot be added "
-                    "up from blocks of users. Hint: lists=True evaluates all users in one task."
+                    f"The metric {str(metric)!r} has one value for all users, which cannot be "
+                    "computed from blocks of users. Hint: lists=True evaluates all users in one "
+                    "task."
                 )
         if self.lists and not self.of_all:
-            warn("lists=True changes nothing: no metric has one value for all users.")
+            warn("lists=True has no effect: no metric has one value for all users.")
         for table in self.tables.values():
             if table.has("session") and not self.test.has("session"):
                 raise tables.without_sessions(table.label)
@@ -365,8 +366,9 @@ class Plan:
             return None
         if most["catalogue"] != -most["less catalogue"]:
             raise InputError(
-                "How many items could have been recommended does not follow from blocks of users, "
-                "since these have items of their own. Hint: lists=True evaluates all together."
+                "The number of items that could have been recommended cannot be derived from "
+                "blocks of users, because each block has its own items. Hint: lists=True evaluates "
+                "all users together."
             )
         return most["catalogue"]
 
@@ -389,7 +391,7 @@ class Plan:
         texts = {name: output.like.describe() for name, output in self.outputs.items()}
         texts |= {name: table.description for name, table in self.sides.items()}
         rows = f"{facts.n_users:,} users, {facts.n_rows:,} interactions"
-        texts["test"] = f"DataFrame of Spark, {rows}"
+        texts["test"] = f"Spark DataFrame, {rows}"
         if self.arguments.catalogue is not None:
             texts["catalogue"] = self.arguments.catalogue.describe()
         for name, argument in (("candidates", self.chosen), ("exclude", self.arguments.exclude)):
@@ -482,7 +484,9 @@ def _sides(source: Output, test: object, train: object, candidates: object) -> d
     sets = candidates.items if isinstance(candidates, Negatives) else candidates
     on_spark = isinstance(sets, Interactions) or tables.is_frame(sets)
     if isinstance(candidates, Negatives) and not on_spark:
-        raise InputTypeError("Negatives on Spark take a DataFrame with a set for each user.")
+        raise InputTypeError(
+            "Negatives on Spark must be a DataFrame with a set of items for each user."
+        )
     data = {"test": test, "train": train, "candidates": sets if on_spark else None}
     return {
         name: Interactions.read(frame, name) for name, frame in data.items() if frame is not None

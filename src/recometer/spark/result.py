@@ -36,8 +36,8 @@ from recometer.tasks import memory
 
 SHARE = 0.25  # maximum share of the driver's memory for values; collecting them needs twice as much
 BY_ITEM = (
-    "Numbers by item have no interval. Hint: rs.evaluate(..., lists=True) brings the lists to the "
-    "driver."
+    "Values computed from sums per item have no interval. Hint: rs.evaluate(..., lists=True) "
+    "brings the lists to the driver."
 )
 
 
@@ -122,9 +122,9 @@ class SparkEvaluation(rendering.Printed):
             raise InputError(
                 f"{self._n_values:,} values ({self.n_users:,} users) take "
                 f"{size_in_words(8 * self._n_values)} on the driver, more than "
-                f"{size_in_words(8 * most)}. Hint: ask for fewer metrics; evaluate a sample of the "
-                "users; moments() has the means with normal intervals; or collect(limit=...) on a "
-                "larger driver."
+                f"{size_in_words(8 * most)}. Hint: request fewer metrics; evaluate a sample of the "
+                "users; moments() returns the means with normal intervals; or collect(limit=...) "
+                "on a larger driver."
             )
         return self._collected
 
@@ -163,8 +163,8 @@ class SparkEvaluation(rendering.Printed):
             if rules.average not in ("users", "usual") or len(self.user) > 1:
                 raise InputError(
                     f"The mean of {str(metric)!r} (average={rules.average!r}"
-                    f"{', sessions of users' if len(self.user) > 1 else ''}) does not follow from "
-                    "moments. Hint: collect(), perhaps for a sample of the users."
+                    f"{', sessions of users' if len(self.user) > 1 else ''}) cannot be derived "
+                    "from moments. Hint: use collect(), perhaps for a sample of the users."
                 )
             undefined = {"skip": "NULL", "nan": "double('NaN')"}.get(rules.missing, "0D")
             value = f"CASE WHEN isnan(m{number}) THEN {undefined} ELSE m{number} END"

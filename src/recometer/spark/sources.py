@@ -97,8 +97,8 @@ class Interactions:
             for option, name in columns.items():
                 if name is not None:
                     raise InputError(
-                        f"{option}={name!r} was given, but recometer.spark.Interactions names "
-                        f"columns itself. Hint: rs.Interactions(frame, {option}={name!r})."
+                        f"{option}={name!r} was passed, but recometer.spark.Interactions already "
+                        f"names its columns. Hint: rs.Interactions(frame, {option}={name!r})."
                     )
             columns = {"user": data.user, "item": data.item, "value": data.value}
             data = data.frame
@@ -157,7 +157,7 @@ class Factors:
         if element not in ("float", "double"):
             hint = ""
             if kind.typeName() in ("udt", "vector", "vectorudt"):
-                hint = " Hint: pyspark.ml.functions.vector_to_array makes an array of a vector."
+                hint = " Hint: pyspark.ml.functions.vector_to_array converts a vector to an array."
             raise ColumnError(
                 f"Column {self.vector!r} of {label} must hold arrays of float or double, found "
                 f"{kind.simpleString()}.{hint}"
@@ -215,12 +215,12 @@ class Lists:
             rank, score = table.columns["rank"], table.columns["score"]
             raise InputError(
                 f"Lists has ranks in column {rank!r} and scores in {score!r}, which may disagree. "
-                f"Hint: rank={rank!r} or score={score!r} names the one to rank by."
+                f"Hint: pass only the one to rank by, rank={rank!r} or score={score!r}."
             )
         if not table.has("rank") and not table.has("score"):
             raise ColumnError(
-                "The frame of Lists has no column with a common name for ranks or scores, and "
-                f"rows on Spark have no order. Hint: rank= or score= names one of "
+                "The frame of Lists has no column with a common name for ranks or scores, and rows "
+                "on Spark have no order. Hint: set rank= or score= to one of "
                 f"{', '.join(frame.columns)}."
             )
         return table
@@ -285,7 +285,7 @@ class Pairs:
         }
         here = PairsHere.of_some_users(pa.table(row), **options)
         truth = next(filter(table.has, TRUTHS), None)
-        truth_text = "no truth" if truth is None else f"truth of column {table.columns[truth]!r}"
+        truth_text = "no labels" if truth is None else f"labels of column {table.columns[truth]!r}"
         text = f"Pairs on Spark: scores of column {table.columns['score']!r}, {truth_text}"
         return Output("pairs", table, {"threshold": self.threshold}, _stand_in(here, text))
 
@@ -341,7 +341,7 @@ def _vectors(column: Any, n_factors: int | None, label: str) -> Array:
     if differs.any() or flat.null_count:
         raise InputError(
             f"A row of {label} has {lengths[differs][0] if differs.any() else 'missing'} factors, "
-            f"others have {width}. Hint: all rows need the same number."
+            f"but others have {width}. Hint: all rows need the same number."
         )
     return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), int(width))
 

@@ -42,7 +42,7 @@ PART = "recometer part"
 # Classes of recometer.split that are not available on Spark, and what to use instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
-    "GivenUsers": "rs.split splits the rows of these users, and train.unionByName(...) adds others",
+    "GivenUsers": "rs.split splits these users' rows, and train.unionByName(...) adds other rows",
     "UsersNumber": "UsersFraction draws a share of the users",
 }
 
@@ -180,8 +180,8 @@ class _Splitter:
             kind += " with items" * (isinstance(part, ColdItems) and part.items is not None)
             if kind in GONE:
                 raise InputError(
-                    f"{kind} is not for Spark: {GONE[kind]}. Hint: recometer.split of "
-                    "frame.toArrow() has it, for several million users."
+                    f"{kind} is not available on Spark: {GONE[kind]}. Hint: for up to several "
+                    "million users, use recometer.split on frame.toArrow()."
                 )
         least = {name: check_whole(name, options.pop(name)) for name in ("min_train", "min_test")}
         self.table = Interactions.read(data, "data", **options)
@@ -208,13 +208,14 @@ class _Splitter:
         where = "" if fold is None else f"Fold {fold}: "
         if not counts["test"]:
             raise NoTestUsersError(
-                f"{where}no user can be tested: of {self.n_rows:,} interactions, none is held out "
-                f"for test by {protocol}. Hint: loosen one of these rules."
+                f"{where}no user can be tested: none of the {self.n_rows:,} interactions is held "
+                f"out for testing by {protocol}. Hint: loosen one of these rules."
             )
         if not counts["train"] + counts["remainder"]:
             warn(
-                f"{where}train is empty: none of {self.n_rows:,} interactions is left there by "
-                f"{protocol}. Hint: hold out less; a split by time takes a later one."
+                f"{where}the training data are empty: {protocol} leaves none of the "
+                f"{self.n_rows:,} interactions there. Hint: hold out less; or, in a split by time, "
+                "use a later time."
             )
         parts = {
             name: rows.where(f"{tables.quoted(PART)} = {part}").drop(PART)
@@ -253,7 +254,7 @@ class _Splitter:
             return what
         if not self.table.has("time") or not self.n_rows:
             raise InputError(
-                f"{what!r} reads times, and the data have none. Hint: name their column with time=."
+                f"{what!r} reads times, but the data have none. Hint: name their column with time=."
             )
         column = tables.quoted(str(self.table.columns["time"]))
         times = self.frame.selectExpr(f"{column} AS t").orderBy("t")
@@ -264,8 +265,8 @@ class _Splitter:
         )
         if time == first:
             raise InputError(
-                f"{what!r}: too many interactions have the first time, {first}: none is before the "
-                "split. Hint: use a larger share, or give a time."
+                f"{what!r}: so many interactions have the first time, {first}, that none is before "
+                "the split. Hint: use a larger share, or pass a time."
             )
         return After(time, until=what.until, since=what.since)
 
@@ -398,7 +399,9 @@ def _of_split(split: object, columns: dict[str, Any]) -> tuple[dict[str, Any], d
         )
     passed = next((option for option, name in columns.items() if name is not None), None)
     if passed is not None:
-        raise InputError(f"{passed}= was given, but a SparkSplit knows its columns. Hint: omit it.")
+        raise InputError(
+            f"{passed}= was passed, but a SparkSplit already names its columns. Hint: omit it."
+        )
     remainder = split.remainder
     train = split.train if remainder is None else split.train.unionByName(remainder)
     columns = {option: name or False for option, name in split.columns._asdict().items()}

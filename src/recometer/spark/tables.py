@@ -86,7 +86,7 @@ class Table:
     @property
     def description(self) -> str:
         """How results describe the data."""
-        return f"DataFrame of Spark, columns {', '.join(filter(None, self.columns.values()))}"
+        return f"Spark DataFrame, columns {', '.join(filter(None, self.columns.values()))}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -177,15 +177,15 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
             if kind == "string" and not name.startswith(("string", "varchar", "char")):
                 raise InputTypeError(
                     f"The column {table.columns[option]!r} of {table.label} holds {option}s as "
-                    f"{name}; on Spark they are integers or strings. Hint: cast it to bigint or to "
-                    "string, in all tables."
+                    f"{name}; on Spark they must be integers or strings. Hint: cast it to bigint "
+                    "or to string, in all tables."
                 )
             first_label, first_kind = first.setdefault(option, (table.label, kind))
             if first_kind != kind:
                 raise InputTypeError(
                     f"The {option} ids of {first_label} are {words[first_kind]}, those of "
-                    f"{table.label} {words[kind]}. Hint: cast one of them, so that both have one "
-                    "type."
+                    f"{table.label} {words[kind]}. Hint: cast one of them, so that both have the "
+                    "same type."
                 )
     return IdKinds(**{option: kind for option, (_, kind) in first.items()})
 
@@ -213,10 +213,10 @@ def gathered(cells: Mapping[str, Frame], partitions: int | None) -> Frame:
 def too_many_rows(user: object, n_rows: int) -> InputError:
     """Return the error for a user with more than `MOST_ROWS` rows."""
     return InputError(
-        f"{MOST_ROWS:,} rows of a user are the limit. User {user!r} has {n_rows:,} rows, and a "
-        "task holds all rows of a user in memory. Hint: such a user often stands for everyone who "
-        "is not logged in: leave it out, with frame.where(...); recometer.evaluate of "
-        "frame.toArrow() takes any number."
+        f"{MOST_ROWS:,} rows per user are the limit, because a task holds all rows of a user in "
+        f"memory, but user {user!r} has {n_rows:,} rows. Hint: such a user often stands for "
+        "everyone who is not logged in: leave it out with frame.where(...); or use "
+        "recometer.evaluate on frame.toArrow(), which has no limit."
     )
 
 
@@ -238,8 +238,8 @@ def need_frame(data: object, label: str) -> Frame:
     if is_frame(data):
         return data
     raise InputTypeError(
-        f"{label} must be a DataFrame of Spark, found {type(data).__name__}. Hint: "
-        "spark.createDataFrame(...) makes one; recometer.evaluate reads data on this machine."
+        f"{label} must be a Spark DataFrame, found {type(data).__name__}. Hint: "
+        "spark.createDataFrame(...) creates one; recometer.evaluate reads data on this machine."
     )
 
 
@@ -254,7 +254,7 @@ def check_partitions(number: object) -> None:
     if number is not None and not valid:
         raise InputError(
             f"partitions={errors.brief(number)} must be a whole number, at least 1. Hint: None "
-            "lets the size of the data decide."
+            "chooses it by the size of the data."
         )
 
 
@@ -290,13 +290,13 @@ def acted(call: Callable[[], Any]) -> Any:
             raise getattr(errors, ours[1])(ours[2]) from None
         if NOT_THERE.search(text) is not None:
             raise InputError(
-                f"An executor has no recometer, or another version. {INSTALL}"
+                f"An executor has no recometer, or a different version. {INSTALL}"
             ) from None
         java_ended = isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j")
         if java_ended or OUT_OF_MEMORY.search(text) is not None:
             raise InputError(
-                "Spark seems to have run out of memory. Hint: spark.driver.memory and "
-                "spark.executor.memory; the rows of a user are in memory together, about 200 bytes "
+                "Spark seems to have run out of memory. Hint: increase spark.driver.memory and "
+                "spark.executor.memory; all rows of a user are in memory at once, about 200 bytes "
                 "each, and frame.groupBy(...).count() shows who has the most."
             ) from error
         raise

@@ -87,6 +87,6 @@ def moment(table: Table, time: Any) -> int | float:
         here = "" if unit is None else f", here {int(since.total_seconds()) * unit}"
         raise InputError(
             f"The time {time:%Y-%m-%d %H:%M:%S} is a date, but the times of the data are numbers. "
-            f"Hint: give a number in their unit{here}; or make dates of them."
+            f"Hint: pass a number in their unit{here}; or convert them to dates."
         )
     return since // datetime.timedelta(microseconds=1)

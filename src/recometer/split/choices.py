@@ -364,7 +364,7 @@ class After(What):
         if (self.time is None) == (self.share is None):
             raise InputError(
                 "After takes a time or a share. Hint: After('2024-05-31'), or After(share=0.8) for "
-                "the time before which 80 % of the interactions are."
+                "the time before which 80 % of the interactions lie."
             )
         if self.share is not None:
             check_share("share", self.share)
@@ -389,8 +389,8 @@ class After(What):
         time: float = np.partition(table.times, place)[place].item()
         if time == table.times.min():
             raise InputError(
-                f"{self!r}: too many interactions have the first time, {time}: none is "
-                "before the split. Hint: use a larger share, or give a time."
+                f"{self!r}: so many interactions have the first time, {time}, that none is before "
+                "the split. Hint: use a larger share, or pass a time."
             )
         return time
 
@@ -420,8 +420,8 @@ class Windows(Folding):
     def __post_init__(self) -> None:
         if isinstance(self.times, str) or not hasattr(self.times, "__len__"):
             raise InputTypeError(
-                f"times={self.times!r} must be a list of times. Hint: Windows([{self.times!r}]) is "
-                "one window, and After(time) one split."
+                f"times={self.times!r} must be a list of times. Hint: use "
+                f"Windows([{self.times!r}]) for one window, or After(time) for one split."
             )
         length = self.length
         number = isinstance(length, numbers.Real) and not isinstance(length, bool)
@@ -433,7 +433,7 @@ class Windows(Folding):
         nothing = 0 if number else datetime.timedelta()
         if length is not None and not length > nothing:  # type: ignore[operator]
             raise InputError(
-                f"length={length!r} must be above 0. Hint: None goes back all the way."
+                f"length={length!r} must be above 0. Hint: None stands for all earlier times."
             )
 
     def __len__(self) -> int:
@@ -457,12 +457,12 @@ class Windows(Folding):
             if not table.dates:
                 raise InputError(
                     f"length={length} is a span of dates, but the times of the data are numbers. "
-                    "Hint: give a number in their unit."
+                    "Hint: pass a number in their unit."
                 )
             length = length // datetime.timedelta(microseconds=1)
         elif length is not None and table.dates:
             raise InputError(
-                f"length={length} is a number, but the times of the data are dates. Hint: give a "
+                f"length={length} is a number, but the times of the data are dates. Hint: pass a "
                 "datetime.timedelta."
             )
         for begin, end in zip(begins, ends, strict=True):

@@ -174,7 +174,7 @@ class ValuesFrom(Filter):
             name = python_or_command("threshold=", "--from-value ")
             example = python_or_command("ValuesFrom(4)", "--from-value 4")
             raise InputError(
-                f"{name}{self.threshold!r} must be a number. Hint: {example} keeps values of 4 and "
+                f"{name}{self.threshold!r} must be a number. Hint: {example} keeps values of 4 or "
                 "more."
             )
 
@@ -182,7 +182,7 @@ class ValuesFrom(Filter):
         """Return the rows whose value is at least the threshold."""
         if table.values is None:
             raise InputError(
-                f"{self} reads values, and the data have none. Hint: name their column with "
+                f"{self} reads values, but the data have none. Hint: name their column with "
                 f"{argument_text('value')}."
             )
         return Kept(table.values >= self.threshold)

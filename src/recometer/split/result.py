@@ -249,7 +249,8 @@ class Folds(Shown):
     def __getitem__(self, number: int) -> Split:
         if not isinstance(number, numbers.Integral):
             raise InputTypeError(
-                f"A fold has a number, found {number!r}. Hint: folds[0], or list(folds) for all."
+                f"A fold is selected by its number, found {number!r}. Hint: folds[0], or "
+                "list(folds) for all."
             )
         if not -self._n <= number < self._n:
             raise IndexError(f"There is no fold {number}: there are {self._n}.")
@@ -275,7 +276,7 @@ class Folds(Shown):
             for name, n in first.removed.items()
             if all(protocol.removed[name] == n for protocol in protocols)
         }
-        columns = [Column("fold", number=True), *map(_counts, ("users of test", *parts))]
+        columns = [Column("fold", number=True), *map(_counts, ("test users", *parts))]
         return Table(columns, rows, _notes(dataclasses.replace(first, fold=None), removed))
 
 

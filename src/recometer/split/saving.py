@@ -153,8 +153,8 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         raise
     except unreadable() as error:
         raise FileError(
-            f"Cannot write the split to {str(folder)!r}: {error}. "
-            "Hint: the folder must be writable and have room."
+            f"Cannot write the split to {str(folder)!r}: {error}. Hint: the folder must be "
+            "writable and have enough space."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -195,7 +195,7 @@ def _frame(part: Any) -> pl.DataFrame:
     """Return a part as a Polars frame that stays the same when it is written and read again."""
     import polars as pl
 
-    hint = "Hint: convert the column before the split, for instance to texts" + python_or_command(
+    hint = "Hint: convert the column before the split, for instance to strings" + python_or_command(
         "; splits of rm.Interactions.of(data) keep ids of any type.", "."
     )
     if is_a(part, "pandas", "DataFrame"):
@@ -279,8 +279,8 @@ def _header(folder: Path) -> bytes:
             check_readable(folder / HEADER)
         if (folder / "fold_0" / HEADER).exists():
             raise FileError(
-                f"{str(folder)!r} holds folds. Hint: load one of them: {str(folder / 'fold_0')!r}; "
-                "rm.evaluate takes a list of several."
+                f"{str(folder)!r} contains several folds. Hint: load one of them: "
+                f"{str(folder / 'fold_0')!r}; rm.evaluate takes a list of several."
             ) from None
         raise FileError(f"There is no split in {str(folder)!r}. Hint: {_hint()}") from None
 
@@ -288,12 +288,12 @@ def _header(folder: Path) -> bytes:
 def _read(folder: Path, text: bytes) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     with undamaged(folder):
         if not is_sealed(text):
-            raise ValueError(f"{HEADER} is not what the checksum in it says")
+            raise ValueError(f"{HEADER} does not match the checksum in it")
         header = json.loads(text)
         if header.pop("version") > VERSION:
             raise FileError(
-                f"The split in {str(folder)!r} was written by a newer recometer, in a format that "
-                "this one does not know. Hint: pip install --upgrade recometer."
+                f"The split in {str(folder)!r} was written by a newer version of recometer, in a "
+                "format that this version cannot read. Hint: pip install --upgrade recometer."
             )
         if unknown := [name for name in header["parts"] if name not in PARTS]:
             # Refuse other names: names become paths, which must not lead out of the folder.
@@ -339,7 +339,7 @@ class _Files:
         file = path.open("rb")
         if checksum_of(file) != self._checksums[path.name]:
             file.close()
-            raise ValueError(f"{path.name} is not what its checksum in {HEADER} says")
+            raise ValueError(f"{path.name} does not match its checksum in {HEADER}")
         return file
 
 

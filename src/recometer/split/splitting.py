@@ -386,7 +386,7 @@ class _Work:
             raise NoTestUsersError(
                 f"{where}no user can be tested: the data have {self.container.table.n:,} "
                 f"interactions{gone}. Hint: "
-                + ("loosen the filters." if gone else "is it the right data?")
+                + ("loosen the filters." if gone else "are these the right data?")
             )
         unseen = "".join(f"; {part} left out {removed[repr(part)]:,}" for part in self.after)
         by = python_or_command(
@@ -396,16 +396,17 @@ class _Work:
             f"--min-test {self.min_test}",
         )
         raise NoTestUsersError(
-            f"{where}no user can be tested: of {self.table.n:,} interactions that the filters "
-            f"leave, none of them is held out for test by {by}{unseen}. Hint: loosen one of them."
+            f"{where}no user can be tested: none of the {self.table.n:,} interactions that the "
+            f"filters leave is held out for testing by {by}{unseen}. Hint: loosen one of them."
         )
 
     def _warn_of_no_train(self, who: object, what: object, where: str) -> None:
         filters = f", filters={list(self.filters)}" if self.filters else ""
         by = python_or_command(f"what={what!r}, who={who!r}{filters}", "--what and --who")
         warn(
-            f"{where}train is empty: none of {self.container.table.n:,} interactions is left "
-            f"there by {by}. Hint: hold out less; a split by time takes a later one."
+            f"{where}the training data are empty: {by} leaves none of the "
+            f"{self.container.table.n:,} interactions there. Hint: hold out less; or, in a split "
+            "by time, use a later time."
         )
 
 
@@ -425,7 +426,7 @@ def number_of_folds(what: object, who: object) -> int:
     if isinstance(who, UserFolds) and not isinstance(what, Folding):
         return len(who)
     raise InputTypeError(
-        f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
+        f"Either what or who must make the folds, found what={what!r} and who={who!r}. Hint: "
         "what=KFold(5) or Windows(times), or who=UserFolds(5)."
     )
 
@@ -442,8 +443,8 @@ def check_kind(part: object, kinds: Any, name: str) -> None:
     if isinstance(part, type) and issubclass(part, kinds):
         hint = f"call it: {part.__name__}(...)"
     raise InputTypeError(
-        f"{name}={part!r} cannot be used here: {name}= takes a part of recometer.split that says "
-        f"{meaning}. Hint: {hint}."
+        f"{name}={part!r} cannot be used here: {name}= takes an object of recometer.split that "
+        f"defines {meaning}. Hint: {hint}."
     )
 
 

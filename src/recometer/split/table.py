@@ -171,7 +171,9 @@ class Table:
         zone: Callable[[], datetime.tzinfo] = lambda: UTC,
     ) -> None:
         if n > MAX_ROWS:
-            raise InputError(f"There are {n:,} interactions, but at most {MAX_ROWS:,} can be.")
+            raise InputError(
+                f"There are {n:,} interactions, but at most {MAX_ROWS:,} are possible."
+            )
         self.n, self.names, self.zone = n, names, zone
         self._users, self._items, self._times, self._values = users, items, times, values
 
@@ -213,7 +215,7 @@ class Table:
                 "--time names their column; --what fraction=0.2 and --what number=1 draw at random",
             )
             raise InputError(
-                f"This split is by time, and the data have no times. Hint: {hint}."
+                f"This split is by time, but the data have no times. Hint: {hint}."
                 + (f" Columns: {', '.join(map(str, self.names))}." if self.names else "")
             )
         return self._times()
