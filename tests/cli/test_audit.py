@@ -189,4 +189,4 @@ def test_repeated_rows_are_counted() -> None:
     assert findings["test_duplicates"]["count"] == 2
     assert findings["test_duplicates"]["level"] == "warning"
     assert findings["test_duplicates"]["examples"] == [["ann", "c"], ["bob", "a"]]
-    assert "Warning: test: 2 of 5 interactions repeat a pair" in result.stderr
+    assert "Warning: test: 2 of 5 interactions repeat a user-item pair" in result.stderr

@@ -350,7 +350,7 @@ def test_standard_input_requires_a_format(folder) -> None:
 def test_error_about_factors_without_ids_suggests_positions(folder) -> None:
     result = evaluate(*BASIC, "--factors", "mf=users.npy,items.npy")
     assert result.exit_code == 1
-    assert "users.npy has no user ids, but test has, such as 0" in result.stderr
+    assert "users.npy has no user ids, but test has them, such as 0" in result.stderr
     assert "--factors NAME=USERS,ITEMS,positions,positions" in result.stderr
     # Ids that start at 1 are not positions.
     shifted = pl.read_parquet("test.parquet").with_columns(pl.col("user_id") + 1)
@@ -607,7 +607,7 @@ def test_columns_of_the_catalogue_can_be_named(folder) -> None:
             2,
             "--catalogue FILE --features COLUMN",
         ),
-        ("ild@5", ("--features", "x"), 2, "names a column of the items' table"),
+        ("ild@5", ("--features", "x"), 2, "names a column of the table of items"),
         ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is not a table"),
     ],
 )
@@ -686,14 +686,14 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),
         ((*BASIC, *MF, "--rule", "ties=item", "--ties", "item"), "'ties' is given twice"),
         ((*BASIC, *MF, "--format", "yaml"), "Invalid value for '--format'"),
-        ((*BASIC, *MF, "--format-in", "csv"), "it is only for standard input"),
+        ((*BASIC, *MF, "--format-in", "csv"), "it applies only to standard input"),
         (("--test", "-", "--train", "-", *MF), "can be read only once"),
         (("--test", "-", "--run", "-"), "can be read only once"),
         ((*BASIC, "--factors", "mf=-,-", "--format-in", "npy"), "can be read only once"),
         ((*BASIC, "--run", "als="), "'als=' names no file"),
         ((*BASIC, "--run", "=als.csv"), "has no name before '='"),
         ((*BASIC, "--run", "als.csv", "--run", "x/als.csv"), "two models are called 'als'"),
-        ((*BASIC, *MF, "--rank", "a", "--score", "b"), "name the one to rank by"),
+        ((*BASIC, *MF, "--rank", "a", "--score", "b"), "--rank and --score cannot be combined"),
         ((*BASIC, *MF, "--depth", "0"), "Invalid value for '--depth'"),
         ((*BASIC, *MF, "--complete", "--rule", "users=known"), "'users' is given twice"),
         ((*BASIC, *MF, "--threads", "0"), "Invalid value for '--threads'"),
@@ -712,7 +712,7 @@ def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: s
     [
         (("--test", "tset.csv", *MF), "There is no file tset.csv. Hint: Did you mean 'test.csv'"),
         (("--test", ".", *MF), "The files of . cannot be read as one table: "),
-        (("--test", "users.npy", *MF), "users.npy has an extension that is not read"),
+        (("--test", "users.npy", *MF), "users.npy has an unsupported extension"),
         (("--test", "test.csv", "--train", "no.csv", *MF), "There is no file no.csv"),
         ((*BASIC, "--factors", "mf=user.npy,items.npy"), "mf: There is no file user.npy. Hint:"),
         ((*BASIC, "--factors", "mf=users.npy,test.csv"), "test.csv has an extension that is not"),
@@ -745,7 +745,7 @@ def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: s
         (("--test", "none.csv", *MF), "none.csv has no rows"),
         (("--test", "far.csv", *MF), "is known to the source (Factors: 20 users x 30 items"),
         ((*BASIC, "--run", "no.csv"), "no: There is no file no.csv"),
-        ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an extension that is not read"),
+        ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an unsupported extension"),
         ((*BASIC, "--run", "als.parquet"), "als: roc_auc needs the whole ranking"),
         ((*BASIC, "--run", "als.parquet"), "pass --catalogue (the number of items"),
         ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
@@ -757,7 +757,7 @@ def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: s
         ),
         ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
-        ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),
+        ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be created"),
         ((*BASIC, *MF, "--protocol", "test.parquet"), "not a saved evaluation"),
         (("--test", "missing.csv", *MF), "There is no file missing.csv."),
     ],

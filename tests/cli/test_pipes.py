@@ -152,7 +152,7 @@ def test_pipes_without_an_extension_require_a_format(expected: str) -> None:
         without_option = evaluate("--test", test, "--run", "run.csv", *METRICS, *CSV)
         pathlib.Path(test).read_bytes()
     assert without_option.exit_code == 2
-    assert "the name of a file tells its format" in without_option.stderr
+    assert "a file's name shows its format" in without_option.stderr
     wrong = evaluate("--test", "-", "--run", "run.csv", *METRICS, *CSV, stdin="users.npy")
     assert wrong.exit_code == 1
 

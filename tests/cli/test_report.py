@@ -85,7 +85,7 @@ def test_lists_are_matched_to_results_by_name() -> None:
     assert all(title.startswith("Title ") for _, title in inspector["items"].values())
     with_other_name = run("report", "results", "--run", "x=good.parquet", *inputs)
     assert with_other_name.exit_code == 2
-    assert "there is no result of 'x', but of good, random" in one_line(with_other_name.stderr)
+    assert "there is no result for 'x', only for good, random" in one_line(with_other_name.stderr)
 
 
 def test_split_without_models_is_audited() -> None:

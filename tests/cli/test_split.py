@@ -287,7 +287,7 @@ def test_columns_can_be_named() -> None:
 def test_empty_train_causes_a_warning() -> None:
     result = split("ratings.parquet", "--what", "after=-1", "--out", "all")
     assert result.exit_code == 0
-    assert "Warning: data: train is empty: none of " in result.stderr
+    assert "Warning: data: the training data are empty: " in result.stderr
 
 
 # Tests of splits as input to other commands
@@ -347,7 +347,7 @@ def test_split_folder_can_be_evaluated() -> None:
     assert {name: row["mean"] for name, row in metrics.items()} == pytest.approx(expected)
     refused = command("evaluate", "--split", "made", "--test", "made/test.parquet", *model)
     assert refused.exit_code == 2
-    assert "--split has test and train already" in one_line(refused.stderr)
+    assert "--split already provides test and train" in one_line(refused.stderr)
 
 
 # Errors
@@ -364,19 +364,19 @@ def test_split_folder_can_be_evaluated() -> None:
         (("--what", "lst=1"), "cold_items=0.1 or cold_items=FILE"),
         (("--what", "last=1", "--who", "some"), "there is no 'some'"),
         (("--what", "last=1", "--who", "some"), "1000 (this number of users, drawn at random)"),
-        (("--what", "last=one"), "'last=one': 'one' is not understood. Usage: last=1."),
-        (("--what", "last="), "'last=': '' is not understood. Usage: last=1."),
-        (("--what", "last=1,2"), "'last=1,2': '2' is not understood. Usage: last=1."),
-        (("--what", "fraction"), "'fraction' is not understood. Usage: fraction=0.2[,per_user=no]"),
+        (("--what", "last=one"), "'last=one': 'one' is not recognised. Usage: last=1."),
+        (("--what", "last="), "'last=': '' is not recognised. Usage: last=1."),
+        (("--what", "last=1,2"), "'last=1,2': '2' is not recognised. Usage: last=1."),
+        (("--what", "fraction"), "'fraction' is not recognised. Usage: fraction=0.2[,per_user=no]"),
         (("--what", "fraction=2"), "fraction=2.0 must lie between 0 and 1"),
-        (("--what", "fraction=0.2,users=no"), "'users=no' is not understood. Usage: fraction=0.2"),
-        (("--what", "fraction=0.2,per_user=maybe"), "'per_user=maybe' is not understood"),
-        (("--what", "after=1,until=2,until=3"), "'until=3' is not understood"),
+        (("--what", "fraction=0.2,users=no"), "'users=no' is not recognised. Usage: fraction=0.2"),
+        (("--what", "fraction=0.2,per_user=maybe"), "'per_user=maybe' is not recognised"),
+        (("--what", "after=1,until=2,until=3"), "'until=3' is not recognised"),
         (("--what", "leave_one_out=first"), "'first' must be 'time' or 'random'"),
-        (("--what", "last=1", "--core", "five"), "'five': 'five' is not understood"),
+        (("--what", "last=1", "--core", "five"), "'five': 'five' is not recognised"),
         (
             ("--what", "last=1", "--core", "users=5"),
-            "'users=5' is not understood. Usage: 5",
+            "'users=5' is not recognised. Usage: 5",
         ),
         (("--what", "last=1", "--core", "0"), "must be a whole number of at least 1"),
         (("--what", "folds=3", "--who", "folds=3"), "both make folds"),

@@ -213,10 +213,13 @@ def test_runs_and_qrels_are_read_from_standard_input(files, compressed: bool) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--test", "run.txt", "--run", "run.txt"), "run.txt is a TREC run, which says what was"),
+        (
+            ("--test", "run.txt", "--run", "run.txt"),
+            "run.txt is a TREC run, which contains recommendations",
+        ),
         (("--test", "qrels.test", "--run", "qrels.test"), "qrels.test looks like TREC qrels"),
         (("--test", "qrels.test", "--run", "broken"), "line 2 is '301 Q0 A'"),
-        (("--test", "prose", "--run", "run.txt"), "prose has an extension that is not read"),
+        (("--test", "prose", "--run", "run.txt"), "prose has an unsupported extension"),
         (("--test", "qrels.test", "--run", "other"), "user ids spelled the same in both files?"),
     ],
 )

@@ -209,8 +209,8 @@ def test_why_prints_both_means_and_the_steps(files: list[object]) -> None:
     ("arguments", "message"),
     [
         (["--metric", "ndcg@3", "--to", "lenskitt"], "no protocol 'lenskitt'"),
-        (["--metric", "ndcg@1,3", "--to", "lenskit"], "is not one metric"),
-        (["--metric", "ndcg@3", "--metric", "rr", "--to", "lenskit"], "is not one metric"),
+        (["--metric", "ndcg@1,3", "--to", "lenskit"], "is not a single metric"),
+        (["--metric", "ndcg@3", "--metric", "rr", "--to", "lenskit"], "is not a single metric"),
         (["--metric", "ndcg@3", "--to", "lenskit", "--run", "b.csv"], "one model"),
         (["--metric", "ndcg@3"], "Missing option '--to'"),
         (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),

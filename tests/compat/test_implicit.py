@@ -92,5 +92,5 @@ def test_errors_name_the_argument() -> None:
         implicit.ranking_metrics_at_k(model, TRAIN, TEST.toarray())
     with pytest.raises(rm.InputError, match=r"train_user_items is \(2, 6\)"):
         implicit.ranking_metrics_at_k(model, TRAIN[:2], TEST)
-    with pytest.raises(rm.InputError, match="test_user_items has no entry"):
+    with pytest.raises(rm.InputError, match="test_user_items has no entries"):
         implicit.ranking_metrics_at_k(model, TRAIN, sp.csr_array(TEST.shape))

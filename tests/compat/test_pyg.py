@@ -103,7 +103,7 @@ def test_collection_behaves_like_a_mapping() -> None:
 def test_invalid_options_and_tensors_are_refused() -> None:
     with pytest.raises(rm.InputError, match="k=0 must be a whole number"):
         pyg.LinkPredMAP(0)
-    with pytest.raises(rm.InputError, match="LinkPredNDCG is weighted, and edge_label_weight"):
+    with pytest.raises(rm.InputError, match="LinkPredNDCG is weighted, but edge_label_weight"):
         pyg.LinkPredNDCG(2, weighted=True).update(LISTS, EDGES)
     with pytest.raises(rm.InputError, match="The collection contains no metrics"):
         pyg.LinkPredMetricCollection([])

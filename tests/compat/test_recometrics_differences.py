@@ -12,7 +12,7 @@ from recometrics_cases import as_csr, assert_equal, many_users, request_only, si
 from recometer import DataWarning, InputError
 from recometer.compat.recometrics import calc_reco_metrics, split_reco_train_test
 
-pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
+pytestmark = pytest.mark.filterwarnings("ignore:the training data are empty")
 
 
 @pytest.fixture

@@ -230,7 +230,12 @@ def test_split_raises_errors_where_recometrics_has_assertions(options, message):
 @pytest.mark.parametrize(
     ("options", "theirs", "ours", "n_drawn"),
     [
-        ({"users_test_fraction": 0.05}, "will select 1 user", "less than one: one is drawn", 1),
+        (
+            {"users_test_fraction": 0.05},
+            "will select 1 user",
+            "less than one: one user is drawn",
+            1,
+        ),
         (
             {"users_test_fraction": None, "max_test_users": 9},
             "Will take all",

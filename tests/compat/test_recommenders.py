@@ -74,7 +74,7 @@ def test_columns_can_be_named() -> None:
 def test_invalid_options_and_frames_are_refused() -> None:
     with pytest.raises(rm.ColumnError, match="rating_pred has no column 'prediction'"):
         recommenders.rmse(TRUE, PREDICTED.drop(columns="prediction"))
-    with pytest.raises(rm.InputError, match="No pair of user and item is in both"):
+    with pytest.raises(rm.InputError, match="No user-item pair is in both"):
         recommenders.rmse(TRUE, PREDICTED.assign(itemID=0))
     with pytest.raises(rm.InputError, match="leaves lists of 3 rows, but k=2"):
         recommenders.map(TRUE, PREDICTED, relevancy_method=None, k=2)

@@ -46,8 +46,8 @@ def test_ignored_ties_are_broken_arbitrarily() -> None:
     ("arguments", "message"),
     [
         ((GAINS[0], SCORES[0]), r"y_true has the shape \(4,\).*Hint: \[y_true\]"),
-        ((GAINS[:2], SCORES), r"y_true is \(2, 4\), but y_score \(3, 4\)"),
-        ((GAINS[:, :1], SCORES[:, :1]), "a single column says nothing"),
+        ((GAINS[:2], SCORES), r"y_true has the shape \(2, 4\), but y_score has \(3, 4\)"),
+        ((GAINS[:, :1], SCORES[:, :1]), "a single column is meaningless"),
         ((GAINS - 1, SCORES), "gains below 0"),
         ((GAINS, SCORES * np.nan), "y_score has values that are NaN"),
     ],

@@ -128,7 +128,7 @@ def test_invalid_options_and_tensors_are_refused() -> None:
         torchmetrics.RetrievalRecall(top_k=0)
     with pytest.raises(rm.InputError, match="target has values other than 0 and 1"):
         of_one_query("Recall", PREDS, TARGET * 2)
-    with pytest.raises(rm.InputTypeError, match="preds has the type int64"):
+    with pytest.raises(rm.InputTypeError, match="preds has the dtype int64"):
         of_one_query("Recall", TARGET, TARGET)
     with pytest.raises(rm.InputError, match=r"max_fpr=0.5 is not supported"):
         torchmetrics.RetrievalAUROC(max_fpr=0.5)

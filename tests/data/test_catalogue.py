@@ -144,7 +144,7 @@ ONES = np.ones((2, 1))
         (True, {}, rm.InputTypeError, "of type bool"),
         (3.5, {}, rm.InputTypeError, "of type float"),
         ("no.parquet", {}, rm.FileError, "no file no.parquet"),
-        (["a", "b", "a"], {}, rm.InputError, "distinct, but 'a' is there 2 times"),
+        (["a", "b", "a"], {}, rm.InputError, "distinct, but 'a' occurs 2 times"),
         ({"item": ["a", None]}, {}, rm.InputError, "no value in row 1"),
         ({"n": ["a"]}, {}, rm.ColumnError, "No column has a common name for items.*item="),
         (ITEMS, {"item": "itm"}, rm.ColumnError, "no column 'itm'.*item_id"),

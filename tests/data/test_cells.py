@@ -132,7 +132,7 @@ def test_command_line_splits_cells_with_separator(tmp_path, monkeypatch) -> None
     result = run_command(arguments)
     assert result.exit_code == 1
     printed = " ".join(result.stderr.split())
-    assert "Hint: --separator ';' reads such cells as lists; --separator none says" in printed
+    assert "Hint: --separator ';' reads such cells as lists; --separator none means" in printed
     result = run_command([*arguments, "--separator", ";", "--format", "json"])
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["models"]["run"]["metrics"]["rr"]["mean"] == 0.75
@@ -140,7 +140,7 @@ def test_command_line_splits_cells_with_separator(tmp_path, monkeypatch) -> None
 
 def test_deeply_nested_cell_is_refused() -> None:
     deep = frame("[" * 10**5, "[7]")
-    with pytest.raises(rm.InputError, match=r"in row 0 .* which is not a list in JSON"):
+    with pytest.raises(rm.InputError, match=r"in row 0 .* which is not a JSON list"):
         rm.Lists(deep, separator="json")
     with pytest.raises(rm.InputError, match=r"look like|JSON"):
         rm.Lists(deep)

@@ -141,7 +141,9 @@ def test_columns_with_unrelated_names_are_not_read_as_values():
 
 def test_reading_labels_from_a_score_column_causes_a_warning():
     frame = ranker().drop("label")
-    with pytest.warns(DataWarning, match=r"'score' was read as the relevance of items.*not truth"):
+    with pytest.warns(
+        DataWarning, match=r"'score' was read as the relevance of items.*not ground truth"
+    ):
         assert rm.Interactions.of(frame).values.tolist() == [0.9, 0.1, 0.2, 0.8]
     assert rm.Interactions.of(frame, value="score").values.tolist() == [0.9, 0.1, 0.2, 0.8]
 

@@ -182,7 +182,7 @@ def test_dates_with_an_ambiguous_month_are_refused(text, dates):
     path = text(f"user,item,date\n{lines}")
     with pytest.raises(
         InputError,
-        match=rf"row 0 .* column 'date' holds '{dates[0]}', and no row says .*2024-05-31",
+        match=rf"row 0 .* column 'date' holds '{dates[0]}', and no row shows .*2024-05-31",
     ):
         rm.Interactions.of(path)
     assert rm.Interactions.of(path, time=False).times is None
@@ -229,7 +229,7 @@ def test_folder_without_files_is_refused(tmp_path):
 
 def test_unknown_extension_is_refused(text):
     path = text("user,item\n1,2\n", "ratings.xlsx")
-    with pytest.raises(FileError, match=r"extension that is not read. Hint: known are \.parquet, "):
+    with pytest.raises(FileError, match=r"unsupported extension. Hint: supported are \.parquet, "):
         rm.Interactions.of(path)
 
 

@@ -474,7 +474,7 @@ def test_times_are_read_from_text(frame, texts, times):
     data = {"user": [1, 1], "item": [2, 3], "time": texts}
     assert rm.Interactions.of(frame(data)).times.tolist() == times
     data["time"] = ["03/04/2020", "05/06/2020"]
-    with pytest.raises(InputError, match=r"'03/04/2020', and no row says which .* is the day"):
+    with pytest.raises(InputError, match=r"'03/04/2020', and no row shows which .* is the day"):
         rm.Interactions.of(frame(data))
 
 
@@ -697,7 +697,7 @@ def test_columns_with_common_names_are_found(names, expected):
         (["u", "item_id", "movieId"], {}, "hold the items: 'item_id', 'movieId'. Hint: pass item="),
         (["u", "i", "count", "rating"], {}, "the values: 'count', 'rating'.*or value=False for"),
         (["u", "i", "date", "ts"], {}, "the times: 'date', 'ts'.*or time=False for none"),
-        (["u", "i"], {"item": "u"}, "column 'u' is named by user= and item= at once"),
+        (["u", "i"], {"item": "u"}, "user= and item= both name the column 'u'"),
         (["u", "i"], {"value": "valu"}, "There is no column 'valu'"),
     ],
 )  # fmt: skip
@@ -1014,7 +1014,7 @@ def test_import_of_interactions_loads_only_numpy():
 
 
 def test_warning_points_at_the_line_of_the_caller():
-    with pytest.warns(DataWarning, match="repeat a pair") as caught:
+    with pytest.warns(DataWarning, match="repeat a user-item pair") as caught:
         rm.Interactions.of({"ann": ["song", "song"]})
     assert caught[0].filename == __file__
 

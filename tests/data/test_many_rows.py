@@ -68,7 +68,9 @@ def test_lists_in_cells_of_different_lengths_or_types_are_refused():
     with pytest.raises(InputError, match="a user has several rows"):
         rm.Lists(pl.concat([frame, frame]), score=False)
     mixed = pd.DataFrame({"user": [1, 2], "item": [[1], 3]})
-    with pytest.raises(InputTypeError, match=r"are lists, but not all of them: 3 is of type int"):
+    with pytest.raises(
+        InputTypeError, match=r"Only some of the items .* are lists: 3 is of type int"
+    ):
         rm.Interactions.of(mixed)
 
 
@@ -95,7 +97,7 @@ def test_folders_and_patterns_without_parquet_files_are_refused(parts):
     with pytest.raises(FileError, match=r"No file is called .*other.*Hint: relative paths"):
         rm.Interactions.of(parts / "other-*.parquet")
     (parts / "part-0.parquet").rename(parts / "part-0.csv")
-    with pytest.raises(FileError, match=r"means several files, and .*part-0\.csv is not Parquet"):
+    with pytest.raises(FileError, match=r"several files, but .*part-0\.csv is not Parquet"):
         rm.Interactions.of(parts / "part-*")
     (parts / "2024" / "part-1.parquet").unlink()
     with pytest.raises(FileError, match=r"is not a file\. Hint: name one file, or a folder with"):

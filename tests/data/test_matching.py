@@ -54,7 +54,7 @@ def test_errors_about_data_without_ids_share_their_wording():
     """Each error names the data without ids, and says how to provide ids."""
     matrix = np.eye(3)
     with_both_ids = rm.Interactions.of(matrix, user_ids=list("abc"), item_ids=list("xyz"))
-    wording = "its users are positions, and nothing says which position is which user. Hint: "
+    wording = "its users are positions, which cannot be matched to ids. Hint: "
     with pytest.raises(rm.InputError, match=wording + r"rm.Scores\(..., user_ids=...\)"):
         rm.evaluate(rm.Scores(matrix), with_both_ids)
     with pytest.raises(rm.InputError, match=wording + r"rm.Interactions.of\(test, user_ids="):

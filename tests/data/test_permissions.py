@@ -140,7 +140,7 @@ def test_commands_report_a_folder_without_access(
 
 
 def test_unreadable_part_of_a_table_is_reported(folder: Path) -> None:
-    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+    with pytest.warns(rm.DataWarning, match="repeat a user-item pair"):
         assert len(rm.Interactions.of(folder / "parts").items) == 3
     (folder / "parts" / "more").chmod(0)
     with unprivileged(), pytest.raises(rm.FileError, match=r"more cannot be listed.*chmod \+rx\)"):

@@ -186,7 +186,7 @@ def test_newer_format_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(storage, "VERSION", 2)
     evaluation({"rr": [0.5]}).save(tmp_path / "result.parquet")
     monkeypatch.undo()
-    with pytest.raises(FileError, match=r"newer recometer.*Hint: pip install --upgrade"):
+    with pytest.raises(FileError, match=r"newer version of recometer.*Hint: pip install --upgrade"):
         rm.load(tmp_path / "result.parquet")
 
 
@@ -221,7 +221,7 @@ def test_paths_of_wrong_types_are_refused(path) -> None:
 )
 def test_file_extensions_of_other_formats_are_refused(tmp_path, name: str, hint: str) -> None:
     result = evaluation({"rr": [1.0]})
-    with pytest.raises(FileError, match=r"but what is saved is Parquet") as error:
+    with pytest.raises(FileError, match=r"but evaluations are saved as Parquet") as error:
         result.save(tmp_path / name)
     assert hint in str(error.value)
     assert not (tmp_path / name).exists()

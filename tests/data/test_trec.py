@@ -44,7 +44,7 @@ def test_qrels_leave_out_negative_judgements(qrels):
 def test_ratings_with_times_are_not_read_as_qrels(tmp_path):
     path = tmp_path / "u.data"
     path.write_text("196\t242\t3\t881250949\n")
-    with pytest.raises(rm.FileError, match="extension that is not read"):
+    with pytest.raises(rm.FileError, match="unsupported extension"):
         rm.Interactions.of(path)
 
 

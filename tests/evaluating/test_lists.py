@@ -481,7 +481,7 @@ def test_excluding_items_outside_the_catalogue_changes_nothing():
 
 def test_lists_without_rows_are_refused():
     empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
-    with pytest.raises(rm.InputError, match=r"There is no list"):
+    with pytest.raises(rm.InputError, match=r"There are no lists"):
         rm.Lists(empty)
 
 

@@ -148,7 +148,7 @@ def test_sessions_are_saved_and_loaded(
 def test_invalid_session_columns_are_refused() -> None:
     with pytest.raises(ColumnError, match=r"no column 'sesion'.*'session'"):
         rm.Interactions.of(TEST, user=["user", "sesion"])
-    with pytest.raises(ColumnError, match="'user' is named by user= twice"):
+    with pytest.raises(ColumnError, match="user= names the column 'user' twice"):
         rm.Lists(RUN, user=["user", "user"])
     with pytest.raises(InputTypeError, match="or of two"):
         rm.Interactions.of(TEST, user=["user", "session", "item"])

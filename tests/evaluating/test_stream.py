@@ -417,7 +417,7 @@ def test_streams_of_users_without_ids_can_be_merged() -> None:
     with_ids = rm.Evaluator(metrics="rr").stream()
     with_ids.update(scores, relevance, users=range(6))
     for first, second in ((with_ids, unmerged), (unmerged, with_ids)):
-        with pytest.raises(InputError, match="of one stream have ids, those of the"):
+        with pytest.raises(InputError, match="of one stream have ids, but those of the"):
             first.merge(second)
 
 
@@ -590,7 +590,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         (update(SCORES[:, :4], users=np.arange(4)), "has 4 items, but test has 5"),
         (
             update(SCORES[:1, :4], users=[1], before=lambda s: s.update(SCORES[:1], users=[0])),
-            "scores of 4 items, those before had 5",
+            "scores of 4 items, but earlier batches had 5",
         ),
         (
             update(SCORES[:1], users=[1], before=lambda s: s.update(items=[[1]], users=[0])),
@@ -655,11 +655,11 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         ),
         (
             update({"b": {"v": 1}}, to=named_stream, before=lambda s: s.update({"a": ["v"]})),
-            "differ from those before",
+            "differ from earlier ones",
         ),
         (
             update({"b": [1]}, to=named_stream, before=lambda s: s.update({"a": ["v"]})),
-            "differ from those before",
+            "differ from earlier ones",
         ),
         (
             update(

@@ -112,9 +112,9 @@ def test_mismatched_queries_and_documents_are_rejected(texts, evaluator_class):
     queries, corpus, relevant = texts
     with pytest.raises(rm.InputError, match="'q', which is not a query"):
         evaluator_class(queries, corpus, {"q": ["d1"]})
-    with pytest.raises(rm.InputError, match="not asked for"):
+    with pytest.raises(rm.InputError, match="not requested"):
         evaluator_class(queries, corpus, relevant, primary_metric="ap@3")
-    with pytest.raises(rm.InputTypeError, match="corpus must be a dict"):
+    with pytest.raises(rm.InputTypeError, match="corpus must be a non-empty dict"):
         evaluator_class(queries, {}, relevant)
 
 
@@ -137,8 +137,8 @@ class Encoder:
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        (("x", CORPUS, RELEVANT), {}, rm.InputTypeError, "queries must be a dict"),
-        ((QUERIES, {}, RELEVANT), {}, rm.InputTypeError, "corpus must be a dict"),
+        (("x", CORPUS, RELEVANT), {}, rm.InputTypeError, "queries must be a non-empty dict"),
+        ((QUERIES, {}, RELEVANT), {}, rm.InputTypeError, "corpus must be a non-empty dict"),
         ((QUERIES, CORPUS, None), {}, rm.InputTypeError, "relevant_docs is of type NoneType"),
         ((QUERIES, CORPUS, ["q"]), {}, rm.InputTypeError, "relevant_docs is of type list"),
         (
@@ -174,7 +174,11 @@ def test_wrong_arguments_are_refused(evaluator_class, arguments, options, error,
             rm.InputError,
             "a vector of numbers for each",
         ),
-        (Encoder(lambda texts: [[1], [1, 2]]), rm.InputError, "row 0 has 1 entries, row 1 has 2"),
+        (
+            Encoder(lambda texts: [[1], [1, 2]]),
+            rm.InputError,
+            "row 0 has 1 entries, but row 1 has 2",
+        ),
         (Encoder(lambda texts: 1 / 0), rm.ModelError, "Encoder.encode raised ZeroDivisionError"),
     ],
 )

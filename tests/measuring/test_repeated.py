@@ -89,7 +89,7 @@ def test_recall_matches_its_formula(rows: list[tuple[int, int]], kind: str) -> N
 
 def test_number_of_relevant_items_can_count_repeated_rows() -> None:
     test = frame([(0, 4), (0, 4), (0, 6), (1, 2)])
-    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+    with pytest.warns(rm.DataWarning, match="repeat a user-item pair"):
         test_data = rm.Interactions.of(test)
     lists = rm.Lists({0: LIST, 1: LIST})
     assert test_data.copies is not None
@@ -177,10 +177,13 @@ def as_files(tmp_path: Path) -> Iterator[Any]:
     yield str(tmp_path / "test.parquet")
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
+@pytest.mark.filterwarnings("ignore:.*repeat a user-item pair")
 def test_repeated_ratings_with_a_threshold_need_a_rule(tmp_path: Path) -> None:
     lists = rm.Lists({1: [7, 8, 9], 2: [8, 9]})
-    message = r"1 of 4 rows of test repeat a pair .* relevant_from=4 .*'summed'.*'largest'.*one row"
+    message = (
+        r"1 of 4 rows of test repeat a user-item pair .* relevant_from=4 "
+        r".*'summed'.*'largest'.*one row"
+    )
     for test in as_files(tmp_path):
         for metric in ("rr", "serendipity@2"):
             with pytest.raises(rm.InputError, match=message):
@@ -208,7 +211,7 @@ def test_rejected_threshold_causes_no_warning_about_sums() -> None:
         rm.evaluate(lists, RATINGS, metrics="rr")
 
 
-@pytest.mark.filterwarnings("ignore:.*repeat a pair of user and item")
+@pytest.mark.filterwarnings("ignore:.*repeat a user-item pair")
 def test_repeated_positions_with_a_threshold_need_a_rule() -> None:
     scores = rm.Scores(np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]))
     rows, columns, ratings = [0, 0, 0, 1], [1, 1, 2, 2], [2.0, 2.0, 4.0, 5.0]
@@ -217,9 +220,9 @@ def test_repeated_positions_with_a_threshold_need_a_rule() -> None:
     frame = pl.DataFrame({"user": rows, "item": columns, "value": ratings})
     positions = rm.Interactions.of(frame, n_users=2, n_items=3)
     for test in (sparse, edges, positions, edges.select_users([0, 1])):
-        with pytest.raises(rm.InputError, match="1 of 4 rows of test repeat a pair"):
+        with pytest.raises(rm.InputError, match="1 of 4 rows of test repeat a user-item pair"):
             rm.evaluate(scores, test, metrics="rr", relevant_from=4)
-        with pytest.raises(rm.InputError, match="rows of test repeat a pair"):
+        with pytest.raises(rm.InputError, match="rows of test repeat a user-item pair"):
             rm.evaluate(scores, test, metrics="rr", protocol=rm.Protocol(relevant_from=4.0))
         result = rm.evaluate(scores, test, metrics="rr", relevant_from=4, repeated_test="largest")
         assert result["rr"].tolist() == [1 / 3, 1]

@@ -651,7 +651,7 @@ def test_invalid_candidates_are_refused(case):
         evaluate(["a"])
     with pytest.raises(InputTypeError, match="exclude must be a list or an array of items"):
         evaluate(exclude=sp.csr_array((60, 300)))
-    with pytest.raises(InputError, match="No candidate is left of the 300 items"):
+    with pytest.raises(InputError, match="None of the 300 items of the source is left"):
         evaluate(exclude=range(300))
     with pytest.raises(InputError, match="No test user has a candidate"):
         evaluate(train)
@@ -731,7 +731,7 @@ def test_invalid_negatives_are_refused():
             rm.Negatives(wrong)
     with pytest.raises(InputTypeError, match="one list for all"):
         rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives([1, 2]))
-    with pytest.raises(InputError, match="One of test and candidates has user ids"):
+    with pytest.raises(InputError, match="Only one of test and candidates has user ids"):
         rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives({"a": [1]}))
 
 
@@ -747,12 +747,17 @@ def test_integer_arrays_are_read_as_positions_of_candidates():
     frame = rm.Interactions.of(
         pl.DataFrame({"user": rows, "item": repeated.ravel()}).unique(), n_users=40, n_items=60
     )
-    for sets, warning in ((repeated, r"80 of 880 interactions repeat a pair"), (frame, None)):
+    for sets, warning in (
+        (repeated, r"80 of 880 interactions repeat a user-item pair"),
+        (frame, None),
+    ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert_same(rm.evaluate(rm.Scores(scores), test, candidates=sets, metrics="rr"), first)
         messages = [
-            str(record.message) for record in caught if "repeat a pair" in str(record.message)
+            str(record.message)
+            for record in caught
+            if "repeat a user-item pair" in str(record.message)
         ]
         assert len(messages) == (warning is not None)
         assert not messages or warning in messages[0]

@@ -248,7 +248,7 @@ def write_unreadable(folder, name):
             "archive.npz",
             r"cannot be mapped.*numpy\.save\('archive\.npy', numpy\.load\('archive\.npz'\)",
         ),
-        ("renamed.npy", r"renamed\.npy is an archive of arrays\. Hint: call it renamed\.npz"),
+        ("renamed.npy", r"renamed\.npy is an archive of arrays\. Hint: rename it to renamed\.npz"),
         ("objects.npy", r"objects\.npy cannot be read as a NumPy array: .*Python objects"),
         ("cut.npy", r"cut\.npy cannot be read as a NumPy array: "),
         ("text.npy", r"text\.npy cannot be read as a NumPy array: "),
@@ -303,7 +303,7 @@ def test_error_is_raised_if_a_file_changes(tmp_path, change, sources):
         evaluate_source = functools.partial(rm.evaluate, source, test)
         evaluate_source()
         change(path)
-        with pytest.raises(FileError, match="written to, or became shorter") as caught:
+        with pytest.raises(FileError, match="written to, or shrank") as caught:
             evaluate_source()
         assert path.name in str(caught.value)
         with pytest.raises(FileError, match="written to"):

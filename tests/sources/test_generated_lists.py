@@ -182,7 +182,7 @@ def test_repeated_titles_never_count():
 
 def test_title_shared_by_several_items_matches_none_of_them():
     catalogue = rm.Catalogue({"item": [1, 2, 3], "title": ["Hamlet", "hamlet!", "Heat"]})
-    with pytest.warns(DataWarning, match="titles of several items"):
+    with pytest.warns(DataWarning, match="belong to several items of the catalogue"):
         lists = rm.Lists.from_text({"ann": "Hamlet\nHeat"}, catalogue)
     assert lists.invalid.rows() == [("ann", 1, "shared", "Hamlet")]
     result = rm.evaluate(lists, {"ann": [1, 2, 3]}, metrics="precision@1 rr", catalogue=catalogue)
@@ -335,7 +335,7 @@ def test_streamed_blocks_of_users_equal_a_single_evaluation(rows, n_in_first_blo
         ({"ann": "Alien"}, 10, "has no titles"),
         ({"ann": "Alien"}, rm.Catalogue({"title": ["Alien"]}, item=False), "are positions"),
         ({"ann": "Alien"}, rm.Catalogue({"item": [1], "title": [None]}), "has no titles"),
-        ({}, CATALOGUE, "There is no answer"),
+        ({}, CATALOGUE, "There are no answers"),
         ({"ann": "Alien, Heat, Up, Brazil"}, CATALOGUE, "several titles on one line"),
         (pl.DataFrame({"user": [1, 1], "answer": ["Alien", "Up"]}), CATALOGUE, "several answers"),
     ],
@@ -354,7 +354,7 @@ def test_answers_of_wrong_types_are_refused():
         rm.Lists.from_text(pl.DataFrame({"user": [1], "words": ["Alien"]}), CATALOGUE)
     with pytest.raises(InputError, match="column"):
         rm.Lists.from_text({"ann": "Alien"}, CATALOGUE, answer="said")
-    with pytest.raises(InputError, match="texts, or whole numbers"):
+    with pytest.raises(InputError, match="strings, or whole numbers"):
         rm.Lists.from_text(
             {"ann": "Alien"}, rm.Catalogue({"item": [-(2**62) - 5], "title": ["Alien"]})
         )

@@ -43,7 +43,7 @@ def test_mixed_runs_with_scores_cause_a_warning_and_can_be_separated(tmp_path):
     frame = pl.DataFrame(ROWS).with_columns(score=-pl.col("rank")).drop("rank")
     for data in sources(tmp_path, frame):
         with pytest.warns(
-            DataWarning, match=r"belong to several runs, according to column 'algorithm'"
+            DataWarning, match=r"According to column 'algorithm' .* belong to several runs"
         ):
             rm.Lists(data)
         assert values(rm.Lists.each(data, by="algorithm")) == VALUES_OF_RUNS
@@ -77,7 +77,7 @@ def test_unmixed_runs_cause_no_warning():
 def test_runs_may_be_named_by_numbers(n_runs, printed):
     runs = [run for run in range(n_runs) for _ in range(2)]
     columns = {"user": ["ann"] * len(runs), "item": ["x", "y"] * n_runs, "run": runs}
-    with pytest.warns(DataWarning, match=f"several runs, according to column 'run' {printed}"):
+    with pytest.warns(DataWarning, match=f"According to column 'run' {printed}, .* several runs"):
         rm.Lists(pl.DataFrame(columns), score=False)
     by_run = rm.Lists.each(pl.DataFrame(columns), by="run")  # run numbers cause no warning
     assert list(by_run) == list(range(n_runs))

@@ -488,13 +488,19 @@ def test_implicit_neighbour_models_need_user_items_and_n():
         ),
         (
             lambda user, temperature, k=10: None,
-            r"recommend\(user, temperature, k=10\) is not under.*"
-            r"nothing says what temperature should be",
+            r"recommend\(user, temperature, k=10\) has unsupported parameters: it is unclear what "
+            r"temperature should be",
         ),
-        (lambda users, uid, k: None, r"is not understood: it is unclear what uid should be"),
-        (lambda users, n, k: None, r"is not understood: it is unclear what k should be"),
-        (lambda: None, r"recommend\(\) is not understood\. Hint: known are recommend\(userid"),
-        (dict, r"recommend\(.*\) is not understood"),
+        (
+            lambda users, uid, k: None,
+            r"has unsupported parameters: it is unclear what uid should be",
+        ),
+        (lambda users, n, k: None, r"has unsupported parameters: it is unclear what k should be"),
+        (
+            lambda: None,
+            r"recommend\(\) has unsupported parameters\. Hint: supported are recommend\(userid",
+        ),
+        (dict, r"recommend\(.*\) has unsupported parameters"),
     ],
 )
 def test_unsupported_signatures_of_recommend_are_refused(recommend, message):
@@ -539,7 +545,9 @@ def test_models_with_recommend_need_n_and_users():
         InputError, match=r"n=None must be the length of the lists of Model\.recommend\(user_ids"
     ):
         rm.from_model(model, n_users=3)
-    with pytest.raises(InputError, match=r"Whose lists .* user_ids=.*n_users="):
+    with pytest.raises(
+        InputError, match=r"For which users should .* return lists.* user_ids=.*n_users="
+    ):
         rm.from_model(model, n=3)
     with pytest.raises(InputError, match="n_items= does not apply to Model"):
         rm.from_model(model, n=3, n_users=3, n_items=1)

@@ -247,9 +247,9 @@ def test_metrics_of_ratings_read_every_row():
     frame = REPEATED.rename({"relevant": "rating"})
     ratings_only = rm.evaluate(rm.Pairs(frame, threshold=1), metrics="rmse rated_recall@2")
     assert ratings_only["rmse"].tolist() == pytest.approx([math.sqrt((4 + 1 + 1 + 1) / 4)])
-    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+    with pytest.warns(rm.DataWarning, match="repeat a user-item pair"):
         with_ranks = rm.evaluate(rm.Pairs(frame), metrics="rmse rr")
-    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+    with pytest.warns(rm.DataWarning, match="repeat a user-item pair"):
         stream = streamed(frame, metrics="rmse rr")
     for result in (with_ranks, stream):
         assert result["rmse"].tolist() == ratings_only["rmse"].tolist()
@@ -268,7 +268,7 @@ def test_threshold_for_repeated_ratings_needs_a_rule():
     frame = pl.DataFrame({**columns, "rating": [2.0, 2.0, 5.0, 1.0]})
     for options, rules in (({"threshold": 4}, {}), ({}, {"relevant_from": 4})):
         pairs = rm.Pairs(frame, **options)
-        message = r"1 of 4 rows of test repeat a pair.*'summed'.*'largest'"
+        message = r"1 of 4 rows of test repeat a user-item pair.*'summed'.*'largest'"
         with pytest.raises(rm.InputError, match=message):
             rm.evaluate(pairs, metrics="rr", **rules)
         for rule, rr in (("summed", 1), ("largest", 1 / 2)):
@@ -510,21 +510,26 @@ def test_columns_can_be_named_and_hold_booleans(frame):
         ("item score relevance", {}, rm.ColumnError, "No column has a common name for users"),
         ("user item relevance", {}, rm.ColumnError, "common name for scores.*pass score="),
         ("user item score est rating", {}, rm.ColumnError, "Several columns could hold the scores"),
-        ("user item score relevance rating", {}, rm.InputError, "two truths. Hint: name the one"),
+        (
+            "user item score relevance rating",
+            {},
+            rm.InputError,
+            "both contain labels. Hint: name only one",
+        ),
         ("user item score relevance rating", {"rating": "rating"}, None, ""),
         ("user item score relevance rating", {"rating": False}, None, ""),
         (
             "user item score rating relevance",
             {"rating": "rating", "relevance": "relevance"},
             rm.InputError,
-            "two truths",
+            "both contain labels",
         ),
         ("user item score", {"rating": "score"}, rm.ColumnError, "common name for scores"),
         (
             "user item score",
             {"rating": "score", "score": "score"},
             rm.ColumnError,
-            "'score' is named by score= and rating= at once",
+            "score= and rating= both name the column 'score'",
         ),
         ("user item score", {"score": "sore"}, rm.ColumnError, "Did you mean 'score'"),
         ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),
@@ -549,17 +554,17 @@ def test_columns_are_recognised_by_their_names(names, options, error, message):
         (lambda: rm.Pairs.of([], []), rm.InputError, "Pairs has no rows"),
         (lambda: rm.Pairs.of([math.nan], [1]), rm.InputError, "None of the 1 rows .* has a true"),
         (lambda: rm.Pairs(pl.Series([1])), rm.InputTypeError, "cannot be read from Series. Hint"),
-        (lambda: rm.Pairs({"user": [1]}), rm.InputTypeError, "makes one of a dict of columns"),
+        (lambda: rm.Pairs({"user": [1]}), rm.InputTypeError, "converts a dict of columns"),
         (lambda: rm.Pairs([]), rm.InputTypeError, "cannot be read from list"),
         (
             lambda: rm.Pairs([Prediction(1, 2, 3, 4, {})]),
             rm.InputTypeError,
-            r"pandas.DataFrame\(data\) makes one of .* Surprise's predictions",
+            r"pandas.DataFrame\(data\) converts .* Surprise's predictions",
         ),
         (
             lambda: rm.Pairs(pl.DataFrame({"user": [1], "item": [1], "score": [1]}), threshold=2),
             rm.InputError,
-            "the scores have no truth",
+            "the rows have no labels",
         ),
     ],
 )
@@ -611,7 +616,7 @@ def test_relevant_items_outside_the_candidates_count_as_misses():
     np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])
     assert result["recall@2"][0] == 1 / 2
     repeated = pl.concat([frame, frame])
-    with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
+    with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a user-item pair"):
         rm.evaluate(rm.Pairs(repeated), {1: [1]})
 
 
@@ -708,7 +713,7 @@ def test_repeated_rows_of_pairs_without_labels_follow_the_rule_for_test():
     columns = {"user": ["ann"] * 3, "item": list("xyz"), "score": [3.0, 2.0, 1.0]}
     test = pl.DataFrame({"user": ["ann"] * 2, "item": ["y", "y"]})
     pairs = rm.Pairs(pl.DataFrame(columns))
-    with pytest.warns(rm.DataWarning, match="1 of 2 interactions repeat a pair"):
+    with pytest.warns(rm.DataWarning, match="1 of 2 interactions repeat a user-item pair"):
         result = rm.evaluate(pairs, test, metrics="rr", repeated_test="joined")
     assert result["rr"].tolist() == [1 / 2]
     assert "train_test_overlap" not in result.counts
@@ -758,7 +763,7 @@ def test_group_sizes_are_read_like_those_of_lightgbm() -> None:
     result = rm.evaluate(sized, metrics="rr")
     assert result["rr"].tolist() == [0.5, 1.0]
     assert result.user_ids.tolist() == [0, 2]
-    with pytest.raises(rm.InputError, match="Hint: groups= has the user of each row; sizes="):
+    with pytest.raises(rm.InputError, match="Hint: groups= takes the user of each row; sizes="):
         rm.Pairs.of(label, score, [2, 3])
     with pytest.raises(rm.InputError, match="The groups have 4 rows, but there are 5 labels"):
         rm.Pairs.of(label, score, sizes=[2, 2])

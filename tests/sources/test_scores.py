@@ -276,7 +276,7 @@ def test_invalid_scores_are_refused():
     ):
         with pytest.raises(InputError, match=message):
             rm.evaluate(rm.Scores(source, n_users=3, n_items=4), test, metrics="rr")
-    with pytest.raises(InputError, match=r"returned for .*: row 0 has 1 entries, row 1 has 2"):
+    with pytest.raises(InputError, match=r"returned for .*: row 0 has 1 entries, but row 1 has 2"):
         rm.evaluate(rm.Scores(lambda rows: [[1], [1, 2], []], n_users=3, n_items=4), test)
     with pytest.raises(InputError, match=r"needs n_users=\.\.\."):
         rm.Scores(failing)

@@ -300,5 +300,5 @@ def test_error_is_raised_if_a_source_has_no_lists():
         def facts(self):
             return Facts({})
 
-    with pytest.raises(InputError, match=r"The source \(Plain\) gives no lists.*Hint: .*top"):
+    with pytest.raises(InputError, match=r"The source \(Plain\) returns no lists.*Hint: .*top"):
         Plain().top(Request(rm.Interactions.of(np.array([[1]]))), 3)

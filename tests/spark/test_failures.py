@@ -67,7 +67,7 @@ def test_user_with_too_many_rows_is_refused_before_they_reach_a_worker(table, mo
     rows = {"user": ["a"] * 40 + ["b"] * 3, "item": [f"i{n}" for n in range(43)]}
     frame = table(rows, "user string, item string")
     lists = rs.Lists(frame.selectExpr("*", "1 AS rank"))
-    message = r"User 'a' has 4\d rows, .* Hint: such a user .*: leave it out"
+    message = r"user 'a' has 4\d rows\. Hint: such a user .*: leave it out"
     with pytest.raises(InputError, match=message):
         rs.evaluate(lists, frame.where("item != 'i0' AND item < 'i11'"), metrics="rr")
     with pytest.raises(InputError, match=message):

@@ -125,7 +125,7 @@ def test_ambiguous_times_are_refused(table):
     rows = {"user": [1, 1, 2], "item": [1, 2, 3]}
     for kind, times, message in (
         ("float", [1.7e9, 1.7e9, 1.7e9], "float32, which holds"),
-        ("bigint", [1_700_000_000, 1_700_000_000_000, 1_700_000_001], "count different units"),
+        ("bigint", [1_700_000_000, 1_700_000_000_000, 1_700_000_001], "count in different units"),
     ):
         frame = table({**rows, "time": times}, schema.format(kind))
         with pytest.raises(rm.InputError, match=message):

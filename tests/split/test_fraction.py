@@ -17,7 +17,7 @@ from recometer.split.choices import holdout_sizes
 seeds = st.integers(0, 2**40)
 fractions = st.floats(0.01, 0.99)
 
-pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
+pytestmark = pytest.mark.filterwarnings("ignore:the training data are empty")
 
 
 @st.composite

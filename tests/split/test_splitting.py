@@ -340,7 +340,7 @@ def test_last_items_are_not_before_train_items(seed, what):
             assert test["time"].min() >= train[user]["time"].max()
 
 
-@pytest.mark.filterwarnings("ignore:train is empty")
+@pytest.mark.filterwarnings("ignore:the training data are empty")
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.integers(1, 5))
 def test_random_shares_and_numbers_are_exact_per_user(seed, fraction, number):
     data = interactions(seed, n=80)
@@ -564,7 +564,7 @@ def slow_core(frame, user, item):
         frame = remaining
 
 
-@pytest.mark.filterwarnings("ignore:train is empty")
+@pytest.mark.filterwarnings("ignore:the training data are empty")
 @given(st.integers(0, 10**6), st.integers(1, 7), st.integers(1, 7))
 def test_core_matches_repeated_removal(seed, user, item):
     data = interactions(seed, n=120, n_users=25, n_items=20)
@@ -720,7 +720,7 @@ def test_folders_without_a_readable_split_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(saving, "VERSION", 9)
     split(interactions(), Last(1)).save(tmp_path)
     monkeypatch.undo()
-    with pytest.raises(rm.FileError, match="newer recometer"):
+    with pytest.raises(rm.FileError, match="newer version of recometer"):
         rm.Split.load(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(rm.FileError, match=r"Cannot write the split"):
@@ -840,13 +840,13 @@ def test_metrics_over_all_users_are_averaged_over_folds(tmp_path):
 
 def test_empty_train_gives_a_warning():
     data = interactions()
-    with pytest.warns(DataWarning, match=r"^train is empty: none of 240 .* Hint: ") as caught:
+    with pytest.warns(DataWarning, match=r"^the training data are empty: 240 .* Hint: ") as caught:
         result = split(data, After(-1))
     assert result.train.is_empty()
     assert caught[0].filename == __file__
-    with pytest.warns(DataWarning, match=r"^train is empty: .*, filters=\[KCore\("):
+    with pytest.warns(DataWarning, match=r"^the training data are empty: .*, filters=\[KCore\("):
         split(data, After(-1), filters=KCore(2))
-    with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
+    with pytest.warns(DataWarning, match="^Fold 0: the training data are empty"):
         list(folds(data, Windows([-1, 20])))
     # The training part may be empty without a warning, since models are fitted to other users'
     # rows.
@@ -902,14 +902,18 @@ def with_dates(data: pl.DataFrame) -> pl.DataFrame:
             InputError,
             "must be in ascending order: since < time < until",
         ),
-        (lambda d: split(d, After(99)), NoTestUsersError, "no user can be tested: of 240 .* Hint"),
+        (
+            lambda d: split(d, After(99)),
+            NoTestUsersError,
+            "no user can be tested: none of the 240 .* Hint",
+        ),
         (lambda d: split(d, Last(1), who=GivenUsers([13, 99])), InputError, "1 of .* first: 99"),
         (lambda d: split(d, Last(1), who=GivenUsers(["a"])), InputTypeError, "of type str"),
         (lambda d: split(d, ColdItems(items=[1])), InputError, "given items are not in the data"),
         (lambda d: split(d, KFold(3)), InputTypeError, "several splits. Hint: rm.split.folds"),
         (lambda d: split(d, Last(1), who=UserFolds(2)), InputTypeError, "several splits"),
         (lambda d: folds(d, Last(1)), InputTypeError, "Either what or who must make the folds"),
-        (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "One of what and who"),
+        (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "Either what or who"),
         (
             lambda d: list(folds(d, Windows([5, 3]))),
             InputError,
@@ -972,7 +976,7 @@ def with_dates(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: LeaveOneOut("any"), InputError, "by='any' must be"),
         (lambda d: ColdItems(), InputError, r"Hint: ColdItems\(0.1\)"),
         (lambda d: folds(d, KFold(3))[3], IndexError, "no fold 3: there are 3"),
-        (lambda d: folds(d, KFold(3))[0:2], InputTypeError, "A fold has a number"),
+        (lambda d: folds(d, KFold(3))[0:2], InputTypeError, "A fold is selected by its number"),
         (
             lambda d: list(folds(d.head(1), Last(1), who=UserFolds(5))),
             NoTestUsersError,
@@ -1157,7 +1161,7 @@ def test_saved_folds_are_evaluated_together(tmp_path):
 
     for number, fold in enumerate(made_folds):
         fold.save(tmp_path / f"fold_{number}")
-    with pytest.raises(FileError, match=r"holds folds. Hint: .*fold_0"):
+    with pytest.raises(FileError, match=r"contains several folds. Hint: .*fold_0"):
         rm.Split.load(tmp_path)
     loaded = [rm.Split.load(tmp_path / f"fold_{number}") for number in range(3)]
     expected = rm.evaluate(model, made_folds, metrics="rr")
@@ -1191,7 +1195,7 @@ def test_time_of_a_split_can_be_chosen_by_a_share_of_the_interactions():
         assert result.train["time"].max() < expected
         assert result.test.height == sum(time >= expected for time in times)
     assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
-    with pytest.raises(InputError, match="have the first time, 1: none is before the split"):
+    with pytest.raises(InputError, match="have the first time, 1, that none is before the split"):
         split(data, After(share=0.2))
 
 
@@ -1263,7 +1267,7 @@ def test_several_parquet_files_form_one_table(data, tmp_path, monkeypatch):
 
 def test_error_for_a_date_suggests_its_number() -> None:
     frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": [1_700_000_000, 1_700_000_001]})
-    with pytest.raises(InputError, match=r"Hint: give a number in their unit, here 1675036800;"):
+    with pytest.raises(InputError, match=r"Hint: pass a number in their unit, here 1675036800;"):
         split(frame, After("2023-01-30"))
     millis = frame.with_columns(pl.col("time") * 1000)
     with pytest.raises(InputError, match=r"here 1675036800000;"):

@@ -178,7 +178,7 @@ def make(option: str, part: Part, text: str, given: str | None) -> Any:
         inspect.signature(part.make).bind(*values, **options)
         return with_option(part.make(*values, **options), f"{option} {text}")
     except (InputError, KeyError, TypeError, ValueError) as error:
-        why = f"{piece!r} is not understood"
+        why = f"{piece!r} is not recognised"
         if isinstance(error, InputError):
             why = str(error).rstrip(".")
         raise typer.BadParameter(

@@ -231,7 +231,7 @@ def test_ranking_rules_do_not_apply_to_ratings():
     np.testing.assert_array_equal(table(result)[0], [0.5, 0.5])
 
 
-@pytest.mark.filterwarnings("ignore:Pairs knows none of the items")
+@pytest.mark.filterwarnings("ignore:None of the test users. training items is in Pairs")
 def test_rule_cold_start_applies_to_rating_metrics():
     result = rm.evaluate(
         rm.Pairs(rows((4, 4), (2, 4)), threshold=3.5),
