@@ -192,7 +192,7 @@ def test_best_means_are_highlighted_on_a_terminal(file) -> None:
         ("user,item,rating\n1,2,x\n", r"'rating' holds 'x'\. Hint: expected a number \(or "),
         (
             "user,item,rating\n1,1,0\n1,2,0\n",
-            r"All values in .* are 0, so nothing is relevant\. Hint: --value",
+            r"All values in .* are 0, so nothing is relevant\. Hint: name another column with",
         ),
         (
             "user,item\n1,1\n2,2\n3,1\n",

@@ -223,15 +223,17 @@ class TestPairs:
 
     def test_missing_and_ambiguous_columns_of_pairs_are_refused(self, frame: pl.DataFrame) -> None:
         for dropped, message in (
-            ("rating", "no column holds the truth. Hint: --value names it; or --test FILE"),
-            ("prediction", "no column holds the scores. Hint: --score names it"),
+            ("rating", "no column holds the labels. Hint: name it with --value, or pass --test"),
+            ("prediction", "no column holds the scores. Hint: name it with --score"),
         ):
             frame.drop(dropped).write_csv("less.csv")
             result = run("evaluate", "--pairs", "less.csv", "-m", "rr")
             assert (result.exit_code, message in one_line(result.stderr)) == (1, True)
         frame.with_columns(label=pl.lit(1)).write_csv("two.csv")
         result = run("evaluate", "--pairs", "two.csv", "-m", "rr")
-        assert "could both be the truth. Hint: --value names" in one_line(result.stderr)
+        assert "could both hold the labels. Hint: name the right one with --value" in one_line(
+            result.stderr
+        )
 
 
 @pytest.mark.usefixtures("folder")
@@ -262,7 +264,7 @@ class TestCandidates:
     def test_candidates_and_negatives_cannot_be_combined(self) -> None:
         result = run("evaluate", *DATA, "--baselines", "popular", "--candidates", "test.parquet",
                      "--negatives", "test.parquet")  # fmt: skip
-        assert (result.exit_code, "give one of them" in one_line(result.stderr)) == (2, True)
+        assert (result.exit_code, "Give only one." in one_line(result.stderr)) == (2, True)
 
 
 @pytest.mark.usefixtures("folder")

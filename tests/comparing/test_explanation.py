@@ -213,7 +213,10 @@ def test_why_prints_both_means_and_the_steps(files: list[object]) -> None:
         (["--metric", "ndcg@3", "--metric", "rr", "--to", "lenskit"], "is not a single metric"),
         (["--metric", "ndcg@3", "--to", "lenskit", "--run", "b.csv"], "one model"),
         (["--metric", "ndcg@3"], "Missing option '--to'"),
-        (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),
+        (
+            ["--metric", "ndcg@3", "--to", "ranx", "--split", "a"],
+            "--split already provides test and train",
+        ),
     ],
 )
 def test_why_refuses_invalid_arguments(

@@ -76,7 +76,7 @@ def test_error_about_ambiguous_columns_lists_the_choices():
         find_columns(["user_id", "query", "doc"])
     with pytest.raises(ColumnError, match=r"'label', 'rating'\. .*or value=False for none"):
         rm.Interactions.of(ranker(rating=[1.0, 2, 3, 4]))
-    with pytest.raises(ColumnError, match=r"named in rm\.Interactions\.of\(test, \.\.\.\)"):
+    with pytest.raises(ColumnError, match=r"Name columns in rm\.Interactions\.of\(test, \.\.\.\)"):
         rm.evaluate(rm.Lists({1: [1]}), ranker(rating=[1.0, 2, 3, 4]))
 
 

@@ -112,7 +112,7 @@ def test_time_column_with_mixed_units_is_refused(factor, tmp_path):
             with pytest.raises(rm.InputError, match="count in different units since 1970"):
                 call()
     edges = np.array([np.zeros(12, int), np.arange(12)])
-    with pytest.raises(rm.InputError, match="count different units"):
+    with pytest.raises(rm.InputError, match="count in different units"):
         rm.Interactions.of(edges, n_users=1, n_items=12, time=mixed)
 
 

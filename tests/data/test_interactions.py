@@ -541,7 +541,7 @@ def test_error_about_an_unknown_column_lists_the_columns(frame):
 
 def test_duplicate_column_names_are_refused():
     frame = pd.DataFrame([[1, 2, 3]], columns=["user", "item", "user"])
-    with pytest.raises(ColumnError, match="There are 2 columns 'user'"):
+    with pytest.raises(ColumnError, match="There are 2 columns named 'user'"):
         rm.Interactions.of(frame, user="user")
 
 
@@ -702,7 +702,7 @@ def test_columns_with_common_names_are_found(names, expected):
     ],
 )  # fmt: skip
 def test_missing_and_ambiguous_columns_are_refused(names, options, message):
-    if "at once" in message:
+    if "both name" in message:
         options = {"user": "u", **options}
     with pytest.raises(ColumnError, match=message):
         find_columns(names, **options)

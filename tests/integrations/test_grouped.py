@@ -86,7 +86,7 @@ def test_weights_apply_to_queries():
         (lambda: ForXGBoost("ndgc@3"), "ndgc"),
         (
             lambda: ForLightGBM("rr ndcg@3")(SCORE, lightgbm_data(label_gain="0,1,5,50")),
-            r"ndcg@3 uses the gains 2^label - 1, but label_gain='0,1,5,50'.*Hint",
+            r"ndcg@3 uses the gains 2\^label - 1, but label_gain='0,1,5,50'.*Hint",
         ),
     ],
 )

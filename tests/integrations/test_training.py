@@ -275,7 +275,7 @@ def test_lightning_reports_errors_during_training(module, loader, trainer, evalu
     callbacks = [RecometerCallback(evaluator), RecometerCallback(evaluator)]
     with pytest.raises(rm.InputError, match="is logged twice"):
         trainer(*callbacks, epochs=1).fit(module(), loader, loader)
-    with pytest.warns(rm.DataWarning, match="training ended before epoch 3"):
+    with pytest.warns(rm.DataWarning, match=r"training ended before epoch 3 \(every_n_epochs\)"):
         trainer(RecometerCallback(evaluator, every_n_epochs=3), epochs=1).fit(
             module(), loader, loader
         )
@@ -364,7 +364,7 @@ def test_keras_reports_errors_during_training(keras, data, evaluator):
         RecometerCallback(evaluator, source), RecometerCallback(evaluator, source, prefix="again_")
     )
     assert history["val_ndcg_at_5"] == history["again_ndcg_at_5"]
-    with pytest.warns(rm.DataWarning, match="training ended before epoch 2"):
+    with pytest.warns(rm.DataWarning, match=r"training ended before epoch 2 \(every_n_epochs\)"):
         fit(RecometerCallback(evaluator, source, every_n_epochs=2))
     with pytest.warns(rm.DataWarning, match="has no effect in evaluate"):
         model.evaluate(*arrays, verbose=0, callbacks=[RecometerCallback(evaluator, source)])

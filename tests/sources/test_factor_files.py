@@ -342,7 +342,7 @@ def test_error_is_raised_if_a_file_is_truncated_during_ranking(tmp_path):
             truncate(path)
             return scores
 
-    with pytest.raises(FileError, match="became shorter"):
+    with pytest.raises(FileError, match="was written to, or shrank"):
         rm.evaluate(Interrupted(path), np.eye(30, 2000))
 
 

@@ -86,7 +86,7 @@ def test_possible_score_column_is_suggested(name):
 def check_rank_is_suggested(frame, name):
     rows = {**columns((4, 1, 2, 0, 3), third="rank"), "label": [1, 0, 1, 0, 1]}
     rows[name] = rows.pop("rank")
-    hint = f"Hint: rank={name!r} ranks .* the lowest first; rank="
+    hint = f"Hint: rank={name!r} ranks .* lowest first; rank="
     with pytest.warns(DataWarning, match=hint):
         rm.Lists(frame(rows))
     assert rr(rm.Lists(frame(rows), rank=name)) == EXPECTED
@@ -316,7 +316,9 @@ def test_warning_about_unmatched_train_items_needs_enough_items(n_items, warned)
         warnings.simplefilter("always")
         result = rm.evaluate(rm.Lists({"ann": ["a"]}), {"ann": ["a"]}, train=train, metrics="rr")
     assert result["rr"].tolist() == [1]
-    assert ["train has none" in str(warning.message) for warning in caught] == [True] * warned
+    assert ["train has no item of Lists" in str(warning.message) for warning in caught] == [
+        True
+    ] * warned
 
 
 def test_train_that_shares_no_item_with_lists_causes_a_warning():
@@ -1062,7 +1064,7 @@ def test_largest_position_in_any_input_limits_the_positions(argument):
     with pytest.raises(InputError, match=r"holds the item position 12, but .* 0 to 11\."):
         evaluate(11)
     evaluate(12)
-    with pytest.raises(InputError, match=r"0 to 1,000,000,000, but only 14 entries"):
+    with pytest.raises(InputError, match=r"0 to 1,000,000,000, but there are only 14 entries"):
         evaluate(10**9)
     with pytest.raises(InputError, match=r"0 to 0\."):
         rm.evaluate(rm.Lists(np.array([[1]])), np.eye(1, 1), metrics="rr", exclude=[])

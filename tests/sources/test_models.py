@@ -484,7 +484,7 @@ def test_implicit_neighbour_models_need_user_items_and_n():
     [
         (
             lambda dataset, users, k, filter_viewed: None,
-            r"dataset, users, k, filter_viewed\) is .*RecTo",
+            r"dataset, users, k, filter_viewed\) has unsupported parameters.*RecTo",
         ),
         (
             lambda user, temperature, k=10: None,

@@ -490,7 +490,7 @@ def test_pairs_are_read_from_any_frame(frame):
     np.testing.assert_array_equal(result["rated_recall@2"], [1, 1 / 2])
     np.testing.assert_allclose(result["rmse"], [np.sqrt(0.25 / 2), np.sqrt((1 + 1 + 2.5**2) / 3)])
     assert result.inputs["source"]["description"] == (
-        "Pairs: 5 rows, 2 users, 3 items, true ratings, relevant from 3.5"
+        "Pairs: 5 rows, 2 users, 3 items, true ratings, relevant if at least 3.5"
     )
 
 
@@ -740,7 +740,7 @@ def test_ratings_and_predictions_relative_to_a_users_mean_are_evaluated():
 def test_description_states_the_threshold():
     columns = {"user": ["ann", "bob"], "item": ["x", "x"], "rating": [1, 2], "score": [1, 2]}
     pairs = rm.Pairs(pl.DataFrame(columns), threshold=2)
-    assert pairs.describe().endswith("1 items, true ratings, relevant from 2")
+    assert pairs.describe().endswith("1 items, true ratings, relevant if at least 2")
 
 
 def test_low_scores_count_as_misses():

@@ -49,7 +49,7 @@ def test_factors_are_sent_as_a_file_or_read_from_shared_storage(table, monkeypat
         assert_same(result, expected)
         assert len(list(tmp_path.iterdir())) == (shared is not None)
     with pytest.raises(
-        FileError, match=(r"could not be written to .* Hint: shared= must name a folder")
+        FileError, match=r"could not be written to .* Hint: shared= must name a folder"
     ):
         rs.evaluate(source, test_frame, metrics="rr", shared=str(tmp_path / "none"))
 

@@ -156,7 +156,7 @@ def test_audit_matches_a_single_machine(table, rows):
     with pytest.raises(rm.InputTypeError, match="needs train and test, or a SparkSplit"):
         rs.audit(split.train)
     with pytest.raises(
-        rm.InputError, match=(r"item= was passed, but a SparkSplit already names its columns")
+        rm.InputError, match=r"item= was passed, but a SparkSplit already names its columns"
     ):
         rs.audit(split, item="item")
 

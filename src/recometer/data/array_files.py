@@ -52,7 +52,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
     except DAMAGED as error:
         reason = str(error).rstrip(".")
         if "pickle" in reason:  # following NumPy's advice would run code in the file
-            reason = "it is not in the format of numpy.save"
+            reason = "it is not in NumPy's .npy format"
         raise FileError(
             f"{file} cannot be read as a NumPy array: {reason}. Hint: numpy.save(path, array) "
             "writes one; arrays of Python objects are not read: numpy.save(path, array.tolist()) "

@@ -271,7 +271,7 @@ def choose_columns(
                 raise ColumnError(f"{uses[0]} names the column {name!r} twice. Hint: name another.")
             raise ColumnError(
                 f"{' and '.join(uses)} {'both' if len(uses) == 2 else 'all'} name the column "
-                f"{name!r}. Hint: choose another column for all but one."
+                f"{name!r}. Hint: choose a different column for each."
             )
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
@@ -279,7 +279,9 @@ def choose_columns(
 def check_once(name: str, names: Sequence[str]) -> None:
     """Raise ColumnError if several columns have this name."""
     if names.count(name) > 1:
-        raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
+        raise ColumnError(
+            f"There are {names.count(name)} columns named {name!r}. Hint: rename one."
+        )
 
 
 def columns_of_groups(
@@ -381,7 +383,7 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
         others = could_hold_values(name for name in numeric() if name not in read)
         if others:
             warn(
-                "No column has a common name for values, so all rows are equally relevant: "
+                "No column has a common name for values, so all rows count as equally relevant: "
                 f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
                 f"Hint: {_call(whose, others[0])} reads that column; {_call(whose, False)} treats "
                 "all rows as equally relevant."

@@ -51,7 +51,7 @@ def read_factors(
         known, name, n_rows = known_ids(test, what), f"{what}_ids", len(arrays[f"{what}_factors"])
         if ids_path and name in arrays:
             owner = f"{what} ids" if is_archive(path) else "ids"
-            raise InputError(f"{path} has {owner} of its own. Hint: leave out {ids_path}.")
+            raise InputError(f"{path} already contains {owner}. Hint: leave out {ids_path}.")
         if ids_path == POSITIONS:
             arrays[name] = _positions(path, what, known, n_rows)
             if not is_archive(path):
@@ -165,8 +165,8 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
         odd = int((lengths != lengths[0]).fill_null(True).arg_true()[0]) if len(lists) else 0
         raise InputError(
             f"{path}: row {odd} (counted from 0) of column {column.name!r} holds "
-            f"{lengths[odd] or 'no'} factors, but the first row {lengths[0] or 'none'}. Hint: "
-            "every row needs the same number."
+            f"{lengths[odd] or 'no'} factors, but the first row holds {lengths[0] or 'none'}. "
+            "Hint: every row needs the same number."
         )
     width = int(lengths[0]) if len(lists) else 0
     if not width:
@@ -237,8 +237,8 @@ def id_column(path: Path, names: list[str], what: str, column: str | None) -> st
         return names[0]
     which = "several columns" if near else "no column"
     raise ColumnError(
-        f"{path}: {which} could hold the {what} ids. Hint: {python_or_command('', '--')}{what} "
-        f"names it. Columns: {', '.join(names)}."
+        f"{path}: {which} could hold the {what} ids. Hint: name the right one with "
+        f"{python_or_command(f'{what}=', f'--{what}')}. Columns: {', '.join(names)}."
     )
 
 

@@ -250,8 +250,8 @@ def only_column(data: Any, what: str) -> Any:
     names, fetch = open_frame(data)
     if len(names) != 1:
         raise ColumnError(
-            f"{what} is a data frame of {len(names)} columns: {', '.join(names)}. Hint: pass only "
-            "the column of items."
+            f"{what} is a data frame with {len(names)} columns: {', '.join(names)}. Hint: pass "
+            "only the column of items."
         )
     return fetch(names)[0]
 

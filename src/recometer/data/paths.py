@@ -58,8 +58,8 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
         if error.errno == errno.ELOOP:
             return Path(text)  # the caller reports the error
         raise FileError(
-            f"The path of {what} is {brief(text)}: {error.strerror}. Hint: choose a shorter name, "
-            "of at most 255 bytes."
+            f"The path of {what}, {brief(text)}, cannot be used: {error.strerror}. Hint: choose a "
+            "shorter name, of at most 255 bytes."
         ) from None
     return Path(text)
 

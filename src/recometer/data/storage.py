@@ -203,8 +203,8 @@ def _verified(path: Path, hint: str) -> bytes:
         )
     if KEY.encode() in end:
         raise FileError(
-            f"{str(path)!r} has no checksum: it is damaged, or was not written by a release. Hint: "
-            "evaluate and save again."
+            f"{str(path)!r} has no checksum: it is damaged, or was not written by a released "
+            "version. Hint: evaluate and save again."
         )
     raise FileError(f"{str(path)!r} is a Parquet file, but not a saved evaluation. {hint}")
 

@@ -42,7 +42,7 @@ PART = "recometer part"
 # Classes of recometer.split that are not available on Spark, and what to use instead.
 GONE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
-    "GivenUsers": "rs.split splits these users' rows, and train.unionByName(...) adds other rows",
+    "GivenUsers": "rs.split splits these users' rows, and train.unionByName(...) adds the rest",
     "UsersNumber": "UsersFraction draws a share of the users",
 }
 
@@ -213,9 +213,9 @@ class _Splitter:
             )
         if not counts["train"] + counts["remainder"]:
             warn(
-                f"{where}the training data are empty: {protocol} leaves none of the "
-                f"{self.n_rows:,} interactions there. Hint: hold out less; or, in a split by time, "
-                "use a later time."
+                f"{where}the training data are empty: with {protocol}, none of the {self.n_rows:,} "
+                "interactions is left there. Hint: hold out less; or, in a split by time, use a "
+                "later time."
             )
         parts = {
             name: rows.where(f"{tables.quoted(PART)} = {part}").drop(PART)

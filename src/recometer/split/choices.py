@@ -96,7 +96,7 @@ class UsersNumber(Who):
         assert eligible is not None
         n_eligible = int(np.count_nonzero(eligible))
         if n_eligible < self.number:
-            warn(f"{self!r}: only {n_eligible:,} users can be tested, and all of them are.")
+            warn(f"{self!r}: only {n_eligible:,} users can be tested, so all of them are.")
         candidates = np.flatnonzero(eligible)
         draw = table.users.draws(seed)[candidates]
         chosen = np.zeros(table.users.n, dtype=bool)

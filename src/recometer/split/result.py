@@ -276,7 +276,7 @@ class Folds(Shown):
             for name, n in first.removed.items()
             if all(protocol.removed[name] == n for protocol in protocols)
         }
-        columns = [Column("fold", number=True), *map(_counts, ("test users", *parts))]
+        columns = [Column("fold", number=True), *map(_counts, ("users of test", *parts))]
         return Table(columns, rows, _notes(dataclasses.replace(first, fold=None), removed))
 
 

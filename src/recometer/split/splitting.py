@@ -404,9 +404,9 @@ class _Work:
         filters = f", filters={list(self.filters)}" if self.filters else ""
         by = python_or_command(f"what={what!r}, who={who!r}{filters}", "--what and --who")
         warn(
-            f"{where}the training data are empty: {by} leaves none of the "
-            f"{self.container.table.n:,} interactions there. Hint: hold out less; or, in a split "
-            "by time, use a later time."
+            f"{where}the training data are empty: with {by}, none of the "
+            f"{self.container.table.n:,} interactions is left there. Hint: hold out less; or, in a "
+            "split by time, use a later time."
         )
 
 
@@ -443,7 +443,7 @@ def check_kind(part: object, kinds: Any, name: str) -> None:
     if isinstance(part, type) and issubclass(part, kinds):
         hint = f"call it: {part.__name__}(...)"
     raise InputTypeError(
-        f"{name}={part!r} cannot be used here: {name}= takes an object of recometer.split that "
+        f"{name}={part!r} cannot be used here: {name}= takes an object from recometer.split that "
         f"defines {meaning}. Hint: {hint}."
     )
 
