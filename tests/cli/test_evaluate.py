@@ -736,7 +736,7 @@ def test_wrong_usage_exits_with_2(folder, arguments: tuple[str, ...], message: s
         ),
         (
             (*BASIC, "--factors", "mf=users.npy,lists.parquet,positions,items.txt"),
-            "has ids of its own",
+            "lists.parquet already contains ids",
         ),
         ((*BASIC, *MF, "--user", "usr"), "--user usr: no file has such a column. Hint: Did you"),
         ((*BASIC, *MF, "--value", "score"), "There is no column 'score'"),

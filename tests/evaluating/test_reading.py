@@ -49,7 +49,7 @@ RATINGS = pl.DataFrame(
 )
 
 
-BY_RULE, BY_NUMBER = "is relevant (the rule", "relevant from 3"
+BY_RULE, BY_NUMBER = "is relevant (the rule", "relevant if at least 3"
 
 
 @pytest.mark.parametrize(
