@@ -246,7 +246,7 @@ def test_inputs_are_not_modified(example):
     ("change", "message"),
     [
         ({"k": 7}, "k=7 exceeds the number of items \\(6"),
-        ({"B": None}, "A and B must both be given"),
+        ({"B": None}, "A and B must both be passed"),
         ({"A": None, "B": None}, "Hint: pass A and B, or item_biases"),
         ({"A": np.ones((3, 3))}, r"shapes \(3, 3\) and \(6, 2\)"),
         ({"A": np.ones(3)}, r"shapes \(3,\) and \(6, 2\)"),

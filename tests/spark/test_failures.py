@@ -93,7 +93,7 @@ def test_invalid_arguments_and_data_are_refused(table):
                 call(wrong)
     with pytest.raises(ColumnError, match="There is no column 'rating'"):
         rs.evaluate(lists, rs.Interactions(frame, value="rating"))
-    with pytest.raises(InputTypeError, match="user ids of test are integers, those of Lists"):
+    with pytest.raises(InputTypeError, match="user ids of test are integers, but those of Lists"):
         rs.evaluate(lists, frame.selectExpr("CAST(1 AS int) AS user", "item"))
     with pytest.raises(InputTypeError, match="holds users as date"):
         rs.evaluate(lists, frame.selectExpr("current_date() AS user", "item"))

@@ -1281,7 +1281,7 @@ def test_split_of_sessions_can_be_copied_and_keeps_user_names():
     columns = {"user": ["user", "session"]}
     columns_of_split = pickle.loads(pickle.dumps(split(frame, Number(1), **columns).columns))
     assert (columns_of_split.user.parts, columns_of_split.item) == (("user", "session"), "item")
-    with pytest.raises(InputError, match=r"not in the data, the first: \('a', 7\)"):
+    with pytest.raises(InputError, match=r"not in the data \(the first: \('a', 7\)\)"):
         split(frame, Number(1), who=GivenUsers([("a", 7)]), **columns)
 
 

@@ -275,7 +275,7 @@ def given_rules(options: RuleOptions) -> dict[str, Any]:
         if not equals:
             raise typer.BadParameter(f"{text!r} is not RULE=VALUE.", param_hint="--rule")
         if name in rules:
-            raise typer.BadParameter(f"the rule {name!r} is given twice.", param_hint="--rule")
+            raise typer.BadParameter(f"the rule {name!r} is set twice.", param_hint="--rule")
         declared = Protocol.declared.get(name)
         rules[name] = rule if declared is None else declared.read(rule)
     return rules

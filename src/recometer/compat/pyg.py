@@ -356,7 +356,7 @@ class _Batch:
             if (weight != weight[edges][numbers]).any():
                 raise InputError(
                     "edge_label_index repeats an edge with different weights, and PyTorch "
-                    "Geometric does not say which of them counts. Hint: give each edge once."
+                    "Geometric does not define which one counts. Hint: pass each edge once."
                 )
         return Interactions(
             indptr=ragged.indptr_of(np.bincount(self.source[edges], minlength=len(self.lists))),

@@ -235,9 +235,9 @@ def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
         return
     differing = sorted(qrels ^ run)
     raise InputError(
-        f"{len(differing):,} queries are only in qrels or only in run, the first: "
-        f"{differing[0]!r}. Hint: make_comparable=True counts queries without a run as empty, "
-        "and leaves those without qrels out."
+        f"{len(differing):,} queries are only in qrels or only in run (the first: "
+        f"{differing[0]!r}). Hint: make_comparable=True counts queries without a run as empty, and "
+        "leaves those without qrels out."
     )
 
 

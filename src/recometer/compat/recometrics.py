@@ -327,7 +327,7 @@ def factors_of(
     """Return the model as a source, and the dtype of its scores."""
     n_users, n_items = shape
     if (A is None) != (B is None):
-        raise InputError("A and B must both be given, or both be None.")
+        raise InputError("A and B must both be passed, or both be None.")
     users, items = np.asarray(A), np.asarray(B)
     dtype = np.dtype(np.float32 if users.dtype == items.dtype == np.float32 else np.float64)
     biases = None

@@ -147,7 +147,7 @@ def ranking_scorer(
     if groups is not None and not isinstance(groups, str | int):
         expected = (
             "the name of a column of X. Hint: groups themselves are passed on by scikit-learn, as "
-            "the documentation of ranking_scorer says."
+            "the documentation of ranking_scorer explains."
         )
         raise wrong_type("groups=", groups, expected)
     make = functools.partial(

@@ -228,7 +228,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
     ):
         raise InputError(
-            f"{wanted} needs to know the items to draw from, and lists do not show which items "
+            f"{wanted} needs to know the items to draw from, but lists do not show which items "
             "were never recommended. Hint: pass the ids of all items as "
             f"{argument_text('catalogue')}."
         )

@@ -183,9 +183,9 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
             first_label, first_kind = first.setdefault(option, (table.label, kind))
             if first_kind != kind:
                 raise InputTypeError(
-                    f"The {option} ids of {first_label} are {words[first_kind]}, those of "
-                    f"{table.label} {words[kind]}. Hint: cast one of them, so that both have the "
-                    "same type."
+                    f"The {option} ids of {first_label} are {words[first_kind]}, but those of "
+                    f"{table.label} are {words[kind]}. Hint: cast one of them, so that both have "
+                    "the same type."
                 )
     return IdKinds(**{option: kind for option, (_, kind) in first.items()})
 

@@ -92,8 +92,8 @@ class Coded:
         if (codes < 0).any():
             first = as_ids(wanted, f"given {what}s").tolist()[int(np.argmax(codes < 0))]
             raise InputError(
-                f"{int((codes < 0).sum())} of the given {what}s are not in the data, the first: "
-                f"{first!r}. Hint: are they written as in the data?"
+                f"{int((codes < 0).sum())} of the given {what}s are not in the data (the first: "
+                f"{first!r}). Hint: are they written as in the data?"
             )
         return codes
 
