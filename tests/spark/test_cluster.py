@@ -30,7 +30,7 @@ def run(address, folder, *cases):
 def test_values_match_a_single_machine(tmp_path):
     cases = ["factors_in_a_file", "many_partitions", "many_rows_of_a_user", "executor_killed"]
     refused = {
-        "more_rows_than_the_limit": r"User \d+ has \d+ rows, .* Hint: .*leave it out",
+        "more_rows_than_the_limit": r"user \d+ has \d+ rows\. Hint: .*leave it out",
         "out_of_memory": r"Spark seems to have run out of memory\. Hint: .* who has the most",
     }
     with cluster(tmp_path) as address:
