@@ -97,7 +97,9 @@ def test_folders_and_patterns_without_parquet_files_are_refused(parts):
     with pytest.raises(FileError, match=r"No file is called .*other.*Hint: relative paths"):
         rm.Interactions.of(parts / "other-*.parquet")
     (parts / "part-0.parquet").rename(parts / "part-0.csv")
-    with pytest.raises(FileError, match=r"several files, but .*part-0\.csv is not Parquet"):
+    with pytest.raises(
+        FileError, match=r"stands for several files, but .*part-0\.csv is not Parquet"
+    ):
         rm.Interactions.of(parts / "part-*")
     (parts / "2024" / "part-1.parquet").unlink()
     with pytest.raises(FileError, match=r"is not a file\. Hint: name one file, or a folder with"):

@@ -656,7 +656,7 @@ def test_invalid_candidates_are_refused(case):
     with pytest.raises(InputError, match="No test user has a candidate"):
         evaluate(train)
     for user, message in (
-        ("ann", "No user of test has a candidate"),
+        ("ann", "No test user has a candidate"),
         ("bob", "None of the 1 test users"),
     ):
         source_with_ids = rm.Scores([[1.0, 2.0]], user_ids=["ann"], item_ids=["a", "b"])
