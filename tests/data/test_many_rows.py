@@ -69,7 +69,8 @@ def test_lists_in_cells_of_different_lengths_or_types_are_refused():
         rm.Lists(pl.concat([frame, frame]), score=False)
     mixed = pd.DataFrame({"user": [1, 2], "item": [[1], 3]})
     with pytest.raises(
-        InputTypeError, match=r"Only some of the items .* are lists: 3 is of type int"
+        InputTypeError,
+        match=r"Only some of the items \(column 'item'\) are lists: 3 is of type int",
     ):
         rm.Interactions.of(mixed)
 
