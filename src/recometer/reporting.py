@@ -135,10 +135,10 @@ class Reported:
         """
         arguments = {name: value for name, value in locals().items() if name not in OWN}
         from recometer.report.build import build  # many results need no report
-        from recometer.report.result import made
+        from recometer.report.result import make_report
 
         of: Any = self  # a comparison or an evaluation
-        return made(lambda: build(of, **arguments, **more), path)
+        return make_report(lambda: build(of, **arguments, **more), path)
 
     @cached_property
     def plot(self) -> Plots:

@@ -231,7 +231,7 @@ def test_item_to_item_shows_titles_of_query_items() -> None:
     result = rm.evaluate(lists, test, metrics="rr hit@1", catalogue=catalogue)
     inspector = result.report(item_to_item=True).model.inspector
     assert inspector is not None
-    assert inspector.who == "item"
+    assert inspector.noun == "item"
     assert {user.title for user in inspector.users} == {"Heat", "Up"}
 
 

@@ -193,7 +193,7 @@ class Findings(Printed):
     def _notes(self) -> list[str]:
         raise NotImplementedError
 
-    def told(self) -> list[Finding]:
+    def notable(self) -> list[Finding]:
         """Return the findings with a count above 0 or no count at all, most serious first."""
         order = ("leakage", "problem", "warning", "fact")
         found = (finding for finding in self.findings if finding.count != 0)

@@ -501,10 +501,10 @@ class PolicyValues(Printed):
         errors are the same as for `recometer.Comparison.report`.
         """
         from recometer.logs.page import content
-        from recometer.report.result import made
+        from recometer.report.result import make_report
 
         compared = self if self.rows else self.compare(baseline=LOGGED)
-        return made(lambda: content(compared, gates), path)
+        return make_report(lambda: content(compared, gates), path)
 
 
 def known(lacking: str, name: str, names: Collection[str]) -> str:

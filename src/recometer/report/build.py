@@ -37,7 +37,7 @@ MOST_AUDITED = 5_000_000  # training data with more rows are audited only if aud
 
 
 def build(
-    of: Compared | EvaluationRecord,
+    result: Compared | EvaluationRecord,
     *,
     name: str = "model",
     title: str | None = None,
@@ -64,23 +64,23 @@ def build(
         "candidates": candidates,
         "exclude": exclude,
     }
-    given = read_inputs(of, name, groups, threads)
-    primary = given.metrics[0]
-    standings = standings_of(given, primary)
+    inputs = read_inputs(result, name, groups, threads)
+    primary = inputs.metrics[0]
+    standings = standings_of(inputs, primary)
     order = tuple(place.model for place in standings.places)
     # All sections show the models in this order.
-    best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
-    given = dataclasses.replace(given, models=best_first)
-    pair = main_pair(given, standings)
-    pairs = pairs_of(given, pair)
-    numbers = all_numbers(given, pairs, standings)
-    known = list_sources(given, lists, data)
-    found_audit = _audit(audit, known)
-    k = depth_of(known) if depth is None else depth
-    charts = charts_of(Content(given, numbers, pairs, known, k))
+    best_first = tuple(sorted(inputs.models, key=lambda model: order.index(model.name)))
+    inputs = dataclasses.replace(inputs, models=best_first)
+    pair = main_pair(inputs, standings)
+    pairs = pairs_of(inputs, pair)
+    numbers = all_numbers(inputs, pairs, standings)
+    sources = list_sources(inputs, lists, data)
+    split_audit = _audit(audit, sources)
+    k = depth_of(sources) if depth is None else depth
+    charts = charts_of(Content(inputs, numbers, pairs, sources, k))
     inspected = inspector(
-        given,
-        known,
+        inputs,
+        sources,
         order,
         pair,
         chosen=users,
@@ -89,62 +89,62 @@ def build(
         item_to_item=item_to_item,
         seed=seed,
     )
-    all_standings = {metric: one.standings for metric, one in numbers.items()}
+    all_standings = {metric: entry.standings for metric, entry in numbers.items()}
     return ReportModel(
         title=title or _title(order, pair),
-        subtitle=_subtitle(given),
+        subtitle=_subtitle(inputs),
         models=order,
-        metrics=given.metrics,
-        headline=headline(given, standings, pair, found_audit),
+        metrics=inputs.metrics,
+        headline=headline(inputs, standings, pair, split_audit),
         standings=tuple(all_standings.values()),
         charts=charts,
-        audit=found_audit,
+        audit=split_audit,
         inspector=inspected,
-        protocol=facts(given, all_standings),
-        notes=tuple(_notes(given)),
-        missing=tuple(_missing(given, charts, known)),
-        call=call_of(given),
+        protocol=facts(inputs, all_standings),
+        notes=tuple(_notes(inputs)),
+        missing=tuple(_missing(inputs, charts, sources)),
+        call=call_of(inputs),
         version=__version__,
     )
 
 
-def depth_of(known: Mapping[str, ListSource]) -> int:
+def depth_of(sources: Mapping[str, ListSource]) -> int:
     """Return the number of places to show: `DEPTH`, or up to `LONGEST` for scored pairs."""
-    if known and all(one.own for one in known.values()):
-        longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
+    if sources and all(source.has_labels for source in sources.values()):
+        longest = max(int(np.diff(source.test.indptr).max()) for source in sources.values())
         return min(max(longest, DEPTH), LONGEST)
     return DEPTH
 
 
-def _audit(wanted: Audit | bool | None, known: Mapping[str, ListSource]) -> Audit | str:
+def _audit(audit: Audit | bool | None, sources: Mapping[str, ListSource]) -> Audit | str:
     """Return the given audit, a new audit of the split, or the reason why there is none."""
-    if isinstance(wanted, Audit):
-        return wanted
-    if wanted is not None and not isinstance(wanted, bool):
+    if isinstance(audit, Audit):
+        return audit
+    if audit is not None and not isinstance(audit, bool):
         raise InputTypeError(
-            f"audit= is of type {type(wanted).__name__}. Hint: pass rm.audit(train, test), True "
+            f"audit= is of type {type(audit).__name__}. Hint: pass rm.audit(train, test), True "
             "or False."
         )
-    one = next((one for one in known.values() if one.train is not None), None)
-    if wanted is False:
+    source = next((source for source in sources.values() if source.train is not None), None)
+    if audit is False:
         return _not_audited("audit=False left it out")
-    if one is None or one.train is None:
-        if wanted:
+    if source is None or source.train is None:
+        if audit:
             raise InputError(
                 "audit=True needs train and test, which are not available here. Hint: "
                 "audit=rm.audit(train, test)."
             )
         return _not_audited("the report was made without train and test")
-    if wanted is None and len(one.train) > MOST_AUDITED:
+    if audit is None and len(source.train) > MOST_AUDITED:
         return _not_audited(f"train has more than {MOST_AUDITED:,} rows")
-    return run_audit(one.train, one.test, relevant_from=one.protocol.relevant_from)
+    return run_audit(source.train, source.test, relevant_from=source.protocol.relevant_from)
 
 
-def _not_audited(why: str) -> str:
-    way = python_or_command(
+def _not_audited(reason: str) -> str:
+    hint = python_or_command(
         "report(..., audit=rm.audit(train, test))", ("--split, or --train and --test")
     )
-    return f"The split was not audited: {why}. Hint: {way}."
+    return f"The split was not audited: {reason}. Hint: {hint}."
 
 
 def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
@@ -155,32 +155,32 @@ def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
     return f"{len(order)} models compared"
 
 
-def _subtitle(given: Inputs) -> str:
-    described = given.first.inputs.get("test", {}).get("description", "")
+def _subtitle(inputs: Inputs) -> str:
+    described = inputs.first.inputs.get("test", {}).get("description", "")
     if described.startswith("Interactions("):
         described = described.removeprefix("Interactions(").removesuffix(")")
     else:
-        described = f"{given.users.n:,} users" + (f", {described}" if described else "")
-    names = compact(given.metrics)
+        described = f"{inputs.users.n:,} users" + (f", {described}" if described else "")
+    names = compact(inputs.metrics)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"Test: {described}. Metrics: {', '.join(names[:MOST_NAMED])}{more}."
 
 
-def _notes(given: Inputs) -> list[str]:
+def _notes(inputs: Inputs) -> list[str]:
     """Return the notes on the comparison, without notes on the power of secondary metrics."""
-    comparison = given.comparison
+    comparison = inputs.comparison
     if comparison is None:
-        return list(given.first.table().notes)
-    seldom = set(on_power([row for row in comparison.rows if not row.primary]))
-    return [note for note in comparison.table().notes if note not in seldom]
+        return list(inputs.first.table().notes)
+    secondary = set(on_power([row for row in comparison.rows if not row.primary]))
+    return [note for note in comparison.table().notes if note not in secondary]
 
 
 def _missing(
-    given: Inputs, charts: tuple[Chart, ...], known: Mapping[str, ListSource]
+    inputs: Inputs, charts: tuple[Chart, ...], sources: Mapping[str, ListSource]
 ) -> Iterator[str]:
     """Yield a sentence on each part that the report lacks, with a hint on how to get it."""
-    there = {chart.name for chart in charts}
-    if not known:
+    names = {chart.name for chart in charts}
+    if not sources:
         lists = python_or_command(
             "report(..., lists={'als': source}, test=test, train=train)",
             "--run, --test and --train",
@@ -189,23 +189,23 @@ def _missing(
             "No lists for individual users, and no popularity of the recommended items: results "
             f"loaded from files do not contain the lists. Hint: {lists}."
         )
-    elif "popularity" not in there:
+    elif "popularity" not in names:
         train = python_or_command("train=...", "--train FILE")
         yield f"No popularity of the recommended items: there are no training data. Hint: {train}."
-    if "cutoffs" not in there:
+    if "cutoffs" not in names:
         yield f"No curve over cut-offs. Hint: {argument_text('metrics', 'ndcg@1..20')}."
-    if "tradeoff" not in there and given.comparison is not None:
+    if "tradeoff" not in names and inputs.comparison is not None:
         metrics = argument_text("metrics", "ndcg@10 coverage@10 novelty@10")
         yield (
             "No chart of accuracy versus other qualities: no list metric was evaluated. Hint: "
             f"{metrics}."
         )
-    if "groups" not in there:
-        way = python_or_command(
+    if "groups" not in names:
+        hint = python_or_command(
             "groups=..., or rm.evaluate(..., train=train)", "--by FILE, or --train FILE"
         )
-        yield f"No groups of users: the training data are not available. Hint: {way}."
-    if "repeats" not in there:
+        yield f"No groups of users: the training data are not available. Hint: {hint}."
+    if "repeats" not in names:
         yield (
             "No folds and seeds: each model was evaluated once. It is unknown how far another "
             "training seed would move the means."
@@ -215,16 +215,16 @@ def _missing(
 SHORT = 16  # the number of characters to which fingerprints are shortened
 
 
-def facts(given: Inputs, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
+def facts(inputs: Inputs, standings: Mapping[str, Standings]) -> tuple[Facts, ...]:
     """Return the tables about the protocol, except for empty ones."""
     parts = (
-        _formulas(given.first),
-        _rules(given.first),
+        _formulas(inputs.first),
+        _rules(inputs.first),
         _means(standings),
-        _undefined(given),
-        _counts(given),
-        _data(given),
-        _versions(given),
+        _undefined(inputs),
+        _counts(inputs),
+        _data(inputs),
+        _versions(inputs),
     )
     return tuple(part for part in parts if part.rows)
 
@@ -249,8 +249,8 @@ def _rules(result: EvaluationRecord) -> Facts:
     for name, declared in protocol.declared.items():
         if declared.says:
             value = getattr(protocol, name)
-            said = "not recometer's default" if name in differing else ""
-            rows.append((name, str(value), protocol.sentence(name), said))
+            note = "not recometer's default" if name in differing else ""
+            rows.append((name, str(value), protocol.sentence(name), note))
     name = protocol.name or "custom"
     return Facts("Rules", ("rule", "value", "meaning", ""), tuple(rows), f"Protocol: {name}.")
 
@@ -263,22 +263,22 @@ def _means(standings: Mapping[str, Standings]) -> Facts:
         (
             metric,
             place.model,
-            *map(text, (place.mean, place.low, place.high, one.chance)),
+            *map(text, (place.mean, place.low, place.high, ranking.chance)),
             f"{place.n:,}",
             place.rank,
         )
-        for metric, one in standings.items()
-        for place in one.places
+        for metric, ranking in standings.items()
+        for place in ranking.places
     )
     headings = ("metric", "model", "mean", "low", "high", "chance", "users", "ranks")
     return Facts("All means", headings, rows)
 
 
-def _undefined(given: Inputs) -> Facts:
+def _undefined(inputs: Inputs) -> Facts:
     rows = [
         (model.name, metric, f"{users:,}", reason)
-        for model in given.models
-        for metric in given.metrics
+        for model in inputs.models
+        for metric in inputs.metrics
         if metric in model.first.reasons
         for reason, users in model.first.skipped(metric).items()
     ]
@@ -290,29 +290,29 @@ def _undefined(given: Inputs) -> Facts:
     )
 
 
-def _counts(given: Inputs) -> Facts:
+def _counts(inputs: Inputs) -> Facts:
     rows = [
         (model.name, COUNTS.get(name, name), f"{count:,}")
-        for model in given.models
+        for model in inputs.models
         for name, count in model.first.counts.items()
         if count
     ]
     return Facts("What the rules affected", ("model", "what", "count"), tuple(rows))
 
 
-def _data(given: Inputs) -> Facts:
+def _data(inputs: Inputs) -> Facts:
     rows = []
-    for model in given.models:
+    for model in inputs.models:
         for name, described in model.first.inputs.items():
             prints = " ".join(
                 f"{part}:{digest[:SHORT]}" for part, digest in _texts(described.get("fingerprints"))
             )
-            said = "; ".join(
+            text = "; ".join(
                 str(described[key])
                 for key in ("description", "reading", "warning")
                 if key in described
             )
-            rows.append((model.name, name, said, prints))
+            rows.append((model.name, name, text, prints))
     headings = ("model", "what", "description", f"SHA-256, first {SHORT} digits")
     return Facts("Data", headings, tuple(rows))
 
@@ -328,7 +328,7 @@ def _texts(fingerprints: Any) -> Iterator[tuple[str, str]]:
         yield "all", str(fingerprints)
 
 
-def _versions(given: Inputs) -> Facts:
+def _versions(inputs: Inputs) -> Facts:
     rows = tuple(
         (
             model.name,
@@ -336,21 +336,21 @@ def _versions(given: Inputs) -> Facts:
             str(model.first.seed),
             f"{model.first.timings.get('total', math.nan):.2f} s",
         )
-        for model in given.models
+        for model in inputs.models
     )
     return Facts("Versions", ("model", "versions", "seed", "time of evaluation"), rows)
 
 
-def call_of(given: Inputs) -> str:
+def call_of(inputs: Inputs) -> str:
     """Return Python code that recreates the report, with names in place of the inputs."""
-    result = given.first
+    result = inputs.first
     names = [
         name
         for name in ("train", "candidates", "exclude", "catalogue", "baseline")
         if name in result.inputs
     ]
     arguments = ["source", "test", *(f"{name}={name}" for name in names)]
-    arguments.append(f"metrics={_written(map(str, result.metrics))!r}")
+    arguments.append(f"metrics={_metric_names(map(str, result.metrics))!r}")
     rules = result.protocol
     if rules.name and rules.name != "recometer":
         arguments.append(f"protocol={rules.name!r}")
@@ -359,10 +359,10 @@ def call_of(given: Inputs) -> str:
     arguments += [f"seed={result.seed}"] * bool(result.seed)
     arguments += ["chance=True"] * bool(result.chance)
     called = ",\n        ".join(arguments)
-    comparison = given.comparison
+    comparison = inputs.comparison
     if comparison is None:
         return f"result = rm.evaluate(\n        {called},\n)\nresult.report('report.html')"
-    options = [f"metrics={_written(comparison.metrics)!r}"]
+    options = [f"metrics={_metric_names(comparison.metrics)!r}"]
     options += [f"baseline={comparison.baseline!r}"] * (comparison.baseline is not None)
     options += [f"primary={' '.join(comparison.primary)!r}"] * comparison.chosen
     paired = comparison.options.paired
@@ -372,7 +372,7 @@ def call_of(given: Inputs) -> str:
         value = getattr(comparison.options, name)
         options += [f"{name}={value!r}"] * (value != default)
     options += [f"correction={comparison.correction!r}"] * (comparison.correction != "holm")
-    models = ", ".join(repr(model.name) for model in given.models)
+    models = ", ".join(repr(model.name) for model in inputs.models)
     return (
         f"# sources: the output of each of these models: {models}\n"
         f"results = {{\n    name: rm.evaluate(\n        {called},\n    )\n"
@@ -381,11 +381,11 @@ def call_of(given: Inputs) -> str:
     )
 
 
-def _written(metrics: Iterable[str]) -> str:
+def _metric_names(metrics: Iterable[str]) -> str:
     """Return the names of metrics as one string, shortened if the meaning stays the same."""
     names = list(metrics)
     shortened = " ".join(compact(names))
     with contextlib.suppress(RecometerError):
-        if {str(one) for one in parse(shortened)} == set(names):
+        if {str(metric) for metric in parse(shortened)} == set(names):
             return shortened
     return " ".join(names)

@@ -27,7 +27,7 @@ SHAPES = [
 DASHES = [
     *([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 4], [1, 3], [6, 2, 1, 2], [3, 1], [12, 3])
 ]
-WHO = {"domain": ["better off", "the same", "worse off"], "range": "diverging3"}
+OUTCOMES = {"domain": ["better off", "the same", "worse off"], "range": "diverging3"}
 # These colours contrast with their background, and colour-blind people can tell them apart.
 LIGHT = {
     "category": [
@@ -71,13 +71,13 @@ def drawing(kind: str) -> Callable[[Callable[[Chart], Spec]], Callable[[Chart], 
 
 def spec_of(chart: Chart) -> Spec:
     """Return a chart's Vega-Lite specification, without data and as wide as its container."""
-    made = SPECS[chart.kind](chart)
+    spec = SPECS[chart.kind](chart)
     return {
         "$schema": SCHEMA,
         "width": "container",
         "autosize": {"type": "fit-x", "contains": "padding"},
         "data": {"name": "rows", "values": []},
-        **made,
+        **spec,
     }
 
 
@@ -91,10 +91,10 @@ def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = L
     """
     spec = copy.deepcopy(spec_of(chart))
     rows = [dict(row) for row in chart.rows[_key(chart, options)]]
-    who = theme["who"]
+    colours = theme["who"]
     spec["data"] = {"values": rows}
     return {
-        **_with_range(spec, who),
+        **_with_range(spec, colours),
         "width": IMAGE_WIDTH,
         "title": {"text": chart.title, "anchor": "start", "color": theme["text"]},
         "config": config(theme),
@@ -125,24 +125,26 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
     key = tuple(options)
     if key not in chart.rows:
         n = len(chart.choices)
-        ways = "; ".join(
+        choices = "; ".join(
             f"{choice.label.lower()}: {', '.join(choice.options)}" for choice in chart.choices
         )
         raise InputError(
             f"The chart {chart.name!r} has no data for {', '.join(map(repr, key))}. Hint: it takes "
-            f"{n} option{'' if n == 1 else 's'}. {ways}."
+            f"{n} option{'' if n == 1 else 's'}. {choices}."
         )
     return key
 
 
-def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Replace the range of `WHO` with three colours, for which Vega-Lite has no named range."""
+def _with_range(spec: Any, colours: Sequence[str]) -> Any:
+    """Replace the range of `OUTCOMES` with colours, because Vega-Lite has no such range."""
     if isinstance(spec, dict):
         return {
-            name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)
-            for name, one in spec.items()
+            name: list(colours)
+            if (name, v) == ("range", OUTCOMES["range"])
+            else _with_range(v, colours)
+            for name, v in spec.items()
         }
-    return [_with_range(one, who) for one in spec] if isinstance(spec, list) else spec
+    return [_with_range(value, colours) for value in spec] if isinstance(spec, list) else spec
 
 
 def _x(field: str, **more: Any) -> Spec:
@@ -151,13 +153,13 @@ def _x(field: str, **more: Any) -> Spec:
 
 def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
     """Return encodings of models as colours, dashes and shapes, the same in all charts."""
-    models = list(chart.models)
-    of = _names("model", title=None)
+    models, n = list(chart.models), len(chart.models)
+    base = _names("model", title=None)
     legend = {"symbolOpacity": 1, "symbolStrokeWidth": 2}
     return (
-        {**of, "scale": {"domain": models}, "legend": legend},
-        {**of, "scale": {"domain": models, "range": _repeated(DASHES, len(models))}, "legend": {}},
-        {**of, "scale": {"domain": models, "range": _repeated(SHAPES, len(models))}, "legend": {}},
+        {**base, "scale": {"domain": models}, "legend": legend},
+        {**base, "scale": {"domain": models, "range": _repeated(DASHES, n)}, "legend": {}},
+        {**base, "scale": {"domain": models, "range": _repeated(SHAPES, n)}, "legend": {}},
     )
 
 
@@ -189,8 +191,8 @@ def _names(field: str, **more: Any) -> Spec:
     return {"field": field, "type": "nominal", "sort": None, **more}
 
 
-def _who(**more: Any) -> Spec:
-    return {"field": "who", "type": "nominal", "title": None, "scale": WHO, **more}
+def _outcome(**more: Any) -> Spec:
+    return {"field": "who", "type": "nominal", "title": None, "scale": OUTCOMES, **more}
 
 
 def _at_zero(**encoding: Any) -> Spec:
@@ -220,10 +222,10 @@ def _points(chart: Chart, filled: str) -> list[Spec]:
 @drawing("leaderboard")
 def _leaderboard(chart: Chart) -> Spec:
     chance = {"field": "chance", "type": "quantitative", "format": ".4f", "title": "chance"}
-    least = {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]}
+    minimum = {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]}
     line = _layer(
         {"type": "rule", "style": "chance"},
-        transform=[{"filter": "isValid(datum.chance)"}, least],
+        transform=[{"filter": "isValid(datum.chance)"}, minimum],
         x=_x("chance"),
         tooltip=[chance],
     )
@@ -321,7 +323,7 @@ def _winners(chart: Chart) -> Spec:
         {"type": "bar", "height": 24},
         x=_x("from", axis={"format": "%"}, scale={"domain": [0, 1]}),
         x2={"field": "to"},
-        color=_who(),
+        color=_outcome(),
         tooltip=_tooltip(chart),
     )
     y = _names("pair", title=None, axis=labels)
@@ -335,16 +337,16 @@ def _differences(chart: Chart) -> Spec:
         x=_x("from", bin="binned"),
         x2={"field": "to"},
         y=_x("users", axis={"title": "users", "tickMinStep": 1}),
-        color=_who(),
+        color=_outcome(),
         tooltip=_tooltip(chart),
     )
     return {"height": 220, "layer": [bars, _at_zero()]}
 
 
-def _in_two_lines(at: str) -> str:
-    """Return a Vega expression that breaks a label into two lines before the string `at`."""
-    parts = f"split(datum.label, '{at}')"
-    return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
+def _in_two_lines(separator: str) -> str:
+    """Return a Vega expression that breaks a label into two lines before `separator`."""
+    parts = f"split(datum.label, '{separator}')"
+    return f"length({parts}) == 2 ? [{parts}[0], '{separator.lstrip()}' + {parts}[1]] : datum.label"
 
 
 @drawing("by_group")
@@ -370,7 +372,7 @@ def _signed_bars(chart: Chart) -> Spec:
     bars = _layer(
         {"type": "bar", "height": 20},
         x=_x("mean"),
-        color=_who(legend=None),
+        color=_outcome(legend=None),
         tooltip=_tooltip(chart),
     )
     return {

@@ -61,7 +61,7 @@ class Inputs:
 
 
 def read_inputs(
-    of: Compared | EvaluationRecord, name: str, groups: object, threads: int | None
+    result: Compared | EvaluationRecord, name: str, groups: object, threads: int | None
 ) -> Inputs:
     """Read a comparison, or an evaluation as a single model called `name`.
 
@@ -70,20 +70,20 @@ def read_inputs(
     InputError
         If groups do not match the users.
     """
-    if isinstance(of, Compared):
-        models, users, comparison = of.models, of.users, of
+    if isinstance(result, Compared):
+        models, users, comparison = result.models, result.users, result
         # If there are several primary metrics, the report uses the first one.
-        metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))
-        options = of.options
+        metrics = tuple(dict.fromkeys((*result.primary, *result.metrics)))
+        options = result.options
         if threads is not None:
             options = dataclasses.replace(options, threads=resolve_threads(threads))
     else:
-        models, comparison = (Model(name, (of,)),), None
+        models, comparison = (Model(name, (result,)),), None
         users = Users.of(models)
-        metrics = tuple(map(str, of.metrics))
+        metrics = tuple(map(str, result.metrics))
         options = Options(
             test="randomisation",
-            confidence=check_confidence(of.protocol.confidence),
+            confidence=check_confidence(result.protocol.confidence),
             margin=None,
             clusters=None,
             seed=0,
@@ -112,22 +112,23 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
     def text(value: float) -> str:
         return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
-    found = []
+    labels = []
     for code in range(int(codes.max()) + 1):
         inside = values[codes == code]
         low, high = text(inside.min()), text(inside.max())
-        found.append(low if low == high else f"{low} to {high}")
+        labels.append(low if low == high else f"{low} to {high}")
     # Groups whose ranges look the same when rounded are numbered.
     return tuple(
-        f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
+        f"{label} ({number + 1})" if labels.count(label) > 1 else label
+        for number, label in enumerate(labels)
     )
 
 
-def chance_of(given: Inputs, metric: str) -> float:
+def chance_of(inputs: Inputs, metric: str) -> float:
     """Return the expected mean of a metric for a random order, or NaN if it is unknown."""
     means = [
         np.mean(run.chance[metric][run.reasons[metric] == 0])
-        for model in given.models
+        for model in inputs.models
         for run in model.runs[:1]
         if metric in run.chance and (run.reasons[metric] == 0).any()
     ]

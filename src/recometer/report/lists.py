@@ -50,7 +50,7 @@ class ListSource:
     protocol: Protocol
     seed: int
     threads: int
-    own: bool  # whether the source itself contains the labels
+    has_labels: bool  # whether the source itself contains the labels
 
     def top(self, test: Interactions, k: int) -> TopLists:
         """Return the first k places of the lists for the users of `test`."""
@@ -82,7 +82,7 @@ class ListSource:
 
     def of_users(self, positions: Int64) -> Interactions:
         """Return only the test interactions of the users at the given positions."""
-        if self.own:
+        if self.has_labels:
             return self.test
         if self.test.user_ids is not None:
             return self.test.select_users(np.unique(positions))
@@ -95,7 +95,7 @@ class ListSource:
         )
 
 
-def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
+def list_sources(inputs: Inputs, lists: object, data: Mapping[str, Any]) -> dict[str, ListSource]:
     """Return the sources of lists, keyed by model: those that were passed or kept in results.
 
     Raises
@@ -107,14 +107,14 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
     InputTypeError
         If `lists` is not a mapping from names to sources.
     """
-    sources = {} if lists is None else lists
-    if not isinstance(sources, Mapping):
+    passed_sources = {} if lists is None else lists
+    if not isinstance(passed_sources, Mapping):
         raise InputTypeError(
             f"lists= is of type {type(lists).__name__}, expected a mapping from model names to "
             f"sources. Hint: lists={{'als': source}}."
         )
-    names = [model.name for model in given.models]
-    for name, source in sources.items():
+    names = [model.name for model in inputs.models]
+    for name, source in passed_sources.items():
         if name not in names:
             raise UnknownNameError(
                 f"lists= contains {name!r}, which is not a model. {did_you_mean(name, names)}"
@@ -124,28 +124,28 @@ def list_sources(given: Inputs, lists: object, data: Mapping[str, Any]) -> dict[
                 f"lists= contains {type(source).__name__} for {name!r}, expected a source, such as "
                 "rm.Lists(frame) or rm.Factors(users, items)."
             )
-    kept = {model.name: _kept(model, data) for model in given.models}
+    kept_inputs = {model.name: _kept_inputs(model, data) for model in inputs.models}
     # A result that kept no test data uses the data that another result kept.
-    other = next((one for one in kept.values() if one.get("test") is not None), {})
-    found = {}
-    for model in given.models:
-        inputs = {**other, "source": None, **kept[model.name]}
-        source = sources.get(model.name) or inputs["source"]
+    other = next((kept for kept in kept_inputs.values() if kept.get("test") is not None), {})
+    sources = {}
+    for model in inputs.models:
+        arguments = {**other, "source": None, **kept_inputs[model.name]}
+        source = passed_sources.get(model.name) or arguments["source"]
         if source is not None:
-            found[model.name] = _known(model, source, inputs, given.options.threads)
-    return found
+            sources[model.name] = _load(model, source, arguments, inputs.options.threads)
+    return sources
 
 
-def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
+def _kept_inputs(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the inputs that a model's evaluation kept, overridden by the report's own inputs."""
-    kept = dict(model.first.inputs_kept or {})
-    return kept | {name: value for name, value in data.items() if value is not None}
+    inputs = dict(model.first.inputs_kept or {})
+    return inputs | {name: value for name, value in data.items() if value is not None}
 
 
-def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int) -> ListSource:
-    own = source.facts.truth is not None
+def _load(model: Model, source: Source, inputs: Mapping[str, Any], threads: int) -> ListSource:
+    has_labels = source.facts.truth is not None
     test, train, catalogue = (inputs.get(name) for name in ("test", "train", "catalogue"))
-    if test is None and not own:
+    if test is None and not has_labels:
         raise InputError(
             f"Showing the lists of {model.name!r} requires test, which is not available: the "
             "result was loaded from a file, or is large. Hint: "
@@ -154,7 +154,7 @@ def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int
         )
     return ListSource(
         source,
-        test_of(source, None if own else test),
+        test_of(source, None if has_labels else test),
         None if train is None else read_interactions(train, "train", warns=False),
         catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
         inputs.get("candidates"),
@@ -162,29 +162,29 @@ def _known(model: Model, source: Source, inputs: Mapping[str, Any], threads: int
         model.first.protocol,
         model.first.seed,
         threads,
-        own,
+        has_labels,
     )
 
 
-def places_of(known: ListSource, users: Array | Int64, k: int) -> dict[int, UserLists]:
+def places_of(source: ListSource, users: Array | Int64, k: int) -> dict[int, UserLists]:
     """Return the first k places of the users' lists, and the relevant items missing from them.
 
     `users` contains ids, or positions if there are no ids. The keys of the result are indices into
     `users`; users who are not in the test data are left out.
     """
-    positions = _positions(known.test, users)
-    there = np.flatnonzero(positions >= 0)
-    if not len(there):
+    positions = _positions(source.test, users)
+    present = np.flatnonzero(positions >= 0)
+    if not len(present):
         return {}
-    test = known.of_users(positions[there])
-    tops = known.top(test, k)
-    rows = _positions(test, np.asarray(users)[there])
-    judged = test if known.own else _with_listed(test, tops, rows)
-    ranks = known.source.rank(known.request(judged, scores=True))
-    relevant = _relevant(known, test)
+    test = source.of_users(positions[present])
+    tops = source.top(test, k)
+    rows = _positions(test, np.asarray(users)[present])
+    judged = test if source.has_labels else _with_listed(test, tops, rows)
+    ranks = source.source.rank(source.request(judged, scores=True))
+    relevant = _relevant(source, test)
     return {
-        int(number): _places_of_user(known, tops, ranks, int(row), relevant, k)
-        for number, row in zip(there, rows, strict=True)
+        int(number): _places_of_user(source, tops, ranks, int(row), relevant, k)
+        for number, row in zip(present, rows, strict=True)
     }
 
 
@@ -193,8 +193,8 @@ def _positions(data: Interactions, users: Array, name: str = "test") -> Int64:
     if data.user_ids is None:
         positions = np.asarray(users, np.int64)
         return np.where(positions < data.n_users, positions, -1)
-    what = "user ids of the report", f"user ids of {name}"
-    return ids.match(np.asarray(users), data.user_ids, *what)
+    nouns = "user ids of the report", f"user ids of {name}"
+    return ids.match(np.asarray(users), data.user_ids, *nouns)
 
 
 def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
@@ -206,8 +206,8 @@ def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interaction
         items = np.concatenate([test.items.astype(np.int64), tops.items[listed]])
         n_items, item_ids = max(test.n_items, tops.n_items), None
     else:
-        both = np.concatenate([test.item_ids, tops.item_ids])
-        codes, item_ids = ids.encode(both, "item ids")
+        all_ids = np.concatenate([test.item_ids, tops.item_ids])
+        codes, item_ids = ids.encode(all_ids, "item ids")
         items = np.concatenate(
             [codes[: test.n_items][test.items], codes[test.n_items :][tops.items[listed]]]
         )
@@ -223,22 +223,22 @@ def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interaction
     )
 
 
-def _relevant(known: ListSource, test: Interactions) -> dict[int, set[Any]]:
+def _relevant(source: ListSource, test: Interactions) -> dict[int, set[Any]]:
     """Return the relevant items of each user, or an empty dict if the ranks contain the labels."""
-    if known.own:
+    if source.has_labels:
         return {}
-    test = as_counted(test, (), known.protocol)
-    chosen = relevant_rows(test, known.protocol.relevant_from)
-    found: dict[int, set[Any]] = {}
+    test = as_counted(test, (), source.protocol)
+    chosen = relevant_rows(test, source.protocol.relevant_from)
+    items_of: dict[int, set[Any]] = {}
     for row, item in zip(
         ragged.users_of(test.indptr)[chosen].tolist(), test.items[chosen].tolist(), strict=True
     ):
-        found.setdefault(row, set()).add(named(test.item_ids, item))
-    return found
+        items_of.setdefault(row, set()).add(named(test.item_ids, item))
+    return items_of
 
 
 def _places_of_user(
-    known: ListSource,
+    source: ListSource,
     tops: TopLists,
     ranks: Ranks,
     row: int,
@@ -246,45 +246,45 @@ def _places_of_user(
     k: int,
 ) -> UserLists:
     listed = [named(tops.item_ids, item) for item in tops.items[row, :k].tolist() if item >= 0]
-    judged = _judged(known, ranks, row, relevant)
+    judged = _judged(source, ranks, row, relevant)
     places = tuple(
         (
             judged.get(item) or Entry(item, None, None, item in relevant.get(row, ()), tied=False)
         )._replace(rank=rank)
         for rank, item in enumerate(listed, start=1)
     )
-    shown = set(listed)
-    wanted = (
+    listed_set = set(listed)
+    relevant_items = (
         [item for item, place in judged.items() if place.relevant]
-        if known.own
+        if source.has_labels
         else relevant.get(row, set())
     )
     # Items that the source does not know have no row in the ranks.
     missed = [
         judged.get(item) or Entry(item, None, None, relevant=True, tied=False)
-        for item in wanted
-        if item not in shown
+        for item in relevant_items
+        if item not in listed_set
     ]
-    missed.sort(key=lambda one: (one.rank is None, one.rank or 0, str(one.item)))
+    missed.sort(key=lambda entry: (entry.rank is None, entry.rank or 0, str(entry.item)))
     return UserLists(places, tuple(missed))
 
 
 def _judged(
-    known: ListSource, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
+    source: ListSource, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
 ) -> dict[Any, Entry]:
     """Return the ranking's entries for a user's judged items, keyed by item."""
     judged: dict[Any, Entry] = {}
-    for at in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
-        item = named(ranks.item_ids, int(ranks.item[at])) if ranks.item[at] >= 0 else None
-        above = int(ranks.above[at])
-        score = None if ranks.score is None else float(ranks.score[at])
-        wanted = bool(ranks.relevant[at]) if known.own else item in relevant.get(row, ())
+    for index in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
+        item = named(ranks.item_ids, int(ranks.item[index])) if ranks.item[index] >= 0 else None
+        above = int(ranks.above[index])
+        score = None if ranks.score is None else float(ranks.score[index])
+        hit = bool(ranks.relevant[index]) if source.has_labels else item in relevant.get(row, ())
         place = Entry(
             item,
-            None if above < 0 else above + int(ranks.before[at]) + 1,
+            None if above < 0 else above + int(ranks.before[index]) + 1,
             score if score is not None and np.isfinite(score) else None,
-            wanted,
-            bool(ranks.tied[at]),
+            hit,
+            bool(ranks.tied[index]),
         )
         judged.setdefault(item, place)
     return judged
@@ -303,8 +303,8 @@ Kinds = dict[int, list[str]]
 
 
 def inspector(
-    given: Inputs,
-    known: Mapping[str, ListSource],
+    inputs: Inputs,
+    sources: Mapping[str, ListSource],
     order: Sequence[str],
     pair: tuple[str, str] | None,
     *,
@@ -325,24 +325,28 @@ def inspector(
     """
     for name, value in (("n_users", n), ("depth", depth)):
         check_whole(name, value, 1)
-    who = "item" if flag("item_to_item", item_to_item) else "user"
-    kinds, change = _choose(given, pair, chosen, n, seed)
-    models = tuple(name for name in order if name in known)
+    noun = "item" if flag("item_to_item", item_to_item) else "user"
+    kinds, change = _choose(inputs, pair, chosen, n, seed)
+    models = tuple(name for name in order if name in sources)
     if not models:
         return None
-    everyone = np.arange(given.users.n) if given.users.ids is None else given.users.ids
+    everyone = np.arange(inputs.users.n) if inputs.users.ids is None else inputs.users.ids
     positions = np.array(sorted(kinds), np.int64)
-    found = {name: places_of(known[name], everyone[positions], depth) for name in models}
-    metrics = tuple(metric for metric in given.metrics if not given.is_whole(metric))
+    lists = {name: places_of(sources[name], everyone[positions], depth) for name in models}
+    metrics = tuple(metric for metric in inputs.metrics if not inputs.is_whole(metric))
     values = {
-        metric: {model.name: given.users.values(model, metric)[positions] for model in given.models}
+        metric: {
+            model.name: inputs.users.values(model, metric)[positions] for model in inputs.models
+        }
         for metric in metrics
     }
-    items = _Items([known[name].catalogue for name in models])
+    items = _Items([sources[name].catalogue for name in models])
     users = []
     for number, position in enumerate(positions.tolist()):
-        of = {name: _lists(found[name][number], items) for name in models if number in found[name]}
-        user = given.users.id(position)
+        user_lists = {
+            name: _lists(lists[name][number], items) for name in models if number in lists[name]
+        }
+        user = inputs.users.id(position)
         users.append(
             InspectedUser(
                 id=str(user),
@@ -353,15 +357,15 @@ def inspector(
                     name: {metric: float(values[metric][name][number]) for metric in metrics}
                     for name in order
                 },
-                **_history(known[models[0]], everyone[position : position + 1], items),
-                n_relevant=_n_relevant(given, position),
-                lists=of,
+                **_history(sources[models[0]], everyone[position : position + 1], items),
+                n_relevant=_n_relevant(inputs, position),
+                lists=user_lists,
             )
         )
     users.sort(key=lambda user: _first(user.kinds, user.change))
     missing = [name for name in order if name not in models]
     note = f"The lists of {', '.join(missing)} are not available." if missing else ""
-    return Inspector(who, models, metrics, depth, tuple(users), items.texts, given.users.n, note)
+    return Inspector(noun, models, metrics, depth, tuple(users), items.texts, inputs.users.n, note)
 
 
 ORDER = ("chosen", "most harmed", "most improved", "random")
@@ -373,7 +377,7 @@ def _first(kinds: Sequence[str], change: float) -> tuple[int, float]:
 
 
 def _choose(
-    given: Inputs, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
+    inputs: Inputs, pair: tuple[str, str] | None, chosen: object, n: int, seed: int
 ) -> tuple[Kinds, Float64 | None]:
     """Return the positions of users to show, why each is shown, and all users' changes."""
     kinds: Kinds = {}
@@ -382,81 +386,81 @@ def _choose(
         for position in positions:
             kinds.setdefault(position, []).append(kind)
 
-    add(_chosen_positions(given, chosen), "chosen")
-    metric = next((one for one in given.metrics if not given.is_whole(one)), None)
+    add(_chosen_positions(inputs, chosen), "chosen")
+    metric = next((name for name in inputs.metrics if not inputs.is_whole(name)), None)
     change: Float64 | None = None
-    some: Int64 = np.arange(given.users.n)
+    eligible: Int64 = np.arange(inputs.users.n)
     if metric is not None:
-        columns = [given.users.values(given.model(name), metric) for name in pair or ()]
+        columns = [inputs.users.values(inputs.model(name), metric) for name in pair or ()]
         if columns:
-            sign = 1 if given.definition(metric).higher_is_better else -1
+            sign = 1 if inputs.definition(metric).higher_is_better else -1
             change = sign * (columns[0] - columns[1])
             lowest, highest = stats.most_changed(change, n)
             add(lowest.tolist(), "most harmed")
             add(highest.tolist(), "most improved")
-        defined = ~np.isnan(given.users.values(given.models[0], metric))
-        some = np.flatnonzero(defined)
+        defined = ~np.isnan(inputs.users.values(inputs.models[0], metric))
+        eligible = np.flatnonzero(defined)
     # Do not draw users who were already chosen.
-    some = np.setdiff1d(some, list(kinds))
-    if len(some) <= max(FEW_USERS, 2 * n):
-        drawn = some
+    eligible = np.setdiff1d(eligible, list(kinds))
+    if len(eligible) <= max(FEW_USERS, 2 * n):
+        drawn = eligible
     else:
-        drawn = np.sort(np.random.default_rng(seed).choice(some, 2 * n, replace=False))
+        drawn = np.sort(np.random.default_rng(seed).choice(eligible, 2 * n, replace=False))
     add(drawn.tolist(), "random")
     return kinds, change
 
 
-def _chosen_positions(given: Inputs, chosen: Any) -> list[int]:
+def _chosen_positions(inputs: Inputs, chosen: Any) -> list[int]:
     """Return the positions of chosen users; the ids may also be strings."""
     if isinstance(chosen, str | bytes | int) or not isinstance(chosen, Iterable):
         chosen = [chosen]
-    wanted = list(chosen)
-    if not wanted:
+    chosen_ids = list(chosen)
+    if not chosen_ids:
         return []
-    users = given.users
+    users = inputs.users
     if users.ids is None:
-        known = {str(position): position for position in range(users.n)}
+        positions = {str(position): position for position in range(users.n)}
     else:
-        texts = {str(one) for one in wanted}
-        known = {str(one): at for at, one in enumerate(users.ids.tolist()) if str(one) in texts}
-    missing = [one for one in wanted if str(one) not in known]
+        texts = {str(user) for user in chosen_ids}
+        positions = {str(u): i for i, u in enumerate(users.ids.tolist()) if str(u) in texts}
+    missing = [user for user in chosen_ids if str(user) not in positions]
     if missing:
         example = users.show(0)
         raise UnknownNameError(
             f"There is no user {missing[0]!r} to show. Hint: user ids look like {example}."
         )
-    return list(dict.fromkeys(known[str(one)] for one in wanted))
+    return list(dict.fromkeys(positions[str(user)] for user in chosen_ids))
 
 
-def _n_relevant(given: Inputs, position: int) -> int:
+def _n_relevant(inputs: Inputs, position: int) -> int:
     """Return a user's number of relevant items, from any evaluation that includes the user."""
-    each = [
+    counts = [
         column[position]
-        for model in given.models
-        for column in given.users.spread(model, [run.n_relevant for run in model.runs], -1)
+        for model in inputs.models
+        for column in inputs.users.spread(model, [run.n_relevant for run in model.runs], -1)
     ]
-    return max(int(max(each)), 0)
+    return max(int(max(counts)), 0)
 
 
-def _lists(found: UserLists, items: _Items) -> UserLists:
+def _lists(lists: UserLists, items: _Items) -> UserLists:
     """Return lists with items as numbers, and with at most `MOST_MISSED` missed items."""
 
     def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-        return tuple(one._replace(item=items.number(one.item)) for one in entries)
+        return tuple(entry._replace(item=items.number(entry.item)) for entry in entries)
 
-    return UserLists(numbered(found.entries), numbered(found.missed[:MOST_MISSED]))
+    return UserLists(numbered(lists.entries), numbered(lists.missed[:MOST_MISSED]))
 
 
-def _history(known: ListSource, user: Any, items: _Items) -> dict[str, Any]:
-    train = known.train
+def _history(source: ListSource, user: Any, items: _Items) -> dict[str, Any]:
+    train = source.train
     if train is None:
         return {"history": (), "n_history": 0}
     (position,) = _positions(train, user, "train").tolist()
     rows = np.arange(*train.indptr[position : position + 2]) if position >= 0 else np.arange(0)
     if train.times is not None:
         rows = rows[np.argsort(-train.times[rows], kind="stable")]
-    shown = [named(train.item_ids, item) for item in train.items[rows[:MOST_HISTORY]].tolist()]
-    return {"history": tuple(map(items.number, shown)), "n_history": len(rows)}
+    latest = [named(train.item_ids, item) for item in train.items[rows[:MOST_HISTORY]].tolist()]
+    return {"history": tuple(map(items.number, latest)), "n_history": len(rows)}
 
 
 class _Items:
@@ -466,7 +470,7 @@ class _Items:
         self.texts: dict[int, tuple[str, str]] = {}
         self._numbers: dict[Any, int] = {}
         self._catalogue = next(
-            (one for one in catalogues if one is not None and one.titles is not None), None
+            (c for c in catalogues if c is not None and c.titles is not None), None
         )
 
     def number(self, item: Any) -> int:

@@ -48,7 +48,7 @@ class Chart:
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The choices that the chart offers, in the order of `labels`."""
-        options = (tuple(dict.fromkeys(of)) for of in zip(*self.rows, strict=True))
+        options = (tuple(dict.fromkeys(values)) for values in zip(*self.rows, strict=True))
         return tuple(map(Choice, self.labels, options))
 
     @property
@@ -80,7 +80,7 @@ class Standings:
 
     def place(self, model: str) -> Standing:
         """Return the standing of a model."""
-        return next(one for one in self.places if one.model == model)
+        return next(standing for standing in self.places if standing.model == model)
 
 
 class Entry(NamedTuple):
@@ -120,7 +120,7 @@ class InspectedUser:
 class Inspector:
     """The models' lists for individual users, side by side."""
 
-    who: str  # "user", or "item" if items are recommended for items
+    noun: str  # "user", or "item" if items are recommended for items
     models: tuple[str, ...]  # the models whose lists are known
     metrics: tuple[str, ...]  # the metrics whose values are shown
     depth: int  # the number of places to show in each list
@@ -167,7 +167,7 @@ class ReportModel:
 
     def places(self, model: str) -> list[Standing]:
         """Return the standing of a model on each metric."""
-        return [one.place(model) for one in self.standings]
+        return [standings.place(model) for standings in self.standings]
 
     def chart(self, name: str) -> Chart | None:
         """Return the chart with this name, or None if there is none."""

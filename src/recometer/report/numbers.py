@@ -33,73 +33,73 @@ class MetricNumbers:
 
 
 def all_numbers(
-    given: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
+    inputs: Inputs, pairs: Sequence[tuple[str, str]], primary: Standings
 ) -> dict[str, MetricNumbers]:
     """Return the numbers for each metric; `primary` contains the standings on the first metric."""
 
-    def one(metric: str, ticker: Ticker) -> MetricNumbers:
+    def numbers_of(metric: str, ticker: Ticker) -> MetricNumbers:
         ticker.advance()
-        known = metric == primary.metric
-        return _numbers(given, pairs, primary if known else standings_of(given, metric))
+        is_primary = metric == primary.metric
+        return _numbers(inputs, pairs, primary if is_primary else standings_of(inputs, metric))
 
-    found = run_tasks(one, given.metrics, threads=given.options.threads, progress=False)
-    return dict(zip(given.metrics, found, strict=True))
+    numbers = run_tasks(numbers_of, inputs.metrics, threads=inputs.options.threads, progress=False)
+    return dict(zip(inputs.metrics, numbers, strict=True))
 
 
 def _numbers(
-    given: Inputs, pairs: Sequence[tuple[str, str]], standings: Standings
+    inputs: Inputs, pairs: Sequence[tuple[str, str]], standings: Standings
 ) -> MetricNumbers:
     metric, higher = standings.metric, standings.higher_is_better
-    if given.is_whole(metric):
+    if inputs.is_whole(metric):
         return MetricNumbers(standings)
-    resolved = resolve(metric, given.models, given.users, given.options)
-    of = {name: column.values for name, column in resolved.columns.items()}
+    resolved = resolve(metric, inputs.models, inputs.users, inputs.options)
+    values = {name: column.values for name, column in resolved.columns.items()}
     differences = {
-        pair_name(one, other): of[one] - of[other]
-        for one, other in pairs
-        if one != other and given.options.paired
+        pair_name(model, other): values[model] - values[other]
+        for model, other in pairs
+        if model != other and inputs.options.paired
     }
     return MetricNumbers(
         standings,
-        tuple(_histogram(of, resolved.bounds)),
+        tuple(_histogram(values, resolved.bounds)),
         tuple(_difference_bins(differences, higher)),
         tuple(_counts(differences, higher)),
-        _by_group(given, {**of, **differences}, higher),
+        _by_group(inputs, {**values, **differences}, higher),
     )
 
 
-def standings_of(given: Inputs, metric: str) -> Standings:
+def standings_of(inputs: Inputs, metric: str) -> Standings:
     """Return the standings of all models on a metric, best first."""
-    if given.comparison is not None:
-        found = list(given.comparison.standings_of(metric))
-        if given.is_whole(metric):
-            found = [_with_interval(given, one) for one in found]
+    if inputs.comparison is not None:
+        places = list(inputs.comparison.standings_of(metric))
+        if inputs.is_whole(metric):
+            places = [_with_interval(inputs, standing) for standing in places]
     else:
-        (model,), n = given.models, 0
+        (model,), n = inputs.models, 0
         mean = model.first.together.get(metric)
         if mean is None:
             mean = model.first.mean()[metric]
-            n = int(np.count_nonzero(~np.isnan(given.users.values(model, metric))))
-        one = Standing(
+            n = int(np.count_nonzero(~np.isnan(inputs.users.values(model, metric))))
+        standing = Standing(
             metric=metric,
             model=model.name,
             mean=mean,
-            interval=Interval.unknown(given.options.confidence, n, ""),
+            interval=Interval.unknown(inputs.options.confidence, n, ""),
             n=n,
             leads=not np.isnan(mean),
             best=False,
             rank_low=0,
             rank_high=0,
         )
-        found = [_with_interval(given, one)]
-    higher = given.definition(metric).higher_is_better
-    found.sort(key=lambda one: (np.isnan(one.mean), -one.mean if higher else one.mean))
-    return Standings(metric, higher, tuple(found), chance_of(given, metric))
+        places = [_with_interval(inputs, standing)]
+    higher = inputs.definition(metric).higher_is_better
+    places.sort(key=lambda place: (np.isnan(place.mean), -place.mean if higher else place.mean))
+    return Standings(metric, higher, tuple(places), chance_of(inputs, metric))
 
 
-def _with_interval(given: Inputs, standing: Standing) -> Standing:
+def _with_interval(inputs: Inputs, standing: Standing) -> Standing:
     """Set the number of users and, if the model was evaluated only once, the interval."""
-    model = given.model(standing.model)
+    model = inputs.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
     if len(model.runs) > 1 or not model.has(standing.metric):
         return dataclasses.replace(standing, n=n)
@@ -125,24 +125,24 @@ def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list
 
 def _binned(column: Float64, edges: Float64) -> Array:
     """Count values in bins of equal width; values beyond the edges count in the outermost bins."""
-    known = column[~np.isnan(column)]
+    defined = column[~np.isnan(column)]
     width = (edges[-1] - edges[0]) / (len(edges) - 1)
-    places = np.clip(((known - edges[0]) / width).astype(np.int64), 0, len(edges) - 2)
+    places = np.clip(((defined - edges[0]) / width).astype(np.int64), 0, len(edges) - 2)
     return np.bincount(places, minlength=len(edges) - 1)
 
 
-def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
-    total, most = max(int(counts.sum()), 1), max(int(counts.max(initial=0)), 1)
+def _bin_rows(labels: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
+    total, highest = max(int(counts.sum()), 1), max(int(counts.max(initial=0)), 1)
     return [
         {
-            **of,
-            "from": round(float(edges[at]), 6),
-            "to": round(float(edges[at + 1]), 6),
+            **labels,
+            "from": round(float(edges[index]), 6),
+            "to": round(float(edges[index + 1]), 6),
             "users": count,
             "share": round(count / total, 6),
-            "height": round(count / most, 4),
+            "height": round(count / highest, 4),
         }
-        for at, count in enumerate(counts.tolist())
+        for index, count in enumerate(counts.tolist())
         if count
     ]
 
@@ -150,7 +150,7 @@ def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
 def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]:
     """Return rows with the histogram of each pair's nonzero differences."""
     largest = max(
-        (float(np.fmax.reduce(np.abs(one), initial=0)) for one in differences.values()), default=0
+        (float(np.fmax.reduce(np.abs(d), initial=0)) for d in differences.values()), default=0
     )
     if not 0 < largest < np.inf:
         return []
@@ -172,10 +172,10 @@ def _counts(differences: dict[str, Float64], higher: bool) -> list[Row]:
         equal = int(np.count_nonzero(column == 0))
         n = max(better + equal + worse, 1)
         begin = 0.0
-        for who, users in (("better off", better), ("the same", equal), ("worse off", worse)):
+        for outcome, users in (("better off", better), ("the same", equal), ("worse off", worse)):
             end = begin + users / n
             rows.append(
-                {"pair": name, "who": who, "users": users, "share": users / n}
+                {"pair": name, "who": outcome, "users": users, "share": users / n}
                 | {"from": round(begin, 6), "to": round(end, 6)}
             )
             begin = end
@@ -183,13 +183,13 @@ def _counts(differences: dict[str, Float64], higher: bool) -> list[Row]:
 
 
 def _by_group(
-    given: Inputs, columns: dict[str, Float64], higher: bool
+    inputs: Inputs, columns: dict[str, Float64], higher: bool
 ) -> dict[str, tuple[Row, ...]]:
     """Return rows with the mean of each column in each group of users."""
-    groups = given.groups
+    groups = inputs.groups
     if groups is None:
         return {}
-    found: dict[str, tuple[Row, ...]] = {}
+    rows_of: dict[str, tuple[Row, ...]] = {}
     for name, column in columns.items():
         chosen = (groups.codes != LEFT_OUT) & ~np.isnan(column)
         codes = groups.codes[chosen]
@@ -198,10 +198,10 @@ def _by_group(
         rows: list[Row] = []
         for group in np.flatnonzero(users).tolist():
             mean = float(sums[group] / users[group])
-            who = "the same" if mean == 0 else "better off" if (mean > 0) == higher else "worse off"
+            outcome = "better off" if (mean > 0) == higher else "worse off"
             rows.append(
                 {"group": groups.names[group], "model": name, "mean": round(mean, 6)}
-                | {"users": int(users[group]), "who": who}
+                | {"users": int(users[group]), "who": outcome if mean else "the same"}
             )
-        found[name] = tuple(rows)
-    return found
+        rows_of[name] = tuple(rows)
+    return rows_of

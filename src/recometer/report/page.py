@@ -101,7 +101,9 @@ def data_of(model: ReportModel) -> dict[str, Any]:
             for name, theme in (("light", charts.LIGHT), ("dark", charts.DARK))
         },
         "inspector": None if model.inspector is None else _inspector(model.inspector),
-        "best": [(one.metric, p.model) for one in model.standings for p in one.places if p.best],
+        "best": [
+            (s.metric, place.model) for s in model.standings for place in s.places if place.best
+        ],
     }
 
 
@@ -123,33 +125,33 @@ def signed(value: float) -> str:
 
 def _scale(values: Iterable[float], margin: float) -> Callable[[float], float | None]:
     """Return a function that maps values to coordinates from `margin` to 100 - `margin`."""
-    known = [value for value in values if not math.isnan(value)]
-    low, high = min(known, default=0.0), max(known, default=1.0)
+    defined = [value for value in values if not math.isnan(value)]
+    low, high = min(defined, default=0.0), max(defined, default=1.0)
     width = (high - low) or 1.0
 
-    def at(value: float) -> float | None:
+    def coordinate(value: float) -> float | None:
         if math.isnan(value):
             return None
         return round(margin + (100 - 2 * margin) * (value - low) / width, 2)
 
-    return at
+    return coordinate
 
 
 def _width(low: float | None, high: float | None) -> float | None:
     return None if low is None or high is None else round(high - low, 2)
 
 
-def bar(one: PairRow) -> dict[str, Any]:
+def bar(row: PairRow) -> dict[str, Any]:
     """Return the coordinates of a difference and its interval, between 0 and 100."""
-    at = _scale((0.0, one.difference, one.low, one.high), 6)
-    known = not math.isnan(one.low)
-    low, high = (at(one.low), at(one.high)) if known else [at(one.difference)] * 2
+    scale = _scale((0.0, row.difference, row.low, row.high), 6)
+    has_interval = not math.isnan(row.low)
+    low, high = (scale(row.low), scale(row.high)) if has_interval else [scale(row.difference)] * 2
     return {
-        "zero": at(0.0),
+        "zero": scale(0.0),
         "low": low,
         "width": max(_width(low, high) or 0, 0.8),
-        "difference": at(one.difference),
-        "of": one,
+        "difference": scale(row.difference),
+        "of": row,
     }
 
 
@@ -157,30 +159,30 @@ def board(standings: Standings) -> dict[str, Any]:
     """Return the leaderboard of a metric, with the coordinates of its means and intervals."""
     places = standings.places
     ends = [value for place in places for value in (place.mean, place.low, place.high)]
-    at = _scale([*ends, standings.chance], 2)
+    scale = _scale([*ends, standings.chance], 2)
     rows = [
         {
             "place": place,
-            "low": at(place.low),
-            "width": _width(at(place.low), at(place.high)),
-            "mean": at(place.mean),
+            "low": scale(place.low),
+            "width": _width(scale(place.low), scale(place.high)),
+            "mean": scale(place.mean),
         }
         for place in places
     ]
-    return {"standings": standings, "rows": rows, "chance": at(standings.chance)}
+    return {"standings": standings, "rows": rows, "chance": scale(standings.chance)}
 
 
 def included(inspector: Inspector | None) -> str:
     """Return a sentence that says which users the page contains, and how to add others."""
     if inspector is None:
         return ""
-    who, n = inspector.who, len(inspector.users)
+    noun, n = inspector.noun, len(inspector.users)
     if n == inspector.n_all:
-        return f"Contains all {n:,} {who}s."
+        return f"Contains all {n:,} {noun}s."
     named = python_or_command("users=['4711']", "--show 4711")
     return (
-        f"Contains {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some drawn "
-        f"at random, and those named when the report was made, as in {named}."
+        f"Contains {n:,} of {inspector.n_all:,} {noun}s: those with the largest changes, some "
+        f"drawn at random, and those named when the report was made, as in {named}."
     )
 
 
@@ -188,16 +190,16 @@ def _chart(chart: Chart) -> dict[str, Any]:
     names = list(
         dict.fromkeys(name for rows in chart.rows.values() for row in rows for name in row)
     )
-    places = [{option: at for at, option in enumerate(choice.options)} for choice in chart.choices]
+    places = [{option: i for i, option in enumerate(choice.options)} for choice in chart.choices]
 
     def key(options: tuple[str, ...]) -> str:
-        return ",".join(str(of[option]) for of, option in zip(places, options, strict=True))
+        return ",".join(str(row[option]) for row, option in zip(places, options, strict=True))
 
     return {
         "spec": charts.spec_of(chart),
         "title": chart.title,
         "fields": [[field.name, field.title, field.kind] for field in chart.fields],
-        "choices": [{"label": one.label, "options": list(one.options)} for one in chart.choices],
+        "choices": [{"label": c.label, "options": list(c.options)} for c in chart.choices],
         "columns": names,
         "rows": {
             key(options): [[_short(row.get(name)) for name in names] for row in rows]
@@ -213,7 +215,7 @@ def _short(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return list(map(_short, value))
     if isinstance(value, Mapping):
-        return {key: _short(one) for key, one in value.items()}
+        return {key: _short(item) for key, item in value.items()}
     return _short(vars(value)) if dataclasses.is_dataclass(value) else value
 
 
@@ -222,8 +224,8 @@ def _inspector(inspector: Inspector) -> dict[str, Any]:
         {
             **vars(user),
             "values": {
-                name: [of[metric] for metric in inspector.metrics]
-                for name, of in user.values.items()
+                name: [by_metric[metric] for metric in inspector.metrics]
+                for name, by_metric in user.values.items()
             },
         }
         for user in inspector.users

@@ -94,7 +94,7 @@ class Report:
         return chart
 
 
-def made(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
+def make_report(content: Callable[[], ReportModel], path: str | os.PathLike[str] | None) -> Report:
     """Check the path if one is given, make a report, and write it there."""
     if path is None:
         return Report(content())
@@ -136,24 +136,24 @@ MOST_USERS = 6  # maximum number of the inspector's users that are shown
 
 def to_markdown(model: ReportModel) -> str:
     """Return the report in Markdown, without a line break at the end."""
-    said = model.headline
+    headline = model.headline
     parts = [
         f"<!-- {MARK} {model.version} -->",
         f"# {escape(model.title)}",
         escape(model.subtitle),
-        f"**{escape(said.verdict)}**",
-        _list(said.sentences),
-        *(part for one in model.before for part in _facts(one)),
+        f"**{escape(headline.verdict)}**",
+        _list(headline.sentences),
+        *(part for facts in model.before for part in _facts(facts)),
         "## Leaderboard",
-        *(_standings(one) for one in model.standings),
-        *(part for one in model.after for part in _facts(one)),
+        *(_standings(standings) for standings in model.standings),
+        *(part for facts in model.after for part in _facts(facts)),
     ]
     if isinstance(model.audit, str):
         parts += ["## Audit of the split", escape(model.audit)] if model.audit else []
     else:
         rows = [
-            (one.level if one.count else "not checked", one.found, one.sentence)
-            for one in model.audit.told()
+            (finding.level if finding.count else "not checked", finding.found, finding.sentence)
+            for finding in model.audit.notable()
         ]
         parts += ["## Audit of the split", escape(model.audit.verdict)]
         parts += [_table(("level", "count", "finding"), rows)] if rows else []
@@ -162,7 +162,7 @@ def to_markdown(model: ReportModel) -> str:
             parts += [f"## {escape(chart.title)}", escape(chart.text), _numbers(chart)]
     if model.inspector is not None:
         parts += ["## Lists for individual users", *_users(model.inspector)]
-    parts += ["## Protocol", *(part for one in model.protocol for part in _facts(one))]
+    parts += ["## Protocol", *(part for facts in model.protocol for part in _facts(facts))]
     # Names are in Python string literals, where escapes are safe. A name can therefore neither end
     # the code block nor look like a tag.
     call = model.call.replace("`", r"\x60").replace("<", r"\x3c")
@@ -174,7 +174,7 @@ def to_markdown(model: ReportModel) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _shown(value: Any, field: Field) -> str:
+def _cell(value: Any, field: Field) -> str:
     """Return a value of a chart as text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -195,7 +195,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([line(headings), f"|{' --- |' * len(headings)}", *map(line, rows)])
 
 
-def _standings(one: Standings) -> str:
+def _standings(standings: Standings) -> str:
     def text(value: float) -> str:
         return "" if math.isnan(value) else f"{value:.4f}"
 
@@ -209,19 +209,19 @@ def _standings(one: Standings) -> str:
             *map(text, (place.mean, place.low, place.high)),
             f"{place.n:,}",
         )
-        for place in one.places
+        for place in standings.places
     ]
-    better = "" if one.higher_is_better else " (lower is better)"
-    chance = "" if math.isnan(one.chance) else f"; chance {one.chance:.4f}"
+    better = "" if standings.higher_is_better else " (lower is better)"
+    chance = "" if math.isnan(standings.chance) else f"; chance {standings.chance:.4f}"
     head = ("rank", "model", "mean", "low", "high", "users")
-    return f"### {escape(one.metric + better + chance)}\n\n{_table(head, rows)}"
+    return f"### {escape(standings.metric + better + chance)}\n\n{_table(head, rows)}"
 
 
 def _numbers(chart: Chart) -> str:
     options = [f"{choice.label}: {choice.options[0]}" for choice in chart.choices]
     rows = chart.first
     cells = [
-        [_shown(row.get(field.name), field) for field in chart.fields] for row in rows[:MOST_ROWS]
+        [_cell(row.get(field.name), field) for field in chart.fields] for row in rows[:MOST_ROWS]
     ]
     more = f"\n\n{len(rows) - MOST_ROWS:,} more rows." if len(rows) > MOST_ROWS else ""
     head = escape("; ".join(options)) + "\n\n" if options else ""
@@ -231,7 +231,7 @@ def _numbers(chart: Chart) -> str:
 def _users(inspector: Inspector) -> list[str]:
     parts = [escape(inspector.note)] if inspector.note else []
     for user in inspector.users[:MOST_USERS]:
-        head = f"{inspector.who} {user.id} ({', '.join(user.kinds)})"
+        head = f"{inspector.noun} {user.id} ({', '.join(user.kinds)})"
         parts.append(f"### {escape(head)}")
         for model in user.lists:
             lists = user.lists[model]

@@ -44,16 +44,16 @@ TRAIN = "training data"
 class Content:
     """The models, best first, and the numbers for the charts."""
 
-    given: Inputs
+    inputs: Inputs
     numbers: Mapping[str, MetricNumbers]  # the numbers for each metric, keyed by its name
     pairs: Sequence[tuple[str, str]]  # the pairs of models compared in difference charts
-    known: Mapping[str, ListSource]  # the sources of the models' lists, keyed by model
+    sources: Mapping[str, ListSource]  # the sources of the models' lists, keyed by model
     depth: int  # the number of places to show in each list
 
     @property
     def order(self) -> tuple[str, ...]:
         """The names of the models, best first."""
-        return tuple(model.name for model in self.given.models)
+        return tuple(model.name for model in self.inputs.models)
 
 
 Maker = Callable[[Content], Iterable[Chart]]
@@ -83,8 +83,8 @@ def charts_of(content: Content) -> tuple[Chart, ...]:
 @in_section("leaderboard")
 def leaderboard(content: Content) -> Iterable[Chart]:
     """Yield the chart that `means` makes."""
-    standings = [one.standings for one in content.numbers.values()]
-    yield means(standings, content.given.options.confidence)
+    standings = [numbers.standings for numbers in content.numbers.values()]
+    yield means(standings, content.inputs.options.confidence)
 
 
 def means(standings: Sequence[Standings], confidence: float) -> Chart:
@@ -104,7 +104,7 @@ def means(standings: Sequence[Standings], confidence: float) -> Chart:
             Field("verdict", "compared with the best"),
             Field("chance", "chance", "number"),
         ),
-        {(one.metric,): tuple(_bars(one)) for one in standings},
+        {(ranking.metric,): tuple(_bars(ranking)) for ranking in standings},
         ("Metric",),
         len(standings[0].places),
     )
@@ -129,19 +129,19 @@ def _bars(standings: Standings) -> list[Row]:
 @in_section("leaderboard")
 def curves(content: Content) -> Iterable[Chart]:
     """Yield a chart of metrics' means at each cut-off, if there are enough cut-offs."""
-    given, numbers = content.given, content.numbers
+    inputs, numbers = content.inputs, content.numbers
     families: dict[str, dict[int, str]] = {}
-    for name in given.metrics:
-        metric = given.first.known_metric(name)
+    for name in inputs.metrics:
+        metric = inputs.first.known_metric(name)
         if metric.cutoff is not None:
             families.setdefault(f"{metric.variant}@k", {})[metric.cutoff] = name
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
-    for family, of in families.items():
-        if len(of) >= FEWEST_CUTOFFS:
+    for family, by_cutoff in families.items():
+        if len(by_cutoff) >= FEWEST_CUTOFFS:
             rows[(family,)] = tuple(
                 {"k": k, "model": place.model}
                 | {name: number(getattr(place, name)) for name in ("mean", "low", "high")}
-                for k, metric in sorted(of.items())
+                for k, metric in sorted(by_cutoff.items())
                 for place in numbers[metric].standings.places
             )
     if rows:
@@ -153,21 +153,21 @@ def curves(content: Content) -> Iterable[Chart]:
             (Field("k", "k", "count"), MODEL, MEAN, LOW, HIGH),
             rows,
             ("Metric",),
-            models=tuple(model.name for model in given.models),
+            models=tuple(model.name for model in inputs.models),
         )
 
 
 @in_section("leaderboard")
 def trade_off(content: Content) -> Iterable[Chart]:
     """Yield a chart of accuracy against beyond-accuracy metrics, with the Pareto front."""
-    given, numbers = content.given, content.numbers
-    accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
-    beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
-    if not accurate or not beyond or len(given.models) < 2:
+    inputs, numbers = content.inputs, content.numbers
+    accurate = [m for m in inputs.metrics if inputs.definition(m).record != "lists"]
+    beyond = [m for m in inputs.metrics if inputs.definition(m).record == "lists"]
+    if not accurate or not beyond or len(inputs.models) < 2:
         return
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
-        (one, other): tuple(_points(numbers[one].standings, numbers[other].standings))
-        for one in accurate
+        (metric, other): tuple(_points(numbers[metric].standings, numbers[other].standings))
+        for metric in accurate
         for other in beyond
     }
     yield Chart(
@@ -184,14 +184,14 @@ def trade_off(content: Content) -> Iterable[Chart]:
         ),
         rows,
         ("Across", "Up"),
-        models=tuple(model.name for model in given.models),
+        models=tuple(model.name for model in inputs.models),
     )
 
 
 def _points(across: Standings, up: Standings) -> list[Row]:
     points = [(place.model, place.mean, up.place(place.model).mean) for place in across.places]
     points = [point for point in points if not math.isnan(point[1] + point[2])]
-    signs = [1 if one.higher_is_better else -1 for one in (across, up)]
+    signs = [1 if standings.higher_is_better else -1 for standings in (across, up)]
 
     def beaten(point: tuple[str, float, float]) -> bool:
         mine = [sign * value for sign, value in zip(signs, point[1:], strict=True)]
@@ -210,16 +210,16 @@ def _points(across: Standings, up: Standings) -> list[Row]:
 @in_section("leaderboard")
 def repeats(content: Content) -> Iterable[Chart]:
     """Yield a chart with a dot for each fold or seed of each model."""
-    given, order = content.given, content.order
+    inputs, order = content.inputs, content.order
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
-    for metric in given.metrics:
-        found = [
+    for metric in inputs.metrics:
+        dots = [
             {"model": name, "run": run, "mean": number(mean)}
             for name in order
-            for run, mean in _runs(given, name, metric)
+            for run, mean in _runs(inputs, name, metric)
         ]
-        if found:
-            rows[(metric,)] = tuple(found)
+        if dots:
+            rows[(metric,)] = tuple(dots)
     if rows:
         yield Chart(
             "repeats",
@@ -237,7 +237,7 @@ def repeats(content: Content) -> Iterable[Chart]:
 def differences(content: Content) -> Iterable[Chart]:
     """Yield charts of how many users are better or worse off, and of each user's difference."""
     numbers = content.numbers
-    metrics = tuple(metric for metric, one in numbers.items() if one.counts)
+    metrics = tuple(metric for metric, result in numbers.items() if result.counts)
     if not metrics:
         return
     pairs = tuple(dict.fromkeys(row["pair"] for row in numbers[metrics[0]].counts))
@@ -260,9 +260,9 @@ def differences(content: Content) -> Iterable[Chart]:
         '"Who wins, who loses" counts them.',
         (pair, Field("who", "users who are"), *BIN, USERS),
         {
-            (metric, one): tuple(row for row in numbers[metric].differences if row["pair"] == one)
+            (metric, name): tuple(row for row in numbers[metric].differences if row["pair"] == name)
             for metric in metrics
-            for one in pairs
+            for name in pairs
         },
         ("Metric", "Models"),
     )
@@ -272,14 +272,14 @@ def differences(content: Content) -> Iterable[Chart]:
 def distributions(content: Content) -> Iterable[Chart]:
     """Yield a chart of the distribution of the users' values, with a row per model, best first."""
     numbers, order = content.numbers, content.order
-    place = {model: at for at, model in enumerate(order)}
+    place = {model: index for index, model in enumerate(order)}
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
         (metric,): tuple(
             {**row, "line": place[row["model"]]}
-            for row in sorted(one.values, key=lambda row: place[row["model"]])
+            for row in sorted(result.values, key=lambda row: place[row["model"]])
         )
-        for metric, one in numbers.items()
-        if one.values
+        for metric, result in numbers.items()
+        if result.values
     }
     if rows:
         yield Chart(
@@ -298,34 +298,34 @@ def distributions(content: Content) -> Iterable[Chart]:
 @in_section("groups")
 def groups(content: Content) -> Iterable[Chart]:
     """Yield charts of the models' differences and means by user group."""
-    given, numbers = content.given, content.numbers
-    known = given.groups
-    metrics = tuple(metric for metric, one in numbers.items() if one.groups)
-    if known is None or not metrics:
+    inputs, numbers = content.inputs, content.numbers
+    grouping = inputs.groups
+    metrics = tuple(metric for metric, result in numbers.items() if result.groups)
+    if grouping is None or not metrics:
         return
-    models = tuple(model.name for model in given.models)
+    models = tuple(model.name for model in inputs.models)
     pairs = tuple(name for name in numbers[metrics[0]].groups if name not in models)
-    group = Field("group", known.title)
+    group = Field("group", grouping.title)
     if pairs:
         yield Chart(
             "group_differences",
             "signed_bars",
             "Differences between models in groups of users",
-            f"The mean difference between two models, by {known.title}.",
+            f"The mean difference between two models, by {grouping.title}.",
             (group, Field("mean", "mean difference", "signed"), USERS),
-            {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
+            {(metric, name): numbers[metric].groups[name] for metric in metrics for name in pairs},
             ("Metric", "Models"),
-            len(known.names),
+            len(grouping.names),
         )
     yield Chart(
         "groups",
         "by_group",
         "Models in groups of users",
-        f"The mean of each model, by {known.title}.",
+        f"The mean of each model, by {grouping.title}.",
         (group, MODEL, MEAN, USERS),
-        {(metric,): _group_after_group(numbers[metric], models) for metric in metrics},
+        {(metric,): _rows_by_group(numbers[metric], models) for metric in metrics},
         ("Metric",),
-        len(known.names),
+        len(grouping.names),
         models,
     )
 
@@ -333,19 +333,19 @@ def groups(content: Content) -> Iterable[Chart]:
 @in_section("groups")
 def item_groups(content: Content) -> Iterable[Chart]:
     """Yield a chart of differences, or of a single model's means, by item group."""
-    given, pairs = content.given, content.pairs
+    inputs, pairs = content.inputs, content.pairs
     rows: dict[tuple[str, ...], list[Row]] = {}
-    for name in given.metrics:
-        metric, group = without_group(name)[0], given.first.known_metric(name).group
+    for name in inputs.metrics:
+        metric, group = without_group(name)[0], inputs.first.known_metric(name).group
         if not group:
             continue
         for pair in pairs:
-            row = row_of(given, name, pair)
-            cells = _on_line(group, row.difference, row) | {"verdict": row.verdict}
+            row = row_of(inputs, name, pair)
+            cells = _group_row(group, row.difference, row) | {"verdict": row.verdict}
             rows.setdefault((metric, pair_name(*pair)), []).append(cells)
         if not pairs:
             (place,) = content.numbers[name].standings.places
-            rows.setdefault((metric,), []).append(_on_line(group, place.mean, place))
+            rows.setdefault((metric,), []).append(_group_row(group, place.mean, place))
     if not rows:
         return
     text, mean, verdict = "Point: the mean", [MEAN, LOW, HIGH], []
@@ -353,13 +353,13 @@ def item_groups(content: Content) -> Iterable[Chart]:
         text = "Point: the mean difference between two models, filled if a difference is shown,"
         mean = [field._replace(kind="signed") for field in mean]
         verdict = [Field("verdict", "verdict")]
-    options = [tuple(dict.fromkeys(of)) for of in zip(*rows, strict=True)]
+    options = [tuple(dict.fromkeys(values)) for values in zip(*rows, strict=True)]
     yield Chart(
         "item_groups",
         "item_groups",
         "Groups of items",
         f"{text} on a metric restricted to the items of a group; line: its "
-        f"{given.options.confidence:.0%} interval.",
+        f"{inputs.options.confidence:.0%} interval.",
         (Field("group", "group of items"), *mean, *verdict, USERS),
         {
             key: tuple(row for row in rows.get(key, ()) if row["mean"] is not None)
@@ -370,26 +370,26 @@ def item_groups(content: Content) -> Iterable[Chart]:
     )
 
 
-def _on_line(group: str, mean: float, of: PairRow | Standing) -> dict[str, Any]:
-    ends = {"low": number(of.low), "high": number(of.high)}
-    return {"group": group, "mean": number(mean), **ends, "users": of.n}
+def _group_row(group: str, mean: float, row: PairRow | Standing) -> dict[str, Any]:
+    ends = {"low": number(row.low), "high": number(row.high)}
+    return {"group": group, "mean": number(mean), **ends, "users": row.n}
 
 
-def _group_after_group(of: MetricNumbers, models: Sequence[str]) -> tuple[Row, ...]:
-    rows = [row for model in models for row in of.groups[model]]
+def _rows_by_group(numbers: MetricNumbers, models: Sequence[str]) -> tuple[Row, ...]:
+    rows = [row for model in models for row in numbers.groups[model]]
     names = list(dict.fromkeys(row["group"] for row in rows))
     return tuple(sorted(rows, key=lambda row: names.index(row["group"])))
 
 
-def _runs(given: Inputs, name: str, metric: str) -> list[tuple[str, float]]:
-    model = given.model(name)
-    found = []
+def _runs(inputs: Inputs, name: str, metric: str) -> list[tuple[str, float]]:
+    model = inputs.model(name)
+    runs = []
     if len(model.runs) > 1:
-        found = [(f"seed {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
+        runs = [(f"seed {n}", run.mean()[metric]) for n, run in enumerate(model.runs, start=1)]
     for run in model.runs:
         if isinstance(run, FoldedRecord):
-            found += [(f"fold {at}", fold.mean()[metric]) for at, fold in enumerate(run.folds)]
-    return [one for one in found if not math.isnan(one[1])]
+            runs += [(f"fold {index}", fold.mean()[metric]) for index, fold in enumerate(run.folds)]
+    return [(label, mean) for label, mean in runs if not math.isnan(mean)]
 
 
 def number(value: float) -> float | None:
@@ -400,8 +400,8 @@ def number(value: float) -> float | None:
 @in_section("groups")
 def popularity(content: Content) -> Iterable[Chart]:
     """Yield a chart of the share of popular items in each model's recommendations."""
-    given, known, order, k = content.given, content.known, content.order, content.depth
-    train = next((one.train for one in known.values() if one.train is not None), None)
+    inputs, sources, order, k = content.inputs, content.sources, content.order, content.depth
+    train = next((source.train for source in sources.values() if source.train is not None), None)
     if train is None or not len(train):
         return
     counts = np.bincount(train.items, minlength=train.n_items)
@@ -409,14 +409,14 @@ def popularity(content: Content) -> Iterable[Chart]:
     curves = {TRAIN: counts[by_rank].astype(np.float64)}
     n_items = train.n_items
     for name in order:
-        listed = _listed(given, name, known.get(name), k)
+        listed = _listed(inputs, name, sources.get(name), k)
         if listed is None:
             continue
         codes, n_unknown = _in_train(*listed, train)
         # Items that are not in the training data count as the least popular.
-        own = np.bincount(codes[codes >= 0], minlength=train.n_items)[by_rank]
+        listings = np.bincount(codes[codes >= 0], minlength=train.n_items)[by_rank]
         unknown = np.full(n_unknown, np.count_nonzero(codes < 0) / max(n_unknown, 1))
-        curves[name] = np.concatenate([own, unknown])
+        curves[name] = np.concatenate([listings, unknown])
         n_items = max(n_items, len(curves[name]))
     if len(curves) == 1:
         return
@@ -442,18 +442,18 @@ def popularity(content: Content) -> Iterable[Chart]:
 
 
 def _listed(
-    given: Inputs, name: str, known: ListSource | None, k: int
+    inputs: Inputs, name: str, source: ListSource | None, k: int
 ) -> tuple[Int64, Array | None] | None:
     """Return the positions of all items that a model lists, repeats included, and the item ids."""
-    lists = given.model(name).first.lists
+    lists = inputs.model(name).first.lists
     if lists is None or lists.depth < k:
-        if known is None:
+        if source is None:
             return None if lists is None else (lists.items[lists.items >= 0], lists.item_ids)
-        test = known.test
-        if test.user_ids is not None and test.n_users > MOST_USERS and not known.own:
+        test = source.test
+        if test.user_ids is not None and test.n_users > MOST_USERS and not source.has_labels:
             drawn = np.random.default_rng(0).choice(test.n_users, MOST_USERS, replace=False)
             test = test.select_users(np.sort(drawn))
-        lists = known.top(test, k)
+        lists = source.top(test, k)
     items = lists.items[:, :k]
     return items[items >= 0], lists.item_ids
 
@@ -474,9 +474,9 @@ def _curve_points(name: str, curve: Float64, n_items: int) -> list[Row]:
         return []
     shares = np.concatenate([[0.0], np.cumsum(curve) / total])
     # Points are denser among the most popular items.
-    at = np.unique((n_items * np.linspace(0, 1, N_POINTS) ** 2).round().astype(np.int64))
-    values = shares[np.minimum(at, len(shares) - 1)]
+    points = np.unique((n_items * np.linspace(0, 1, N_POINTS) ** 2).round().astype(np.int64))
+    values = shares[np.minimum(points, len(shares) - 1)]
     return [
         {"model": name, "items": round(item / n_items, 5), "share": round(share, 5)}
-        for item, share in zip(at.tolist(), values.tolist(), strict=True)
+        for item, share in zip(points.tolist(), values.tolist(), strict=True)
     ]

@@ -208,7 +208,7 @@
     return box;
   };
   const showUser = () => {
-    const who = inspector.who + " " + current.id + (current.title ? " · " + current.title : "");
+    const who = inspector.noun + " " + current.id + (current.title ? " · " + current.title : "");
     byId("user").textContent = who;
     const change = current.change === null ? "" :
       " · change " + written.signed(current.change) + " " + inspector.metrics[0];
@@ -241,7 +241,7 @@
       (!kind || user.kinds.includes(kind)) &&
       (user.id + " " + user.title).toLowerCase().includes(wanted));
     byId("found").textContent = users.length
-      ? users.length + " of " + inspector.users.length + " " + inspector.who + "s in this report"
+      ? users.length + " of " + inspector.users.length + " " + inspector.noun + "s in this report"
       : "Not in this report. See above for how to include more.";
     byId("userlist").replaceChildren(...users.map((user) => {
       const entry = make("li");
