@@ -33,7 +33,7 @@ NUMBERED = re.compile(r"^(\d+)([.)])(?= )")
 ENTITIES = {"\\": "&#92;", "<": "&lt;", ">": "&gt;", "&": "&amp;"}
 # Sites may turn these characters into a mention of a person, a reference to an issue, or a link.
 ADDRESSES = re.compile(r"(?<!\w)@(?=\w)|@(?=[^\W\d])|(?<!\w)#(?=\w)|:(?=//)|\bwww(?=\.)")
-APART = "\u200b"  # a zero-width space, which `visible` always escapes
+ZERO_WIDTH = "\u200b"  # a zero-width space, which `visible` always escapes
 # In spreadsheets, formulas begin with one of these characters, some of which are full-width.
 FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # the number of spaces between two columns
@@ -78,7 +78,7 @@ def width_of_lines() -> int:
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 1)).columns)
 
 
-def to_text(shown: Shown, width: int | None = None) -> str:
+def to_text(result: Shown, width: int | None = None) -> str:
     """Return tables as plain text, without a line break at the end.
 
     If possible, lines are not wider than `width`; see `fitted`.
@@ -87,29 +87,29 @@ def to_text(shown: Shown, width: int | None = None) -> str:
         _lines(block, width)
         if isinstance(block, Fitted)
         else [wrapped(line, width) for line in block]
-        for block in blocks_of(shown, width)
+        for block in blocks_of(result, width)
     )
     return "\n\n".join("\n".join(lines) for lines in texts if lines)
 
 
-def blocks_of(shown: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
+def blocks_of(result: Shown, width: int | None) -> list[Fitted | Sequence[str]]:
     """Return tables fitted to a width, and the lines around them."""
     blocks: list[Fitted | Sequence[str]] = []
     left_out: dict[str, None] = {}
     below: Sequence[str] = []
-    for table in shown.tables(width):
+    for table in result.tables(width):
         parts, titles = fitted(table, width)
         blocks += [below, table.head, *parts]
         below = table.below
         left_out |= dict.fromkeys(titles)
-    said = [LEFT_OUT.format(", ".join(left_out))] if left_out else []
-    return [*blocks, [*below, *said]]
+    note = [LEFT_OUT.format(", ".join(left_out))] if left_out else []
+    return [*blocks, [*below, *note]]
 
 
 def _lines(part: Fitted, width: int | None) -> list[str]:
     rows = [part.headers, *part.rows]
-    widths = [max(map(_wide, column)) for column in zip(*rows, strict=True)]
-    found = [wrapped(part.above, width)] if part.above else []
+    widths = [max(map(_text_width, column)) for column in zip(*rows, strict=True)]
+    lines = [wrapped(part.above, width)] if part.above else []
     for row in rows:
         cells = [cell.split("\n") for cell in row]
         for line in itertools.zip_longest(*cells, fillvalue=""):
@@ -117,8 +117,8 @@ def _lines(part: Fitted, width: int | None) -> list[str]:
                 text.rjust(wide) if column.number else text.ljust(wide)
                 for text, wide, column in zip(line, widths, part.columns, strict=True)
             )
-            found.append((" " * GAP).join(texts).rstrip())
-    return found
+            lines.append((" " * GAP).join(texts).rstrip())
+    return lines
 
 
 def wrapped(text: str, width: int | None = WIDTH) -> str:
@@ -164,152 +164,155 @@ def fitted(table: Table, width: int | None) -> tuple[list[Fitted], list[str]]:
     5. Break other cells.
     6. Move the remaining columns to additional tables, which repeat the first columns.
     """
-    whole = Fitted(table.shown, table.headers, table.cells(), table.best)
-    if width is None or _fits(whole, width, NARROWEST):
-        return [_broken(whole, width, NARROWEST)], []
-    titled = _with_narrow_titles(whole)
+    full = Fitted(table.shown, table.headers, table.cells(), table.best)
+    if width is None or _fits(full, width, NARROWEST):
+        return [_with_broken_last(full, width, NARROWEST)], []
+    titled = _with_narrow_titles(full)
     if _fits(titled, width, NARROWEST):
-        return [_broken(titled, width, NARROWEST)], []
+        return [_with_broken_last(titled, width, NARROWEST)], []
     for narrow in (NARROWEST, NARROW):
-        for one in (whole, titled):
-            some, left_out = _without_spare(one, width, narrow)
-            if _fits(some, width, narrow):
-                return [_broken(some, width, narrow)], left_out
-    if _fits(grouped := _indented(some), width, NARROWEST):
+        for variant in (full, titled):
+            reduced, left_out = _without_spare(variant, width, narrow)
+            if _fits(reduced, width, narrow):
+                return [_with_broken_last(reduced, width, narrow)], left_out
+    if _fits(grouped := _indented(reduced), width, NARROWEST):
         return [grouped], left_out
-    keys = next((at for at, one in enumerate(some.columns) if one.number), 1)
-    keys = max(1, min(keys, len(some.columns) - 1))
-    some = _narrowed(some, width, keys)
+    keys = next((i for i, column in enumerate(reduced.columns) if column.number), 1)
+    keys = max(1, min(keys, len(reduced.columns) - 1))
+    reduced = _narrow(reduced, width, keys)
     groups: list[list[int]] = [[]]
-    for at in range(keys, len(some.columns)):
-        wider = [*range(keys), *groups[-1], at]
-        if groups[-1] and not _fits(_some(some, wider), width, NARROW):
+    for i in range(keys, len(reduced.columns)):
+        wider = [*range(keys), *groups[-1], i]
+        if groups[-1] and not _fits(_select(reduced, wider), width, NARROW):
             groups.append([])
-        groups[-1].append(at)
-    parts = [_some(some, [*range(keys), *group]) for group in groups]
-    parts[0] = parts[0]._replace(above=some.above)
-    return [_broken(part, width, NARROW) for part in parts], left_out
+        groups[-1].append(i)
+    parts = [_select(reduced, [*range(keys), *group]) for group in groups]
+    parts[0] = parts[0]._replace(above=reduced.above)
+    return [_with_broken_last(part, width, NARROW) for part in parts], left_out
 
 
-def _without_spare(of: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
+def _without_spare(table: Fitted, width: int, narrow: int) -> tuple[Fitted, list[str]]:
     """Show shared values above the table, and omit spare columns until it fits."""
-    alike = _alike(of) if len(of.rows) > 1 else []
-    titles = [" ".join(title.split()) for title in of.headers]
-    kept, left_out = [at for at in range(len(of.columns)) if at not in alike], []
-    for at in list(kept):
-        if of.columns[at].spare and not _fits(_some(of, kept), width, narrow):
-            kept.remove(at)
-            left_out.append(titles[at])
-    above = "; ".join(f"{titles[at]}: {of.rows[0][at]}" for at in alike)
-    return _some(of, kept)._replace(above=above), left_out
+    shared = _shared(table) if len(table.rows) > 1 else []
+    titles = [" ".join(title.split()) for title in table.headers]
+    columns, left_out = [i for i in range(len(table.columns)) if i not in shared], []
+    for i in list(columns):
+        if table.columns[i].spare and not _fits(_select(table, columns), width, narrow):
+            columns.remove(i)
+            left_out.append(titles[i])
+    above = "; ".join(f"{titles[i]}: {table.rows[0][i]}" for i in shared)
+    return _select(table, columns)._replace(above=above), left_out
 
 
-def _indented(of: Fitted) -> Fitted:
+def _indented(table: Fitted) -> Fitted:
     """If rows share a first cell, show it in a row of its own, and merge the first two columns."""
-    firsts = [row[0] for row in of.rows]
-    if len(set(firsts)) == len(firsts) or of.best or any(one.number for one in of.columns[:2]):
-        return of
+    firsts = [row[0] for row in table.rows]
+    numbers = any(column.number for column in table.columns[:2])
+    if len(set(firsts)) == len(firsts) or table.best or numbers:
+        return table
     rows: list[list[str]] = []
-    for row, before in zip(of.rows, [None, *firsts], strict=False):
-        if row[0] != before:
+    for row, previous in zip(table.rows, [None, *firsts], strict=False):
+        if row[0] != previous:
             rows.append([row[0], *[""] * (len(row) - 2)])
         rows.append(["  " + row[1], *row[2:]])
-    headers = [f"{of.headers[0]}\n  {of.headers[1]}", *of.headers[2:]]
-    return Fitted(of.columns[1:], headers, rows, (), of.above)
+    headers = [f"{table.headers[0]}\n  {table.headers[1]}", *table.headers[2:]]
+    return Fitted(table.columns[1:], headers, rows, (), table.above)
 
 
-def _with_narrow_titles(of: Fitted) -> Fitted:
+def _with_narrow_titles(table: Fitted) -> Fitted:
     """Break titles at spaces into lines that are no wider than the cells below, if possible."""
-    wide = [max(map(len, column)) for column in zip(*of.rows, strict=True)] if of.rows else []
-    titles = [_in_lines(title, max(one, 1)) for title, one in zip(of.headers, wide, strict=False)]
-    return of._replace(headers=titles or of.headers)
+    wide = [max(map(len, column)) for column in zip(*table.rows, strict=True)] if table.rows else []
+    titles = [_in_lines(title, max(n, 1)) for title, n in zip(table.headers, wide, strict=False)]
+    return table._replace(headers=titles or table.headers)
 
 
-def _alike(of: Fitted) -> list[int]:
+def _shared(table: Fitted) -> list[int]:
     """Return the text columns with equal cells in all rows, but never all of the text columns."""
-    found = [
-        at
-        for at, one in enumerate(of.columns[:-1])
-        if not one.number and len({row[at] for row in of.rows}) == 1
+    shared = [
+        i
+        for i, column in enumerate(table.columns[:-1])
+        if not column.number and len({row[i] for row in table.rows}) == 1
     ]
-    others = [at for at, one in enumerate(of.columns) if not one.number and at not in found]
-    return found if others else found[1:]
+    texts = [i for i, column in enumerate(table.columns) if not column.number]
+    return shared if len(texts) > len(shared) else shared[1:]
 
 
-def _some(of: Fitted, columns: Sequence[int]) -> Fitted:
+def _select(table: Fitted, columns: Sequence[int]) -> Fitted:
     """Return a table with only some of the columns."""
     return Fitted(
-        [of.columns[at] for at in columns],
-        [of.headers[at] for at in columns],
-        [[row[at] for at in columns] for row in of.rows],
-        {(row, at) for row, one in of.best for at, old in enumerate(columns) if old == one},
+        [table.columns[i] for i in columns],
+        [table.headers[i] for i in columns],
+        [[row[i] for i in columns] for row in table.rows],
+        {(row, i) for row, column in table.best for i, old in enumerate(columns) if old == column},
     )
 
 
-def _wide(text: str) -> int:
+def _text_width(text: str) -> int:
     return max(map(len, text.split("\n")))
 
 
-def _widths(of: Fitted) -> list[int]:
-    return [max(map(_wide, column)) for column in zip(of.headers, *of.rows, strict=True)]
+def _widths(table: Fitted) -> list[int]:
+    columns = zip(table.headers, *table.rows, strict=True)
+    return [max(map(_text_width, column)) for column in columns]
 
 
-def _fits(of: Fitted, width: int, narrow: int) -> bool:
+def _fits(table: Fitted, width: int, narrow: int) -> bool:
     """Return whether a table fits if its last column is reduced to `narrow` characters."""
-    *before, last = _widths(of)
+    *before, last = _widths(table)
     return sum(before) + GAP * len(before) + min(last, narrow) <= width
 
 
-def _broken(of: Fitted, width: int | None, narrow: int) -> Fitted:
+def _with_broken_last(table: Fitted, width: int | None, narrow: int) -> Fitted:
     """Break the cells of the last column into lines, so that the table fits if possible."""
     if width is None:
-        return of
-    *before, _ = _widths(of)
-    left = max(width - sum(before) - GAP * len(before), narrow)
-    return of._replace(rows=[[*cells, _in_lines(last, left)] for *cells, last in of.rows])
+        return table
+    *before, _ = _widths(table)
+    space = max(width - sum(before) - GAP * len(before), narrow)
+    return table._replace(rows=[[*cells, _in_lines(last, space)] for *cells, last in table.rows])
 
 
-def _narrowed(of: Fitted, width: int, keys: int) -> Fitted:
+def _narrow(table: Fitted, width: int, keys: int) -> Fitted:
     """Break the widest cells at spaces, and if necessary within words, until the table fits.
 
     If that is not enough, narrow the first `keys` columns, which all parts repeat, even further.
     """
-    wanted = widths = _widths(of)
+    targets = widths = _widths(table)
     words = [
         max(len(word) for text in column for word in text.split() or [""])
-        for column in zip(of.headers, *of.rows, strict=True)
+        for column in zip(table.headers, *table.rows, strict=True)
     ]
-    texts = [at for at, one in enumerate(of.columns) if not one.number]
+    texts = [i for i, column in enumerate(table.columns) if not column.number]
     first = range(min(keys, len(widths)))
-    for some, least in (
-        (texts, [max(one, NARROW) for one in words]),
+    for columns, minima in (
+        (texts, [max(n, NARROW) for n in words]),
         (texts, [NARROW] * len(widths)),
-        ([at for at in texts if at in first], [NARROW // 2] * len(widths)),
+        ([i for i in texts if i in first], [NARROW // 2] * len(widths)),
     ):
-        alone = some is not texts
-        left = width - (max(wanted[keys:], default=0) + GAP if alone else 0)
-        wanted = _shrunk(wanted, some, least, left, len(first) if alone else len(widths))
+        keys_only = columns is not texts
+        space = width - (max(targets[keys:], default=0) + GAP if keys_only else 0)
+        n = len(first) if keys_only else len(widths)
+        targets = _shrink(targets, columns, minima, space, n)
 
     def broken(row: Sequence[str]) -> list[str]:
         return [
-            text if want >= wide else _in_lines(text, want, words=True)
-            for text, wide, want in zip(row, widths, wanted, strict=True)
+            text if target >= wide else _in_lines(text, target, words=True)
+            for text, wide, target in zip(row, widths, targets, strict=True)
         ]
 
-    return of._replace(headers=broken(of.headers), rows=[broken(row) for row in of.rows])
+    return table._replace(headers=broken(table.headers), rows=[broken(row) for row in table.rows])
 
 
-def _shrunk(
-    widths: Sequence[int], some: Sequence[int], least: Sequence[int], width: int, n: int
+def _shrink(
+    widths: Sequence[int], columns: Sequence[int], minima: Sequence[int], width: int, n: int
 ) -> list[int]:
-    """Narrow the widest columns in `some` until the first n columns fit; return all widths."""
-    found = list(widths)
-    while sum(found[:n]) + GAP * (n - 1) > width:
-        wider = [at for at in some if found[at] > least[at]]
+    """Narrow the widest columns in `columns` until the first n columns fit; return all widths."""
+    result = list(widths)
+    while sum(result[:n]) + GAP * (n - 1) > width:
+        wider = [i for i in columns if result[i] > minima[i]]
         if not wider:
             break
-        found[max(wider, key=lambda at: found[at])] -= 1
-    return found
+        result[max(wider, key=lambda i: result[i])] -= 1
+    return result
 
 
 def _in_lines(text: str, width: int, *, words: bool = False) -> str:
@@ -319,20 +322,20 @@ def _in_lines(text: str, width: int, *, words: bool = False) -> str:
 
 def in_markdown(text: str) -> str:
     """Escape a string so that Markdown shows it literally: no tables, tags, links or mentions."""
-    line = ADDRESSES.sub(lambda one: one[0] + APART, visible(" ".join(text.split())))
-    line = MARKDOWN.sub(lambda one: ENTITIES.get(one[0], "\\" + one[0]), line)
+    line = ADDRESSES.sub(lambda match: match[0] + ZERO_WIDTH, visible(" ".join(text.split())))
+    line = MARKDOWN.sub(lambda match: ENTITIES.get(match[0], "\\" + match[0]), line)
     line = NUMBERED.sub(r"\1\\\2", line)
-    return line.replace(APART, "&#8203;")
+    return line.replace(ZERO_WIDTH, "&#8203;")
 
 
-def to_markdown(shown: Shown) -> str:
+def to_markdown(result: Shown) -> str:
     """Return tables in Markdown, with the lines around them as paragraphs."""
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
     parts = []
-    for table in shown.tables():
+    for table in result.tables():
         rule = ["---:" if column.number else "---" for column in table.shown]
         rows = table.marked(lambda text: f"**{text}**", in_markdown)
         lines = [line(map(in_markdown, table.headers)), line(rule), *map(line, rows)]
@@ -340,7 +343,7 @@ def to_markdown(shown: Shown) -> str:
     return "\n\n".join(parts)
 
 
-def to_latex(shown: Shown) -> str:
+def to_latex(result: Shown) -> str:
     """Return tables in LaTeX with booktabs rules.
 
     Lines around tables become comments, except for lines that explain symbols, which become rows.
@@ -356,7 +359,7 @@ def to_latex(shown: Shown) -> str:
         return [f"% {' '.join(line.split())}" for line in lines]
 
     parts = [r"% \usepackage{booktabs}"]
-    for table in shown.tables():
+    for table in result.tables():
         aligned = "".join("r" if column.number else "l" for column in table.shown)
         rows = table.marked(lambda text: rf"\textbf{{{text}}}", escape)
         parts += comments(table.head)
@@ -370,7 +373,7 @@ def to_latex(shown: Shown) -> str:
     return "\n".join(parts)
 
 
-def to_html(shown: Shown) -> str:
+def to_html(result: Shown) -> str:
     """Return tables in HTML with every string escaped."""
     import html  # imported only here, because terminals do not need it
 
@@ -378,14 +381,14 @@ def to_html(shown: Shown) -> str:
         return [f"<p>{html.escape(line)}</p>" for line in lines]
 
     parts: list[str] = []
-    for table in shown.tables():
+    for table in result.tables():
         styles = [
             f' style="text-align: {"right" if column.number else "left"}"' for column in table.shown
         ]
 
         def cells(tag: str, line: Iterable[str], styles: Sequence[str] = styles) -> str:
-            found = zip(line, styles, strict=True)
-            return f"<tr>{''.join(f'<{tag}{style}>{text}</{tag}>' for text, style in found)}</tr>"
+            pairs = zip(line, styles, strict=True)
+            return f"<tr>{''.join(f'<{tag}{style}>{text}</{tag}>' for text, style in pairs)}</tr>"
 
         rows = table.marked(lambda text: f"<strong>{text}</strong>", html.escape)
         parts += paragraphs(table.head)
@@ -395,36 +398,36 @@ def to_html(shown: Shown) -> str:
     return "\n".join(parts)
 
 
-def to_notebook(shown: Shown) -> str:
+def to_notebook(result: Shown) -> str:
     """Return tables in compact HTML for notebooks, in the colours of the notebook's theme."""
-    return f'<div class="recometer"><style>{NOTEBOOK}</style>\n{to_html(shown)}\n</div>'
+    return f'<div class="recometer"><style>{NOTEBOOK}</style>\n{to_html(result)}\n</div>'
 
 
-def to_json(shown: Shown) -> str:
+def to_json(result: Shown) -> str:
     """Return a result in JSON, with null for undefined values."""
     import json
 
-    content = plain(shown.to_dict())
+    content = plain(result.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
     # If all users' values are included, indentation would make up most of the file.
     return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
 
 
-def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
+def to_csv(result: Shown, field: Callable[[Any], str] | None = None) -> str:
     """Return rows in CSV with all digits, and with empty fields for undefined values.
 
     The function `field`, by default `_flat`, formats a value as a string.
     """
     import csv
 
-    table, made = shown.data(), field or _flat
+    table, to_field = result.data(), field or _flat
     lines: list[str] = []
     # Python's writer quotes only its own line ending, but a lone \r ends a line for other readers.
     writer = csv.writer(types.SimpleNamespace(write=lines.append), lineterminator="\r\n")
     try:
-        writer.writerow(map(made, table.fields()))
+        writer.writerow(map(to_field, table.fields()))
         for row in table.rows:
-            writer.writerow([made(value_of(row, name)) for name in table.fields()])
+            writer.writerow([to_field(value_of(row, name)) for name in table.fields()])
     except csv.Error as error:
         raise InputError(
             f"The table cannot be written as CSV: {error}. Python 3.10 cannot write the character "
@@ -433,9 +436,9 @@ def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
     return "\n".join(line.removesuffix("\r\n") for line in lines)
 
 
-def to_spreadsheet(shown: Shown) -> str:
+def to_spreadsheet(result: Shown) -> str:
     """Return rows in CSV in which no string, such as an id, looks like a spreadsheet formula."""
-    return to_csv(shown, _no_formula)
+    return to_csv(result, _no_formula)
 
 
 FORMATS: dict[str, Callable[[Shown], str]] = {
@@ -450,11 +453,11 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 """The functions that write a result, keyed by the format names on the command line."""
 
 
-def render(shown: Shown, form: str) -> str:
+def render(result: Shown, form: str) -> str:
     """Return a result in one of `FORMATS`, without a line break at the end."""
     if form not in FORMATS:
         raise UnknownNameError(f"There is no format {form!r}. {did_you_mean(form, FORMATS)}")
-    return FORMATS[form](shown)
+    return FORMATS[form](result)
 
 
 def plain(value: Any) -> Any:
@@ -464,9 +467,9 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):  # a NumPy array or scalar
         return plain(value.tolist())
     return str(value)
@@ -477,7 +480,7 @@ def _flat(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {_flat(one)}" for name, one in value.items())
+        return "; ".join(f"{name}: {_flat(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
         return "; ".join(map(str, value))
     return str(value)
@@ -496,7 +499,7 @@ def value_of(row: Any, name: str) -> Any:
     return row[name] if isinstance(row, Mapping) else getattr(row, name)
 
 
-def written(text: str, path: str | os.PathLike[str] | None) -> str:
+def save_text(text: str, path: str | os.PathLike[str] | None) -> str:
     """Write a string to the path, if there is one, and return the string."""
     if path is not None:
         write_text(path, text + "\n")
@@ -567,22 +570,22 @@ class Shown:
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a table in Markdown, and write it to the path, if any."""
-        return written(to_markdown(self), path)
+        return save_text(to_markdown(self), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a LaTeX table for the booktabs package, and write it to the path, if any."""
-        return written(to_latex(self), path)
+        return save_text(to_latex(self), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return an HTML table with all strings escaped, and write it to the path, if any."""
-        return written(to_html(self), path)
+        return save_text(to_html(self), path)
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the whole result in JSON, and write it to the path, if any.
 
         Undefined values are null.
         """
-        return written(to_json(self), path)
+        return save_text(to_json(self), path)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return rows in CSV, and write them to the path, if any.
@@ -590,7 +593,7 @@ class Shown:
         Undefined values become empty fields. Strings are unchanged; use `to_spreadsheet` for
         programs that might read some strings as formulas.
         """
-        return written(to_csv(self), path)
+        return save_text(to_csv(self), path)
 
     def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return CSV that is safe in spreadsheets, and write it to the path, if any.
@@ -598,7 +601,7 @@ class Shown:
         Strings that a spreadsheet program would read as formulas, because they begin with ``=``,
         ``+``, ``-`` or ``@``, are prefixed with an apostrophe. Numbers are written as in `to_csv`.
         """
-        return written(to_spreadsheet(self), path)
+        return save_text(to_spreadsheet(self), path)
 
 
 class Printed(Shown):
@@ -689,21 +692,21 @@ class Table(Printed):
         ]
 
 
-def output(shown: Shown, form: str = "table", *, folded: bool = True) -> None:
+def output(result: Shown, form: str = "table", *, folded: bool = True) -> None:
     """Write a result to standard output, with styled tables if it is a terminal.
 
     In plain text, each row is one line of any length, unless `folded`.
     """
     if form != "table":
-        print(render(shown, form), flush=True)
+        print(render(result, form), flush=True)
         return
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        print(to_text(shown, width_of_lines() if folded else None), flush=True)
+        print(to_text(result, width_of_lines() if folded else None), flush=True)
         return
-    for number, block in enumerate(filter(None, blocks_of(shown, console.width))):
+    for number, block in enumerate(filter(None, blocks_of(result, console.width))):
         if number:
             console.print()
         if not isinstance(block, Fitted):
@@ -728,6 +731,6 @@ def rich_table(part: Fitted) -> RichTable:
         justify = "right" if column.number else "left"
         styled.add_column(Text(header), justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for row, line in enumerate(part.rows):
-        styles = ["bold green" if (row, at) in part.best else "" for at in range(len(line))]
+        styles = ["bold green" if (row, i) in part.best else "" for i in range(len(line))]
         styled.add_row(*(Text(cell, style) for cell, style in zip(line, styles, strict=True)))
     return styled
