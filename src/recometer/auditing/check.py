@@ -62,8 +62,8 @@ class Audit(Findings):
         return [f"train: {self.train}", f"test: {self.test}", *sentences, self.verdict]
 
     def __repr__(self) -> str:
-        found = self.named("leakage")
-        return f"<Audit: {', '.join(found) if found else 'no leakage'}>"
+        leaks = self.named("leakage")
+        return f"<Audit: {', '.join(leaks) if leaks else 'no leakage'}>"
 
 
 def audit(
@@ -120,14 +120,14 @@ def audit(
     >>> import recometer as rm
     >>> train = {"ann": ["book", "film"], "bob": ["film", "song"]}
     >>> test = {"ann": ["book", "song"], "cleo": ["game"]}
-    >>> found = rm.audit(train, test)
-    >>> found.leaks
+    >>> result = rm.audit(train, test)
+    >>> result.leaks
     True
-    >>> found["overlap"].count, found["overlap"].examples
+    >>> result["overlap"].count, result["overlap"].examples
     (1, (('ann', 'book'),))
-    >>> found["unseen_users"].examples
+    >>> result["unseen_users"].examples
     ('cleo',)
-    >>> found["older_than_training"].sentence
+    >>> result["older_than_training"].sentence
     'Not checked: train and test have no times.'
 
     References
@@ -169,13 +169,13 @@ def _of_split(split: object) -> tuple[Interactions, Interactions]:
 
 
 def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
-    found = (
+    interactions = (
         data
         if isinstance(data, Interactions)
         else read_interactions(data, name, warns=name == "test", **columns)
     )
-    check_not_empty(name, len(found), found.n_users)
-    return found
+    check_not_empty(name, len(interactions), interactions.n_users)
+    return interactions
 
 
 def check_not_empty(name: str, n_rows: int, n_users: int = 0) -> None:

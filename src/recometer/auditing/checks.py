@@ -13,34 +13,34 @@ UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
 
 class Check(NamedTuple):
-    """A check that turns a count in `Facts.found` into a finding.
+    """A check that turns a count in `Facts.matches` into a finding.
 
-    `what` describes the counted rows, users or items. The finding's sentence is `found` if there
-    are any, and `clear` if there are none. `what` and `found` are templates that `_numbers` fills
-    in. `of` names the total of which the count is a part, and `statistics` names the finding's
+    `what` describes the counted rows, users or items. The finding's sentence is `meaning` if there
+    are any, and `clear` if there are none. `what` and `meaning` are templates that `_numbers` fills
+    in. `total` names the number of which the count is a part, and `statistics` names the finding's
     additional numbers.
     """
 
     name: str
     what: str
     level: Level
-    found: str
+    meaning: str
     clear: str
-    of: str = "test"
+    total: str = "test"
     statistics: tuple[str, ...] = ()
 
     def finding(self, facts: Facts, numbers: Mapping[str, Any]) -> Finding:
         """Return the finding, or one that says which sides lack the times that the check needs."""
-        what, total = self.what.format_map(numbers), numbers[self.of]
-        if self.name not in facts.found:
+        what, total = self.what.format_map(numbers), numbers[self.total]
+        if self.name not in facts.matches:
             have = "have" if len(facts.untimed) > 1 else "has"
             why = f"{' and '.join(facts.untimed)} {have} no times."
             return unchecked(what, why, total, name=self.name)
-        n, examples = facts.found[self.name]
+        n, examples = facts.matches[self.name]
         statistics = {name: numbers[name] for name in self.statistics if name in numbers}
-        found = self.found.format_map(numbers)
+        meaning = self.meaning.format_map(numbers)
         return counted(
-            n, total, examples, what, self.level, found, self.clear, statistics, name=self.name
+            n, total, examples, what, self.level, meaning, self.clear, statistics, name=self.name
         )
 
 
@@ -88,7 +88,7 @@ CHECKS = (
             f"Here they were {{{side}_settled}}. If they are kept, they count {where} as often as "
             "they occur.",
             f"No user-item pair occurs twice in {side}.",
-            of=f"{side}_rows",
+            total=f"{side}_rows",
         )
         for side, where in (("train", "in training"), ("test", "in the metrics"))
     ),
@@ -99,7 +99,7 @@ CHECKS = (
         "Nothing is known about them (cold start): they get the same list as any unknown user, or "
         "none, and lower the mean, unless the rule cold_start leaves them out.{if_all_users}",
         "Every test user has training interactions.",
-        of="tested",
+        total="tested",
     ),
     Check(
         "unseen_items",
@@ -107,7 +107,7 @@ CHECKS = (
         "warning",
         "No model that learns only from interactions can tell which users they suit.{if_all_items}",
         "Every test item has training interactions.",
-        of="items_tested",
+        total="items_tested",
     ),
     Check(
         "unreachable",
@@ -116,7 +116,7 @@ CHECKS = (
         "A model that lists only training items misses them all: it finds at most {best:.1%} of "
         "the relevant items.",
         "A model that lists only training items can find every relevant test item.",
-        of="relevant",
+        total="relevant",
     ),
     Check(
         "users_without_relevant",
@@ -124,7 +124,7 @@ CHECKS = (
         "warning",
         f"They have nothing that could be found: {UNDEFINED}.",
         "Every test user has a relevant interaction.",
-        of="tested",
+        total="tested",
     ),
     Check(
         "users_emptied",
@@ -132,7 +132,7 @@ CHECKS = (
         "warning",
         f"Once training items are left out, nothing can be found: {UNDEFINED}.",
         "No test user's relevant interactions are all in the training data.",
-        of="tested",
+        total="tested",
     ),
     Check(
         "users_without_candidates",
@@ -141,7 +141,7 @@ CHECKS = (
         f"Nearly every item is already one of their training items: {UNDEFINED} (the rule "
         "min_candidates).",
         "Everyone else has enough items to rank.",
-        of="tested",
+        total="tested",
     ),
     Check(
         "users_few_relevant",
@@ -149,7 +149,7 @@ CHECKS = (
         "warning",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
         "Everyone else has enough relevant interactions.",
-        of="tested",
+        total="tested",
     ),
     Check(
         "untested_users",
@@ -157,7 +157,7 @@ CHECKS = (
         "fact",
         "The result says nothing about them: it only covers the test users.",
         "Every training user is tested.",
-        of="users_trained",
+        total="users_trained",
     ),
 )
 LEAKAGE = tuple(check.name for check in CHECKS if check.level == "leakage")
@@ -172,7 +172,7 @@ def findings_of(facts: Facts) -> tuple[Finding, ...]:
 
 def _numbers(facts: Facts) -> dict[str, Any]:
     """Return the numbers and phrases that fill the templates of `Check`, keyed by name."""
-    counts, n_found = facts.counts, {name: some.n for name, some in facts.found.items()}
+    counts, n_found = facts.counts, {name: matches.n for name, matches in facts.matches.items()}
     numbers: dict[str, Any] = {
         **counts,
         "train_argument": argument_text("train"),

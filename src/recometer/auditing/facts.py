@@ -28,22 +28,22 @@ UNIX_TIME = 631_152_000  # the seconds from 1970 to 1990; larger numbers are rea
 FACTOR = 100  # Unix times that differ by more than this factor are in different units
 
 
-class Some(NamedTuple):
+class Matches(NamedTuple):
     """The number of rows, users or items that a check found, and the first few of them."""
 
     n: int
     examples: tuple[Any, ...]
 
-    def __add__(self, other: Any) -> Some:
+    def __add__(self, other: Any) -> Matches:
         """Return the total number, and the first few examples from both blocks of users."""
-        few = sorted([*self.examples, *other.examples])[:EXAMPLES]
-        return Some(self.n + other.n, tuple(few))
+        first = sorted([*self.examples, *other.examples])[:EXAMPLES]
+        return Matches(self.n + other.n, tuple(first))
 
 
-class OfBlock(TypedDict):
+class BlockFacts(TypedDict):
     """The facts about a block of users; to combine blocks, add up the values of each key."""
 
-    found: dict[str, Some]  # as in `Facts`
+    matches: dict[str, Matches]  # as in `Facts`
     counts: dict[str, int]  # as in `Facts`
 
 
@@ -53,7 +53,7 @@ class Facts:
 
     Attributes
     ----------
-    found
+    matches
         The rows, users or items that each check found, keyed by the name of the check.
     counts
         The numbers of rows (``"train"``, ``"test"``, ``"relevant"``), of users (``"tested"``,
@@ -70,7 +70,7 @@ class Facts:
         The names of the sides (train, test) without times, and of those with values.
     """
 
-    found: Mapping[str, Some]
+    matches: Mapping[str, Matches]
     counts: Mapping[str, int]
     rules: Protocol
     first: Callable[[str, str], str | None]
@@ -78,7 +78,7 @@ class Facts:
     valued: tuple[str, ...]
 
 
-class Whole(NamedTuple):
+class SplitFacts(NamedTuple):
     """Facts about the whole split, on which the facts about each block of users depend.
 
     `ends` contains the newest training and the oldest test time, or is None if a side has no times.
@@ -106,47 +106,47 @@ def facts_of_block(
     users: Int64,
     items: Int64,
     item_seen: Bool,
-    whole: Whole,
-) -> OfBlock:
+    split: SplitFacts,
+) -> BlockFacts:
     """Return the facts about a block of users, based on all of their rows.
 
     `users` and `items` are the results of `matched`. `item_seen`, bool [test.n_items], marks the
     test items that are also training items.
     """
-    rules = whole.rules
+    rules = split.rules
     user = ragged.users_of(test.indptr)
     of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
     tested, trained = of_test > 0, np.append(of_train, 0)[users]  # -1 selects the appended 0
-    twin = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
+    train_row = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
     relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
     untested = of_train > 0
     untested[users[tested & (users >= 0)]] = False
 
-    def of_rows(chosen: Bool) -> Some:
+    def of_rows(chosen: Bool) -> Matches:
         rows = np.flatnonzero(chosen)
-        few = rows[:EXAMPLES]
-        who = examples_at(user[few], test.user_ids)
-        what = examples_at(test.items[few], test.item_ids)
-        return Some(len(rows), tuple(zip(who, what, strict=True)))
+        first = rows[:EXAMPLES]
+        users_of = examples_at(user[first], test.user_ids)
+        items_of = examples_at(test.items[first], test.item_ids)
+        return Matches(len(rows), tuple(zip(users_of, items_of, strict=True)))
 
     def count_users(rows: Bool) -> Int64:
         return np.diff(ragged.offsets(rows, test.indptr))
 
-    has, left = count_users(relevant), count_users(relevant & (twin < 0))
-    enough = whole.n_items - trained >= rules.min_candidates
-    found = {
-        "overlap": of_rows(twin >= 0),
+    n_relevant, n_left = count_users(relevant), count_users(relevant & (train_row < 0))
+    enough = split.n_items - trained >= rules.min_candidates
+    matches = {
+        "overlap": of_rows(train_row >= 0),
         "unreachable": of_rows(relevant & ~item_seen[test.items]),
-        "train_duplicates": Some(train.duplicates, train.repeated),
-        "test_duplicates": Some(test.duplicates, test.repeated),
-        "unseen_users": some(tested & (trained == 0), test.user_ids),
-        "users_without_relevant": some(tested & (has == 0), test.user_ids),
-        "users_emptied": some((has > 0) & (left == 0), test.user_ids),
-        "users_without_candidates": some((left > 0) & ~enough, test.user_ids),
-        "users_few_relevant": some(
-            (left > 0) & (left < rules.min_positives) & enough, test.user_ids
+        "train_duplicates": Matches(train.duplicates, train.repeated),
+        "test_duplicates": Matches(test.duplicates, test.repeated),
+        "unseen_users": matches_of(tested & (trained == 0), test.user_ids),
+        "users_without_relevant": matches_of(tested & (n_relevant == 0), test.user_ids),
+        "users_emptied": matches_of((n_relevant > 0) & (n_left == 0), test.user_ids),
+        "users_without_candidates": matches_of((n_left > 0) & ~enough, test.user_ids),
+        "users_few_relevant": matches_of(
+            (n_left > 0) & (n_left < rules.min_positives) & enough, test.user_ids
         ),
-        "untested_users": some(untested, train.user_ids),
+        "untested_users": matches_of(untested, train.user_ids),
     }
     counts = {
         "train": len(train),
@@ -155,19 +155,19 @@ def facts_of_block(
         "tested": int(np.count_nonzero(tested)),
         "users_trained": int(np.count_nonzero(of_train)),
     }
-    if whole.ends is not None:
+    if split.ends is not None:
         assert train.times is not None
         assert test.times is not None
-        newest, oldest = whole.ends
-        last, known = (entries[users][user] for entries in _newest(train))
-        both = twin >= 0
-        found["older_than_own_training"] = of_rows(known & (test.times < last))
-        found["older_than_training"] = of_rows(test.times < newest)
-        found["same_time"] = of_rows(known & (test.times == last))
-        same = train.times[twin[both]] == test.times[both]
+        newest, oldest = split.ends
+        last, has_times = (entries[users][user] for entries in _newest(train))
+        paired = train_row >= 0
+        matches["older_than_own_training"] = of_rows(has_times & (test.times < last))
+        matches["older_than_training"] = of_rows(test.times < newest)
+        matches["same_time"] = of_rows(has_times & (test.times == last))
+        same = train.times[train_row[paired]] == test.times[paired]
         counts["same_time"] = int(np.count_nonzero(same))
         counts["training_newer"] = int(np.count_nonzero(train.times > oldest))
-    return {"found": found, "counts": counts}
+    return {"matches": matches, "counts": counts}
 
 
 def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
@@ -180,16 +180,16 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
     of_train, of_test = _count_items(train), _count_items(test)
     item_seen = np.append(of_train, 0)[items] > 0
     n_items = train.n_items + int(np.count_nonzero(items < 0))
-    whole = Whole(rules, n_items, ends)
-    block = facts_of_block(train, test, users, items, item_seen, whole)
+    split = SplitFacts(rules, n_items, ends)
+    block = facts_of_block(train, test, users, items, item_seen, split)
 
     def first(side: str, kind: str) -> str | None:
         ids = getattr(sides[side], f"{kind}_ids")
         return None if ids is None else show(ids, 0)
 
-    unseen = some((of_test > 0) & ~item_seen, test.item_ids)
+    unseen = matches_of((of_test > 0) & ~item_seen, test.item_ids)
     return Facts(
-        found={**block["found"], "unseen_items": unseen},
+        matches={**block["matches"], "unseen_items": unseen},
         counts={**block["counts"], "items_tested": int(np.count_nonzero(of_test))},
         rules=rules,
         first=first,
@@ -198,10 +198,10 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
     )
 
 
-def some(chosen: Bool, ids: Array | None) -> Some:
+def matches_of(chosen: Bool, ids: Array | None) -> Matches:
     """Return the number of users or items that `chosen` selects, and the first few of them."""
     places = np.flatnonzero(chosen)
-    return Some(len(places), examples_at(places, ids))
+    return Matches(len(places), examples_at(places, ids))
 
 
 def _newest(data: Interactions) -> tuple[Array, Bool]:
@@ -210,11 +210,11 @@ def _newest(data: Interactions) -> tuple[Array, Bool]:
     The last entry is for position -1, which stands for users who are not in the data.
     """
     assert data.times is not None
-    known = np.append(np.diff(data.indptr) > 0, False)
-    times = np.zeros(len(known), data.times.dtype)
-    if known.any():
-        times[known] = np.maximum.reduceat(data.times, data.indptr[:-1][known[:-1]])
-    return times, known
+    has_times = np.append(np.diff(data.indptr) > 0, False)
+    times = np.zeros(len(has_times), data.times.dtype)
+    if has_times.any():
+        times[has_times] = np.maximum.reduceat(data.times, data.indptr[:-1][has_times[:-1]])
+    return times, has_times
 
 
 def _count_items(data: Interactions) -> Int64:

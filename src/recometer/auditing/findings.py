@@ -83,12 +83,12 @@ def counted(
     examples: tuple[Any, ...],
     what: str,
     level: Level,
-    found: str,
+    meaning: str,
     clear: str,
     statistics: Mapping[str, float] | None = None,
     name: str = "",
 ) -> Finding:
-    """Return a finding that says `found` or, if the count is 0, a fact that says `clear`."""
+    """Return a finding that says `meaning` or, if the count is 0, a fact that says `clear`."""
     return Finding(
         name=name,
         what=what,
@@ -96,7 +96,7 @@ def counted(
         count=count,
         total=total,
         examples=examples,
-        sentence=found if count else clear,
+        sentence=meaning if count else clear,
         statistics=statistics or {},
     )
 
@@ -106,13 +106,13 @@ def among(
     ids: Array | None,
     what: str,
     level: Level,
-    found: str,
+    meaning: str,
     clear: str,
 ) -> Finding:
     """Return the finding of a check that selects users or items by a mask; see `counted`."""
     places = np.flatnonzero(chosen)
     examples = examples_at(places, ids)
-    return counted(len(places), len(chosen), examples, what, level, found, clear)
+    return counted(len(places), len(chosen), examples, what, level, meaning, clear)
 
 
 def unchecked(what: str, why: str, total: int = 0, name: str = "") -> Finding:
@@ -182,7 +182,7 @@ class Findings(Printed):
         kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)
         kinds |= {"count": pl.Int64, "total": pl.Int64, "share": pl.Float64}
         kinds["examples"] = pl.List(pl.String)
-        columns = {name: [getattr(one, name) for one in self.findings] for name in FIELDS}
+        columns = {name: [getattr(finding, name) for finding in self.findings] for name in FIELDS}
         columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
         return pl.DataFrame(columns, schema=kinds)
 

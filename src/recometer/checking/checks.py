@@ -41,36 +41,36 @@ if TYPE_CHECKING:
 class Answers:
     """The arguments of `check`, and the lists and ranks that the source returns.
 
-    `given` contains the arguments in the form that `evaluate` uses, restricted to the users to
-    check; `whole` is the test data of all users. `again` is the source of `given` or, if that came
-    from a model, the source from a second call. `k` is the number of places to check in each list.
+    `case` contains the arguments in the form that `evaluate` uses, restricted to the users to
+    check; `all_test` is the test data of all users. `second_source` is the source of `case`, or the
+    result of a second call if a model made it. `k` is the number of places to check in each list.
     """
 
-    given: Case
-    again: Source
-    whole: Interactions
+    case: Case
+    second_source: Source
+    all_test: Interactions
     k: int
 
     @property
     def source(self) -> Source:
         """The source that contains the model's output."""
-        return self.given.source
+        return self.case.source
 
     @property
     def test(self) -> Interactions:
         """The test interactions of the users to check."""
-        return self.given.sides.test
+        return self.case.sides.test
 
     @property
     def train(self) -> Interactions | None:
         """The training interactions of all users, or None if there are none."""
-        return self.given.sides.arguments.train
+        return self.case.sides.arguments.train
 
     @cached_property
     def request(self) -> Request:
         """The request to the source; it orders equal scores by item id."""
-        protocol = self.given.protocol.replace(ties="item")
-        return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
+        protocol = self.case.protocol.replace(ties="item")
+        return dataclasses.replace(request_of(self.case), protocol=protocol, depth=None)
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -90,7 +90,7 @@ class Answers:
     @cached_property
     def places(self) -> Ranks:
         """The ranks of the listed items, or of all rows if the source contains the test data."""
-        if self.given.brings_truth:
+        if self.case.brings_truth:
             return self.ranks
         return self.source.rank(dataclasses.replace(self.request, test=self.listed))
 
@@ -118,8 +118,8 @@ class Answers:
 
 def as_interactions(lists: TopLists, test: Interactions) -> Interactions:
     """Return lists as interactions of the test users."""
-    there = lists.items >= 0
-    items = np.sort(np.where(there, lists.items, lists.n_items), axis=1)
+    filled = lists.items >= 0
+    items = np.sort(np.where(filled, lists.items, lists.n_items), axis=1)
     return Interactions(
         indptr=ragged.indptr_of(lists.lengths),
         items=items[items < lists.n_items].astype(np.int32),
@@ -140,9 +140,9 @@ TIED_SHARE = 0.1  # if more than 10 % of the listed places are tied, the finding
 
 
 def _changes_between_calls(answers: Answers) -> Finding:
-    again = answers.again.top(answers.request, answers.k)
-    changed = _different(answers.lists, again)
-    changed |= _moved(answers.ranks, answers.again.rank(answers.request))
+    second = answers.second_source.top(answers.request, answers.k)
+    changed = _different(answers.lists, second)
+    changed |= _moved(answers.ranks, answers.second_source.rank(answers.request))
     return among(
         changed,
         answers.user_ids,
@@ -163,10 +163,10 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
     within = np.bincount(user, minlength=n_users)
     agreeing = np.bincount(user[agrees], minlength=n_users)
     ranked = lists.known & ((answers.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) == 0)
-    short = ranked & (lists.lengths < np.minimum(answers.k, answers.ranks.depth))
-    whole = lists.n_places == lists.lengths  # no place is taken by a repeated item
+    too_short = ranked & (lists.lengths < np.minimum(answers.k, answers.ranks.depth))
+    complete = lists.n_places == lists.lengths  # no place is taken by a repeated item
     return among(
-        ((within != lists.lengths) | (agreeing != lists.lengths) | short) & whole,
+        ((within != lists.lengths) | (agreeing != lists.lengths) | too_short) & complete,
         answers.user_ids,
         "users whose list is not in the order of their ranks, or ends early",
         "problem",
@@ -197,15 +197,15 @@ def _tied_places(answers: Answers) -> Finding:
 def _same_list(answers: Answers) -> Finding:
     lists = answers.lists
     filled = np.flatnonzero(lists.lengths > 0)
-    _, which, counts = np.unique(
+    _, list_numbers, counts = np.unique(
         lists.items[filled], axis=0, return_inverse=True, return_counts=True
     )
     count = int(counts.max(initial=0))
-    alike = filled[which.ravel() == np.argmax(counts)] if count > 1 else filled[:0]
+    users = filled[list_numbers.ravel() == np.argmax(counts)] if count > 1 else filled[:0]
     return counted(
-        len(alike),
+        len(users),
         len(filled),
-        examples_at(alike, answers.user_ids),
+        examples_at(users, answers.user_ids),
         f"users with the same first {answers.k:,} places in the same order",
         "warning" if count == len(filled) else "fact",
         "All users get the same list: nothing is personalised."
@@ -215,23 +215,23 @@ def _same_list(answers: Answers) -> Finding:
     )
 
 
-def _different(lists: TopLists, again: TopLists) -> Bool:
-    """Return a mask of the users whose lists differ between `lists` and `again`: bool [n_users]."""
-    depth = max(lists.depth, again.depth)
+def _different(lists: TopLists, other: TopLists) -> Bool:
+    """Return a mask of the users whose lists differ between `lists` and `other`: bool [n_users]."""
+    depth = max(lists.depth, other.depth)
     first, second = (
-        named(np.pad(one.items, ((0, 0), (0, depth - one.depth)), constant_values=-1), one.item_ids)
-        for one in (lists, again)
+        named(np.pad(top.items, ((0, 0), (0, depth - top.depth)), constant_values=-1), top.item_ids)
+        for top in (lists, other)
     )
-    found: Bool = np.any(np.asarray(first != second, np.bool_), axis=1)
-    return found
+    differs: Bool = np.any(np.asarray(first != second, np.bool_), axis=1)
+    return differs
 
 
-def _moved(ranks: Ranks, again: Ranks) -> Bool:
+def _moved(ranks: Ranks, other: Ranks) -> Bool:
     """Return a mask of the users with a test item whose rank changed: bool [n_users]."""
     columns: tuple[tuple[Array | Int64, Array | Int64], ...] = (
-        (named(ranks.item, ranks.item_ids), named(again.item, again.item_ids)),
-        (ranks.above, again.above),
-        (ranks.tied, again.tied),
+        (named(ranks.item, ranks.item_ids), named(other.item, other.item_ids)),
+        (ranks.above, other.above),
+        (ranks.tied, other.tied),
     )
     differs = np.zeros(len(ranks.above), np.bool_)
     for first, second in columns:
@@ -274,11 +274,11 @@ def _listed_items_unknown(answers: Answers) -> Finding:
     lists = answers.lists
     listed = np.unique(lists.items[lists.items >= 0])
     ids_listed = listed if lists.item_ids is None else lists.item_ids[listed]
-    lacking = _lacking(answers, listed, ids_listed)
-    if lacking is None:
+    missing = _uncatalogued(answers, listed, ids_listed)
+    if missing is None:
         return unchecked(what, "no catalogue with item ids.")
     return among(
-        lacking,
+        missing,
         ids_listed,
         what,
         "warning",
@@ -288,15 +288,15 @@ def _listed_items_unknown(answers: Answers) -> Finding:
     )
 
 
-def _lacking(answers: Answers, listed: Int64, ids_listed: Array) -> Bool | None:
+def _uncatalogued(answers: Answers, positions: Int64, ids_listed: Array) -> Bool | None:
     """Return a mask of items that are not in the catalogue, or None if its items are unknown."""
-    lists, catalogue = answers.lists, answers.given.sides.arguments.catalogue
+    lists, catalogue = answers.lists, answers.case.sides.arguments.catalogue
     if lists.uncatalogued is not None:
-        return np.isin(listed, lists.uncatalogued)
+        return np.isin(positions, lists.uncatalogued)
     if catalogue is None or (catalogue.item_ids is None) != (lists.item_ids is None):
         return None
     if catalogue.item_ids is None:
-        return listed >= catalogue.n_items
+        return positions >= catalogue.n_items
     return ids.match(ids_listed, catalogue.item_ids, "item ids", "item ids of the catalogue") < 0
 
 
@@ -313,23 +313,24 @@ EFFECTS = {
 
 def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
     """Count the users or items of one side (train or test) that the source does not know."""
-    data = answers.whole if side == "test" else answers.train
+    data = answers.all_test if side == "test" else answers.train
     what = f"{side} {kind}s that the source does not know"
     if data is None:
         return unchecked(what, "no training data.")
-    known, (there, its) = answers.source.facts.known_ids(kind), checks.there(data, kind)
-    missing = checks.missing(data, kind, known)
-    level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
-    found = EFFECTS[side, kind]
-    if len(missing) > checks.MANY * len(there) and its is not None:
-        found += checks.Unknown.of(its[missing], known, side).hint
+    source_ids = answers.source.facts.known_ids(kind)
+    positions, side_ids = checks.there(data, kind)
+    missing = checks.missing(data, kind, source_ids)
+    level: Level = "problem" if 2 * len(missing) > len(positions) else "warning"
+    meaning = EFFECTS[side, kind]
+    if len(missing) > checks.MANY * len(positions) and side_ids is not None:
+        meaning += checks.Unknown.of(side_ids[missing], source_ids, side).hint
     return counted(
         len(missing),
-        len(there),
-        examples_at(missing, its),
+        len(positions),
+        examples_at(missing, side_ids),
         what,
         level,
-        found,
+        meaning,
         f"Every {side} {kind} is known to the source.",
     )
 
@@ -345,12 +346,12 @@ def _train_items_recommended(answers: Answers) -> Finding:
     request = dataclasses.replace(answers.request, protocol=protocol)
     lists = answers.source.top(request, answers.k)
     listed = as_interactions(lists, answers.test)
-    again = matching.in_train(listed, answers.train)
-    users = np.unique(ragged.users_of(listed.indptr)[again])
+    in_train = matching.in_train(listed, answers.train)
+    users = np.unique(ragged.users_of(listed.indptr)[in_train])
     # If all candidates are ranked, a list is short only because there are no more candidates.
     shorter = answers.lists.lengths < lists.lengths
     shortened = bool((shorter & answers.ranks.ends_early).any())
-    left_out = answers.source.facts.removes_train(answers.given.protocol)
+    left_out = answers.source.facts.removes_train(answers.case.protocol)
     effect = (
         "evaluate leaves them out, and others move up. When the model is used, its caller has to "
         "do the same."
@@ -364,8 +365,8 @@ def _train_items_recommended(answers: Answers) -> Finding:
             "items."
         )
     return counted(
-        int(np.count_nonzero(again)),
-        len(again),
+        int(np.count_nonzero(in_train)),
+        len(in_train),
         examples_at(users, answers.user_ids),
         what,
         "warning" if shortened and left_out else "fact",
@@ -381,10 +382,10 @@ def _train_items_low(answers: Answers) -> Finding:
         return unchecked(what, f"{ranks}.")
     if ranks.ends_early.any():
         return unchecked(what, "lists end early.")
-    others = ranks.n_candidates[ranks.user] - 1
-    rows = np.flatnonzero((ranks.above >= 0) & (others > 0))
+    n_others = ranks.n_candidates[ranks.user] - 1
+    rows = np.flatnonzero((ranks.above >= 0) & (n_others > 0))
     user = ranks.user[rows]
-    depth = (ranks.above[rows] + ranks.tied[rows] / 2) / others[rows]
+    depth = (ranks.above[rows] + ranks.tied[rows] / 2) / n_others[rows]
     counts = np.bincount(user, minlength=ranks.n_users)
     users = np.flatnonzero(counts)
     mean = np.bincount(user, weights=depth, minlength=ranks.n_users)[users] / counts[users]
@@ -413,7 +414,7 @@ def _ranks_of_train(answers: Answers) -> Ranks | str:
     """Return the ranks of the training items, or a string that says why there are none."""
     if answers.trained is None:
         return "no training data"
-    if answers.given.brings_truth:
+    if answers.case.brings_truth:
         return "the source contains the test data"
     if not len(answers.trained):
         return "these users have no training items"
@@ -432,7 +433,7 @@ CONFIDENCE = 0.95
 def _no_better_than_chance(answers: Answers) -> Finding:
     what = "users whose relevant items rank no higher than in a random order (roc_auc)"
     try:
-        result = _evaluated(answers)
+        result = _evaluate(answers)
     except RecometerError as error:
         return unchecked(what, str(error).split(" Hint:")[0])
     ndcg, auc = (str(metric) for metric in result.metrics)
@@ -467,26 +468,26 @@ def _no_better_than_chance(answers: Answers) -> Finding:
 
 def _difference(values: Float64, chance: Float64) -> stats.Interval:
     """Return an interval for the mean difference from chance, limited to the possible range."""
-    known = ~np.isnan(values)
-    if not known.any():
+    defined = ~np.isnan(values)
+    if not defined.any():
         return stats.Interval.unknown(CONFIDENCE, 0, "No user has a value.")
-    bounds = -float(chance[known].max()), 1 - float(chance[known].min())
+    bounds = -float(chance[defined].max()), 1 - float(chance[defined].min())
     return stats.interval(values - chance, bounds=bounds, confidence=CONFIDENCE)
 
 
-def _evaluated(answers: Answers) -> EvaluationRecord:
-    given, asked = answers.given, answers.given.sides.arguments
+def _evaluate(answers: Answers) -> EvaluationRecord:
+    case, arguments = answers.case, answers.case.sides.arguments
     return evaluate(
-        given.source,
-        None if given.brings_truth else answers.test,
-        **asked.as_given,
-        train=asked.train,
-        catalogue=asked.catalogue,
-        baseline=asked.baseline,
+        case.source,
+        None if case.brings_truth else answers.test,
+        **arguments.as_given,
+        train=arguments.train,
+        catalogue=arguments.catalogue,
+        baseline=arguments.baseline,
         metrics=f"ndcg@{answers.k} roc_auc",
-        protocol=asked.protocol,
-        seed=asked.seed,
-        threads=asked.threads,
+        protocol=arguments.protocol,
+        seed=arguments.seed,
+        threads=arguments.threads,
         progress=False,
         chance=True,
     )
@@ -539,8 +540,8 @@ def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
     """Return the checks for a source; for generated lists, they include those in `OF_GENERATED`."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
-    others = {name: find for name, find in CHECKS.items() if name != "listed_items_unknown"}
-    return others | OF_GENERATED
+    usual = {name: find for name, find in CHECKS.items() if name != "listed_items_unknown"}
+    return usual | OF_GENERATED
 
 
 def _invalid_places(answers: Answers, kind: str) -> Finding:
@@ -554,12 +555,12 @@ def _invalid_places(answers: Answers, kind: str) -> Finding:
 def _answers_without_list(answers: Answers) -> Finding:
     lists = cast(Lists, answers.source)
     invalid = cast("pl.DataFrame", lists.invalid)
-    found = invalid.filter(invalid["place"].is_null())
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in found["kind"].value_counts(sort=True).rows())
+    broken = invalid.filter(invalid["place"].is_null())
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in broken["kind"].value_counts(sort=True).rows())
     return counted(
-        len(found),
+        len(broken),
         lists.table.n_lists,
-        tuple(found["user"].head(EXAMPLES)),
+        tuple(broken["user"].head(EXAMPLES)),
         "answers that are empty or broken JSON",
         "warning",
         f"{kinds}. Hint: ask for a JSON list of titles.",

@@ -109,16 +109,16 @@ def _lines() -> Iterator[Line]:
     yield Line("threads", f"{resolve_threads(None)}", works=True)
     yield _timed("a known result", _known_result)
     for name in sets:
-        yield _timed(f"kernel, {name}", functools.partial(_like_numpy, name))
+        yield _timed(f"kernel, {name}", functools.partial(_compare_numpy, name))
 
 
 def _timed(what: str, check: Callable[[], tuple[str, bool]]) -> Line:
     begin = time.perf_counter()
     try:
-        found, works = check()
+        result, works = check()
     except Exception as error:  # the check reports any exception
-        found, works = f"raised {type(error).__name__}: {error}", False
-    return Line(what, f"{found} ({time.perf_counter() - begin:.2f} s)", works)
+        result, works = f"raised {type(error).__name__}: {error}", False
+    return Line(what, f"{result} ({time.perf_counter() - begin:.2f} s)", works)
 
 
 # Ann's item is at place 2, Bob's is at place 1, and Cleo's is tied with another item for place 1.
@@ -134,15 +134,15 @@ def _known_result() -> tuple[str, bool]:
     return ", ".join(f"{name} {means[name]:.15g}" for name in EXPECTED), works
 
 
-def _like_numpy(instruction_set: str) -> tuple[str, bool]:
+def _compare_numpy(instruction_set: str) -> tuple[str, bool]:
     compared, different = 0, 0
-    for name, given, expected in _problems():
-        own = {"instruction_set": instruction_set} if name in OF_A_SET else {}
-        getattr(_kernel, name)(**given, **own)
+    for name, arguments, expected in _problems():
+        options = {"instruction_set": instruction_set} if name in OF_A_SET else {}
+        getattr(_kernel, name)(**arguments, **options)
         for argument in expected.keys() - {"finished"}:  # only later calls read "finished"
-            one, other = given[argument], expected[argument]
-            compared += one.size
-            different += int(np.count_nonzero((one != other) & ((one == one) | (other == other))))
+            x, y = arguments[argument], expected[argument]
+            compared += x.size
+            different += int(np.count_nonzero((x != y) & ((x == x) | (y == y))))
     if different:
         return f"{different:,} of {compared:,} numbers differ from NumPy's", False
     return f"{compared:,} numbers equal NumPy's", True
@@ -152,15 +152,15 @@ def _problems() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Yield the name, arguments and expected output arrays of each kernel call."""
     stored = json.loads(gzip.decompress(PROBLEMS.read_bytes()))
 
-    def value(one: object) -> Any:
-        if not isinstance(one, str):
-            return one
-        kind, _, name = one.partition(".")
+    def value(entry: object) -> Any:
+        if not isinstance(entry, str):
+            return entry
+        kind, _, name = entry.partition(".")
         if kind != "array":
             return getattr(_kernel, kind)[name]
         dtype, shape, values = stored["arrays"][int(name)]
         return np.array(values, dtype).reshape(shape)
 
     for name, *parts in stored["calls"]:
-        given, expected = ({key: value(one) for key, one in part.items()} for part in parts)
-        yield name, given, expected
+        arguments, expected = ({key: value(entry) for key, entry in part.items()} for part in parts)
+        yield name, arguments, expected

@@ -67,15 +67,15 @@ class Preflight(Findings):
         if self.train is not None:
             notes.append(f"train: {self.train}")
         notes.append(checked)
-        notes += [f"{one.name} ({one.what}): {one.sentence}" for one in self.findings if one.count]
+        notes += [f"{f.name} ({f.what}): {f.sentence}" for f in self.findings if f.count]
         unchecked: dict[str, list[str]] = {}
         for finding in self.findings:
             if finding.count is None:
                 unchecked.setdefault(finding.sentence, []).append(finding.name)
         notes += [f"{', '.join(names)}: {why}" for why, names in unchecked.items()]
         problems = self.named("problem")
-        there = "There is a problem" if len(problems) == 1 else "There are problems"
-        named = f"{there}: {', '.join(problems)}."
+        phrase = "There is a problem" if len(problems) == 1 else "There are problems"
+        named = f"{phrase}: {', '.join(problems)}."
         return [*notes, named if problems else "No problem was found."]
 
     def __repr__(self) -> str:
@@ -138,12 +138,12 @@ def check(
     ...     user_ids=["ann", "bob"],
     ...     item_ids=["book", "film", "song"],
     ... )
-    >>> found = rm.check(source, {"ann": ["film"], "bob": ["song"], "cleo": ["game"]})
-    >>> found["constant_scores"].examples
+    >>> preflight = rm.check(source, {"ann": ["film"], "bob": ["song"], "cleo": ["game"]})
+    >>> preflight["constant_scores"].examples
     ('bob',)
-    >>> found["test_users_unknown"].count, found["test_items_unknown"].examples
+    >>> preflight["test_users_unknown"].count, preflight["test_items_unknown"].examples
     (1, ('game',))
-    >>> found["changes_between_calls"].sentence
+    >>> preflight["changes_between_calls"].sentence
     'Both calls returned the same output.'
     """
     k = _count(k, "k")
@@ -154,10 +154,10 @@ def check(
     if is_made(test):
         test, train = parts_of(test, train)
     truth = None if test is None else read_interactions(test, "test")
-    given_users = None if truth is None else _drawn(truth, n_users, seed_of(seed))
+    checked = None if truth is None else _draw_users(truth, n_users, seed_of(seed))
     check_evaluable(source, test)
     evaluator = Evaluator(
-        given_users,
+        checked,
         train=train,
         candidates=candidates,
         exclude=exclude,
@@ -172,43 +172,43 @@ def check(
     with warnings.catch_warnings(), waiting("Checking"):
         # The findings replace these warnings.
         warnings.simplefilter("ignore", DataWarning)
-        given = evaluator.case(source)
-        given.check_ids()
+        case = evaluator.case(source)
+        case.check_ids()
         # Request the lists of a model a second time.
-        again = given if isinstance(source, Source) else evaluator.case(source)
-        whole = given.sides.given if truth is None else truth
-        answers = Answers(given, again.source, whole, k)
+        second = case if isinstance(source, Source) else evaluator.case(source)
+        all_test = case.sides.given if truth is None else truth
+        answers = Answers(case, second.source, all_test, k)
         findings = tuple(
             dataclasses.replace(find(answers), name=name)
-            for name, find in checks_of(given.source).items()
+            for name, find in checks_of(case.source).items()
         )
     return Preflight(
         findings=findings,
-        source=given.source.describe(),
-        test=repr(answers.whole),
+        source=case.source.describe(),
+        test=repr(answers.all_test),
         train=None if answers.train is None else repr(answers.train),
         n_checked=answers.test.n_users,
-        n_users=answers.whole.n_users,
+        n_users=answers.all_test.n_users,
         k=k,
     )
 
 
-def _drawn(test: Interactions, n_users: int | None, seed: int) -> Interactions:
+def _draw_users(test: Interactions, n_users: int | None, seed: int) -> Interactions:
     """Return the interactions of `n_users` users, drawn from the users with test interactions."""
     if n_users is None:
         return test
     n = _count(n_users, "n_users")
     if test.user_ids is None or test.n_users <= n:
         return test
-    there = np.flatnonzero(np.diff(test.indptr))
-    if len(there) <= n:
+    users = np.flatnonzero(np.diff(test.indptr))
+    if len(users) <= n:
         return test
-    drawn = np.random.default_rng(seed).choice(there, n, replace=False)
-    return test.select_users(np.sort(drawn))
+    chosen = np.random.default_rng(seed).choice(users, n, replace=False)
+    return test.select_users(np.sort(chosen))
 
 
-def _count(given: object, name: str) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given < 2**63:
+def _count(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value < 2**63:
         none = ", or None for all" if name == "n_users" else ""
-        raise InputError(f"{name}={brief(given)} must be a whole number, at least 1{none}.")
-    return int(given)
+        raise InputError(f"{name}={brief(value)} must be a whole number, at least 1{none}.")
+    return int(value)

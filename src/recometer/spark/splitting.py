@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.auditing.check import Audit, audit_of, check_not_empty
-from recometer.auditing.facts import Facts, Some, Whole, ends_of, facts_of_block, matched
+from recometer.auditing.facts import Facts, Matches, SplitFacts, ends_of, facts_of_block, matched
 from recometer.auditing.findings import EXAMPLES
 from recometer.data.columns import Columns
 from recometer.data.frames import times as times_of
@@ -328,7 +328,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
     few = acted(unseen.orderBy("i").limit(EXAMPLES).toArrow)["i"].to_pylist()
     times = {name: _times(table, kinds) for name, table in sides.items() if table.has("time")}
     ends = ends_of(**times) if len(times) == len(sides) else None
-    whole = Whole(rules, sum(items.values()), ends)
+    whole = SplitFacts(rules, sum(items.values()), ends)
     cells = {name: table.cells(kinds) for name, table in sides.items()}
     if few:
         rows = sides["test"].select(("user", "item"), kinds).join(unseen, "i", "left_semi")
@@ -362,7 +362,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
     of_users: dict[str, Any] = merged(notes["note"].to_pylist())
     n_tested = sum(k for (_, m), k in items.items() if m)
     return Facts(
-        found={**of_users["found"], "unseen_items": Some(n_unseen, tuple(few))},
+        matches={**of_users["matches"], "unseen_items": Matches(n_unseen, tuple(few))},
         counts={**of_users["counts"], "items_tested": n_tested},
         rules=rules,
         first=first,
