@@ -25,7 +25,7 @@ from recometer.errors import (
     brief,
     did_you_mean,
 )
-from recometer.logs.values import LARGEST, LOGGED, TERMS, Policy, PolicyValues, UserSums, known
+from recometer.logs.values import LARGEST, LOGGED, TERMS, Policy, PolicyValues, UserSums, check_name
 from recometer.stats.checks import check_number
 from recometer.tasks import on_all_threads
 
@@ -259,25 +259,25 @@ class Impressions:
                 f"{argument_text('slates', slates)} has no effect. Hint: {argument_text('slate')} "
                 "names the column of slates."
             )
-        read = {
+        policies_read = {
             name: _read_policy(self, name, policy, cascade=cascade)
             for name, policy in policies.items()
         }
         if cascade:
             self._check_cumulative(self.propensity, "propensities")
-            for name, policy in read.items():
+            for name, policy in policies_read.items():
                 self._check_cumulative(policy.probability, f"target probabilities of {name}")
-        names = _estimators_of(estimators, read, clip, has_slates)
+        names = _estimators_of(estimators, policies_read, clip, has_slates)
         clip = None if clip is None else float(clip)
-        each = on_all_threads(
-            lambda item: self._sums_of_policy(*item, names, clip), [*read.items()]
+        results = on_all_threads(
+            lambda item: self._sums_of_policy(*item, names, clip), [*policies_read.items()]
         )
-        sums, largest = zip(*each, strict=True)
+        sums, largest = zip(*results, strict=True)
         return UserSums(
             user_ids=self.user_ids,
             positions=self._positions,
             sums=functools.reduce(operator.or_, sums, self._sums_of_log()),
-            largest=dict(zip(read, largest, strict=True)),
+            largest=dict(zip(policies_read, largest, strict=True)),
             reward_ends=(float(self.reward.min()), float(self.reward.max())),
             estimators=names,
             clip=clip,
@@ -290,7 +290,7 @@ class Impressions:
         if self._slates_of_users is not None:
             units = np.pad(self._slates_of_users[np.newaxis], ((0, len(rows) - 1), (0, 0)))
         sums = {"rows": rows, "units": units, "reward": self._of_users(self.reward)}
-        return {(LOGGED, what): values for what, values in sums.items()}
+        return {(LOGGED, kind): values for kind, values in sums.items()}
 
     def _sums_of_policy(
         self, name: str, policy: Policy, estimators: Sequence[str], clip: float | None
@@ -298,8 +298,8 @@ class Impressions:
         """Return the sums that the estimators need, and the largest weights."""
         weight = policy.probability / self.propensity
         terms = {TERMS[estimator] for estimator in estimators}
-        of = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
-        sums = {(name, estimator): of[TERMS[estimator]] for estimator in estimators}
+        totals = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
+        sums = {(name, estimator): totals[TERMS[estimator]] for estimator in estimators}
         sums[name, "weight"] = self._of_users(weight)
         if policy.unsupported is not None:
             sums[name, "unsupported"] = self._of_users(policy.unsupported)
@@ -333,21 +333,21 @@ class Impressions:
         self._below = np.diff(slates[self._order]) == 0
         twice = self._below & (np.diff(places[self._order]) == 0)
         if twice.any():
-            at = self._order[1:][twice][0]
+            row = self._order[1:][twice][0]
             raise InputError(
-                f"The position {values[at]:g} occurs twice in the slate {show(ids, codes[at])} of "
-                f"user {show(self.user_ids, self._users[at])}. Hint: each position of a slate must "
-                "be in one row; number each user's slates."
+                f"The position {values[row]:g} occurs twice in the slate {show(ids, codes[row])} "
+                f"of user {show(self.user_ids, self._users[row])}. Hint: each position of a slate "
+                "must be in one row; number each user's slates."
             )
 
-    def _check_cumulative(self, probability: Float64, what: str) -> None:
+    def _check_cumulative(self, probability: Float64, noun: str) -> None:
         """Raise an error if the probabilities of a cascade rise from one position to the next."""
         ordered = probability[self._order]
         rises = self._below & (ordered[1:] > ordered[:-1] * (1 + 1e-9))
         if rises.any():
-            at = int(self._order[1:][rises][0])
+            row = int(self._order[1:][rises][0])
             raise InputError(
-                f"The {what} rise within a slate (row {at}, counted from 0), but a cascade needs "
+                f"The {noun} rise within a slate (row {row}, counted from 0), but a cascade needs "
                 "the probability of an item and all items above it, which cannot rise. Hint: "
                 "multiply the conditional probabilities from the top; "
                 f"{argument_text('slates', 'independent')} takes marginal ones, whose products are "
@@ -388,7 +388,7 @@ def _estimators_of(
     if not names:
         raise InputError(f"No estimators were given. Hint: choose from {', '.join(TERMS)}.")
     for name in names:
-        known("There is no estimator", name, TERMS)
+        check_name("There is no estimator", name, TERMS)
         if name in refused:
             raise InputError(f"{name} {refused[name]}")
     if clip is not None and "clipped_ips" not in names:
@@ -449,9 +449,9 @@ def _read_policy(log: Impressions, name: str, policy: Any, *, cascade: bool) -> 
 def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy:
     """Make a policy from a table with the probabilities (and predictions) for all candidates."""
     check_column("column", "item", table.names)
-    n, of = log.n, f"of the candidates of {name}"
-    codes, ids = encode(table.ids("item"), f"items {of}")
-    rows = _numbers(table, "impression", f"impressions {of}", len(codes))
+    n, suffix = log.n, f"of the candidates of {name}"
+    codes, ids = encode(table.ids("item"), f"items {suffix}")
+    rows = _numbers(table, "impression", f"impressions {suffix}", len(codes))
     wrong = (rows < 0) | (rows >= n) | (rows % 1 != 0)
     if wrong.any():
         raise InputError(
@@ -460,7 +460,7 @@ def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy
         )
     impression = rows.astype(np.int64)
     items = log._table.ids(log._item)
-    logged = match(items, ids, f"items of the log ({log._item!r})", f"items {of}")
+    logged = match(items, ids, f"items of the log ({log._item!r})", f"items {suffix}")
     keys = ragged.pairs(impression, codes, len(ids))
     _, first = np.unique(keys, return_index=True)
     if len(first) < len(keys):
@@ -471,18 +471,18 @@ def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy
         )
     is_logged = codes == logged[impression]
 
-    def column(what: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
+    def column(title: str, *, sums_to_1: bool = True) -> tuple[Float64, Float64]:
         """Return a column, and its values for the logged items."""
-        values = _numbers(table, what, f"{what} {of}", len(rows))
+        values = _numbers(table, title, f"{title} {suffix}", len(rows))
         if sums_to_1:
-            _check(values, f"{what} {of}")
+            _check(values, f"{title} {suffix}")
             sums = ragged.sums_of(impression, values, n)
             if (off := np.abs(sums - 1) > SUM_OF_PROBABILITIES).any():
                 row, sum_of_row = _first(off, sums)
                 raise InputError(
-                    f"The {what} {of} in impression {row} add up to {sum_of_row:g}, but must add "
-                    "up to 1. Hint: every item with a probability above 0 needs a row, and scores "
-                    "need a softmax."
+                    f"The {title} {suffix} in impression {row} add up to {sum_of_row:g}, but must "
+                    "add up to 1. Hint: every item with a probability above 0 needs a row, and "
+                    "scores need a softmax."
                 )
         of_logged = np.zeros(n)
         of_logged[impression[is_logged]] = values[is_logged]
@@ -494,10 +494,10 @@ def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy
         predictions, predicted = column(PREDICTED, sums_to_1=False)
         value = ragged.sums_of(impression, target * predictions, n)
     if "logging_probability" in table.names:
-        logging, own = column("logging_probability")
-        off = np.abs(own - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(own, 1e-3)
+        logging, stated = column("logging_probability")
+        off = np.abs(stated - log.propensity) > SUM_OF_PROBABILITIES * np.maximum(stated, 1e-3)
         if off.any():
-            row, of_row = _first(off, own)
+            row, of_row = _first(off, stated)
             raise InputError(
                 f"The candidates of {name} give the logged item of row {row} the "
                 f"logging_probability {of_row:g}, but its propensity in the log is "
@@ -507,28 +507,28 @@ def _from_candidates(log: Impressions, name: str, table: NamedColumns) -> Policy
     return Policy(probability, predicted, value, unsupported)
 
 
-def _numbers(table: NamedColumns, column: Any, what: str, n: int) -> Float64:
+def _numbers(table: NamedColumns, column: Any, noun: str, n: int) -> Float64:
     """Return a column of n finite numbers, given as an array or as the name of a column."""
     if isinstance(column, str):
         check_column("column", column, table.names)
-        values = table.numbers(column, what)
-        what += f" (column {column!r})"
+        values = table.numbers(column, noun)
+        noun += f" (column {column!r})"
     else:
-        values = all_numbers(column, what)
+        values = all_numbers(column, noun)
     if values.shape != (n,):
         raise InputError(
-            f"The {what} must have a value for each of the {n:,} rows, found the shape "
+            f"The {noun} must have a value for each of the {n:,} rows, found the shape "
             f"{values.shape}."
         )
     if not np.isfinite(values).all():
         row, value = _first(~np.isfinite(values), values)
         if np.isnan(value):
-            missing(what, row)
-        raise InputError(f"The {what} must be finite, found {value} in row {row}.")
+            missing(noun, row)
+        raise InputError(f"The {noun} must be finite, found {value} in row {row}.")
     return values
 
 
-def _check(probabilities: Float64, what: str, *, above_0: bool = False) -> None:
+def _check(probabilities: Float64, noun: str, *, above_0: bool = False) -> None:
     """Raise an error unless all probabilities are in [0, 1], or in (0, 1] if `above_0`."""
     wrong = (probabilities <= 0 if above_0 else probabilities < 0) | (probabilities > 1)
     if not wrong.any():
@@ -543,7 +543,7 @@ def _check(probabilities: Float64, what: str, *, above_0: bool = False) -> None:
     elif value > 0 and probabilities.max() <= 100:
         hint = "Percentages are divided by 100."
     raise InputError(
-        f"The {what} in row {row} (counted from 0) is {value:g}; it must be "
+        f"The {noun} in row {row} (counted from 0) is {value:g}; it must be "
         f"{'above 0 and at most 1' if above_0 else 'from 0 to 1'}. Hint: {hint}"
     )
 

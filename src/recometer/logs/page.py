@@ -32,9 +32,9 @@ def content(values: Any, gates: GateReport | None = None) -> ReportModel:
         labels=("Estimator",),
     )
     weights, table, differences = values.tables()
-    shown = [_facts("Differences", differences)]
+    tables = [_facts("Differences", differences)]
     if gates is not None:
-        shown.append(_facts("Gates", gates.table()))
+        tables.append(_facts("Gates", gates.table()))
     return ReportModel(
         title="How good would other policies have been?",
         subtitle=f"{' '.join(weights.head)}. {' '.join(table.notes)}",
@@ -47,7 +47,7 @@ def content(values: Any, gates: GateReport | None = None) -> ReportModel:
         f".compare(baseline={values.baseline!r}).report('report.html')",
         version=__version__,
         before=(_facts("Can the log answer?", weights),),
-        after=tuple(shown),
+        after=tuple(tables),
     )
 
 
@@ -79,7 +79,7 @@ def _headline(values: Any, standings: Standings, other: str, gates: GateReport |
     row = values.row(estimator, winner, other)
     tied = [place.model for place in standings.places[1:] if place.best]
     size = size_of(row, f"per {values.sums.unit} by {estimator}")
-    said = [*values.remarks(), *([] if gates is None else [gates.summary()])]
+    sentences = [*values.remarks(), *([] if gates is None else [gates.summary()])]
     difference = None if np.isnan(row.difference) else row
     verdict = verdict_of(row, size, shown=other not in tied)
-    return Headline(verdict, winner, not tied, tuple(said), difference)
+    return Headline(verdict, winner, not tied, tuple(sentences), difference)

@@ -152,8 +152,8 @@ class UserSums:
                     "the same arguments for each block."
                 )
         blocks = (self, other)
-        both = np.concatenate([as_ids(block.user_ids, "users") for block in blocks])
-        codes, ids = encode(both, "users")
+        all_ids = np.concatenate([as_ids(block.user_ids, "users") for block in blocks])
+        codes, ids = encode(all_ids, "users")
         positions = np.union1d(self.positions, other.positions)
         # The unsupported probability may be known for only one block.
         shared = [key for key in self.sums if key in other.sums]
@@ -169,8 +169,8 @@ class UserSums:
             positions=positions,
             sums=sums,
             largest={
-                name: tuple(sorted((*of, *other.largest[name]), reverse=True)[:LARGEST])
-                for name, of in self.largest.items()
+                name: tuple(sorted((*weights, *other.largest[name]), reverse=True)[:LARGEST])
+                for name, weights in self.largest.items()
             },
             reward_ends=(min(lows), max(highs)),
         )
@@ -195,11 +195,11 @@ class UserSums:
             )
         ends = None if reward_range is None else self._clipped_ends(reward_range)
         weights = on_all_threads(lambda name: self._weights(name, confidence), self.policies)
-        for of in weights:
-            if of.effective_users < min_effective and self.estimators != ("direct",):
+        for weight in weights:
+            if weight.effective_users < min_effective and self.estimators != ("direct",):
                 raise InputError(
-                    f"The policy {of.policy!r} has an effective sample of {of.effective_users:.1f} "
-                    f"of {n_users:,} users, fewer than "
+                    f"The policy {weight.policy!r} has an effective sample of "
+                    f"{weight.effective_users:.1f} of {n_users:,} users, fewer than "
                     f"{argument_text('min_effective', min_effective)}: a few impressions would "
                     "decide its value. Hint: use a policy closer to the logging policy, or a "
                     "longer log."
@@ -219,7 +219,7 @@ class UserSums:
         return PolicyValues(
             sums=self,
             estimates=dict(zip(keys, on_all_threads(estimate, keys), strict=True)),
-            weights={of.policy: of for of in weights},
+            weights={weight.policy: weight for weight in weights},
             maximise=bool(maximise),
             confidence=confidence,
         )
@@ -228,9 +228,9 @@ class UserSums:
         """Return the number of ``"rows"`` or of ``"units"`` in the whole log."""
         return int(self.sums[LOGGED, what].sum())
 
-    def _of_user(self, name: str, what: str) -> Float64:
+    def _of_user(self, name: str, key: str) -> Float64:
         """Return each user's sum over all positions."""
-        return np.asarray(self.sums[name, what].sum(axis=0))
+        return np.asarray(self.sums[name, key].sum(axis=0))
 
     def _per_user(self, name: str, estimator: str) -> Float64:
         """Return the users' linearised values, whose mean is the estimate."""
@@ -310,7 +310,7 @@ class PolicyValues(Printed):
 
     def __getitem__(self, key: str | tuple[str, str]) -> Estimate:
         policy, estimator = (key, self.estimators[0]) if isinstance(key, str) else key
-        known("There is no policy", policy, self.policies)
+        check_name("There is no policy", policy, self.policies)
         return self.estimates[policy, self.known(estimator)]
 
     @property
@@ -325,7 +325,7 @@ class PolicyValues(Printed):
 
     def known(self, estimator: str) -> str:
         """Return the name of an estimator, or raise an error if it has no values."""
-        return known("There are no values by the estimator", estimator, self.estimators)
+        return check_name("There are no values by the estimator", estimator, self.estimators)
 
     def compare(self, *, baseline: str | None = None) -> PolicyValues:
         """Return a copy with the differences between the policies, paired by user.
@@ -347,7 +347,7 @@ class PolicyValues(Printed):
         """
         pairs = [(policy, other) for other, policy in itertools.combinations(self.policies, 2)]
         if baseline is not None:
-            known("There is no policy", baseline, self.policies)
+            check_name("There is no policy", baseline, self.policies)
             pairs = [(policy, baseline) for policy in self.policies if policy != baseline]
         combinations = [(name, *pair) for name in self.estimators for pair in pairs]
         rows = on_all_threads(lambda combination: self.row(*combination), combinations)
@@ -413,7 +413,7 @@ class PolicyValues(Printed):
                 "unsupported",
                 show=lambda share: "" if np.isnan(share) else f"{share:.1%}",
                 number=True,
-                hidden=all(np.isnan(of.unsupported) for of in self.weights.values()),
+                hidden=all(np.isnan(weight.unsupported) for weight in self.weights.values()),
             ),
         ]
         sums = self.sums
@@ -449,13 +449,13 @@ class PolicyValues(Printed):
     def remarks(self) -> list[str]:
         """Return a sentence for each mean weight whose interval excludes the expected mean."""
         remarks = []
-        for name, of in self.weights.items():
-            expected = 1.0 if np.isnan(of.unsupported) else 1.0 - of.unsupported
-            if expected not in of.interval:
+        for name, weights in self.weights.items():
+            expected = 1.0 if np.isnan(weights.unsupported) else 1.0 - weights.unsupported
+            if expected not in weights.interval:
                 remarks.append(
                     f"The mean weight of {name} should be {expected:.4g}, but its interval is "
-                    f"{_to(*of.interval)}: the propensities do not match this log, or the policy "
-                    "shows items that the logging policy never shows."
+                    f"{_to(*weights.interval)}: the propensities do not match this log, or the "
+                    "policy shows items that the logging policy never shows."
                 )
         return remarks
 
@@ -507,17 +507,17 @@ class PolicyValues(Printed):
         return make_report(lambda: content(compared, gates), path)
 
 
-def known(lacking: str, name: str, names: Collection[str]) -> str:
-    """Return a name, or raise an error that begins with `lacking` if the name is unknown."""
+def check_name(message: str, name: str, names: Collection[str]) -> str:
+    """Return a name, or raise an error that begins with `message` if the name is unknown."""
     if name not in names:
-        raise UnknownNameError(f"{lacking} {brief(name)}. {did_you_mean(str(name), names)}")
+        raise UnknownNameError(f"{message} {brief(name)}. {did_you_mean(str(name), names)}")
     return name
 
 
-def _row(of: Weights | Estimate) -> dict[str, Any]:
+def _row(result: Weights | Estimate) -> dict[str, Any]:
     """Return a row of a table, with the ends and the method of the interval."""
-    interval = of.interval
-    return {**vars(of), "low": interval.low, "high": interval.high, "method": interval.method}
+    interval = result.interval
+    return {**vars(result), "low": interval.low, "high": interval.high, "method": interval.method}
 
 
 def _to(low: float, high: float) -> str:
