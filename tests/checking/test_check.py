@@ -101,7 +101,7 @@ def test_model_is_called_twice_to_compare_its_lists() -> None:
     assert report["changes_between_calls"].examples == (USERS[3],)
     assert report["changes_between_calls"].count == 1
     assert report["no_better_than_chance"].count is None
-    assert "lists end early" in report["train_items_low"].sentence
+    assert "the lists end before the last candidate" in report["train_items_low"].sentence
 
 
 class Contradicting(rm.Factors):

@@ -50,8 +50,9 @@ CHECKS = (
         "overlap",
         "test interactions that are also in the training data",
         "leakage",
-        "The model has seen them. If they count as hits, they flatter it; if they are left out, "
-        "as in evaluate with {train_argument}, test becomes smaller.{with_same_time}",
+        "The model has already seen them. If they count as hits, they flatter the model; if they "
+        "are left out, as evaluate does with {train_argument}, there is less test data."
+        "{with_same_time}",
         "No user-item pair is on both sides.",
         statistics=("same_time",),
     ),
@@ -85,12 +86,11 @@ CHECKS = (
             f"{side}_duplicates",
             f"{side} rows that repeat a user-item pair",
             "warning",
-            f"Here they were {{{side}_settled}}. If they are kept, they count {where} as often as "
-            "they occur.",
+            f"Here they were {{{side}_settled}}. If they are kept, each repeat counts again {use}.",
             f"No user-item pair occurs twice in {side}.",
             total=f"{side}_rows",
         )
-        for side, where in (("train", "in training"), ("test", "in the metrics"))
+        for side, use in (("train", "in training"), ("test", "in the metrics"))
     ),
     Check(
         "unseen_users",
@@ -130,7 +130,7 @@ CHECKS = (
         "users_emptied",
         "test users whose relevant interactions are all in the training data",
         "warning",
-        f"Once training items are left out, nothing can be found: {UNDEFINED}.",
+        f"Once the training items are left out, there is nothing left to find: {UNDEFINED}.",
         "No test user's relevant interactions are all in the training data.",
         total="tested",
     ),
@@ -147,7 +147,7 @@ CHECKS = (
         "users_few_relevant",
         "test users with fewer than {min_positives:,} relevant interactions left",
         "warning",
-        f"Too little to go by: {UNDEFINED} (the rule min_positives).",
+        f"They have too few relevant items: {UNDEFINED} (the rule min_positives).",
         "Everyone else has enough relevant interactions.",
         total="tested",
     ),

@@ -168,7 +168,7 @@ def _rank_differs_from_list(answers: Answers) -> Finding:
     return among(
         ((within != lists.lengths) | (agreeing != lists.lengths) | too_short) & complete,
         answers.user_ids,
-        "users whose list is not in the order of their ranks, or ends early",
+        "users whose list is not in the order of their ranks, or is too short",
         "problem",
         "rank(...) and top(...) of the source contradict each other: metrics of lists and of ranks "
         "would describe two different models. Hint: recometer.testing.check_source shows where.",
@@ -251,7 +251,7 @@ OF_FLAGS = {
     UserFlag.INFINITE_SCORE: (
         "users with an infinite score among their candidates",
         "They are left out of the mean, unless the rule infinite_scores says otherwise. Hint: "
-        "look for factors whose products are too large for their dtype.",
+        "the products of factors may be too large for their dtype.",
         "No score is infinite.",
     ),
     UserFlag.CONSTANT_SCORES: (
@@ -305,8 +305,8 @@ EFFECTS = {
     "cold_start is off.",
     ("test", "item"): "The source cannot recommend them, so they are misses. If the source is "
     "lists, no list contains them.",
-    ("train", "user"): "The model was not fitted to these training data, or leaves users out.",
-    ("train", "item"): "The model was not fitted to these training data, or leaves items out. "
+    ("train", "user"): "The model was not fitted to these training data, or it leaves users out.",
+    ("train", "item"): "The model was not fitted to these training data, or it leaves items out. "
     "If the source is lists, no list contains them.",
 }
 
@@ -381,7 +381,7 @@ def _train_items_low(answers: Answers) -> Finding:
     if isinstance(ranks, str):
         return unchecked(what, f"{ranks}.")
     if ranks.ends_early.any():
-        return unchecked(what, "lists end early.")
+        return unchecked(what, "the lists end before the last candidate.")
     n_others = ranks.n_candidates[ranks.user] - 1
     rows = np.flatnonzero((ranks.above >= 0) & (n_others > 0))
     user = ranks.user[rows]

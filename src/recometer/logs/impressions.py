@@ -420,9 +420,9 @@ def _read_policy(log: Impressions, name: str, policy: Any, *, cascade: bool) -> 
     check_column("column", TARGET, table.names)
     if long and cascade:
         raise InputError(
-            f"{name}: candidates have the probability of an item at a position, but a cascade "
-            f"needs that of the item and all items above it. Hint: pass a frame with {TARGET}, "
-            "one row per impression."
+            f"{name}: a table of candidates contains the probability of each item at its position, "
+            "but a cascade needs the probability of the item together with all items above it. "
+            f"Hint: pass a frame with {TARGET}, one row per impression."
         )
     if long:
         return _from_candidates(log, name, table)

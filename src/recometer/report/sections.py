@@ -175,7 +175,7 @@ def trade_off(content: Content) -> Iterable[Chart]:
         "tradeoff",
         "Accuracy versus other qualities",
         "A model on the Pareto front (large, joined by a line) is not beaten in both metrics "
-        "at once by any other model. Axes run in the metric's own direction.",
+        "at once by any other model. Each axis runs in its metric's own direction.",
         (
             MODEL,
             Field("x", "accuracy", "number"),
