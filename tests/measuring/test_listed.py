@@ -23,7 +23,7 @@ ONE_USER = ListCase(
     baseline=[[0, 1, 2, 3]],
     train=[{}],
     test=[{0: 1.0}],
-    others=[],
+    unlisted=[],
     categories=[frozenset({item % 3}) for item in range(6)],
     n_categories=3,
     features=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [-1.0, 0.0], [math.nan, math.nan]],
@@ -93,7 +93,7 @@ def test_metrics_over_all_users_match_hand_computed_values(metric, expected):
 
 
 # In the training data, four users interacted with item 0, two with item 1, and one with item 2.
-TRAIN_OF_OTHERS = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
+UNLISTED_TRAIN = {"unlisted": [[0, 1, 2], [0, 1], [0], [0]]}
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ TRAIN_OF_OTHERS = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
     ],
 )
 def test_popularity_metrics_match_hand_computed_values(metric, expected):
-    assert value(metric, **TRAIN_OF_OTHERS) == pytest.approx(expected)
+    assert value(metric, **UNLISTED_TRAIN) == pytest.approx(expected)
 
 
 def test_epc_of_discovery_depends_on_shares_of_training_interactions():
@@ -123,10 +123,10 @@ def test_epc_of_discovery_depends_on_shares_of_training_interactions():
 
 def test_items_missing_from_train_are_as_novel_as_the_rarest_item():
     discovery = "epc@1(novelty=discovery,any)"
-    case = {"lists": [[2]], "others": [[0, 1], [0, 1], [0]]}
+    case = {"lists": [[2]], "unlisted": [[0, 1], [0, 1], [0]]}
     assert value(discovery, **case) == pytest.approx(math.log2(5 / 2))
-    assert value(discovery, lists=[[2]], others=[[0], [0]]) == 0
-    assert value(discovery, lists=[[3]], **TRAIN_OF_OTHERS) == pytest.approx(math.log2(7))
+    assert value(discovery, lists=[[2]], unlisted=[[0], [0]]) == 0
+    assert value(discovery, lists=[[3]], **UNLISTED_TRAIN) == pytest.approx(math.log2(7))
 
 
 def test_items_of_the_only_training_user_are_not_novel():
@@ -372,7 +372,7 @@ def test_blocks_of_users_do_not_change_values(monkeypatch):
     for name in ("ild@3(single=zero)", "novelty@3", "overlap@3", "alpha_ndcg@3", "epc@3"):
         one_by_one = [
             value(name, lists=[row], baseline=[baseline_row], train=[{0: 1.0}], test=[{1: 1.0}],
-                  others=[[0]] * 19)
+                  unlisted=[[0]] * 19)
             for row, baseline_row in zip(rows, rows[::-1], strict=True)
         ]  # fmt: skip
         np.testing.assert_array_equal(values(name, **many_users), one_by_one)

@@ -105,9 +105,9 @@ class RankingCase:
         """The number of users."""
         return len(self.scores)
 
-    def users(self, which: Sequence[int]) -> RankingCase:
+    def users(self, selected: Sequence[int]) -> RankingCase:
         """Return a case with only the given users, in this order."""
-        rows = list(which)
+        rows = list(selected)
         return RankingCase(
             self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows]
         )
@@ -166,18 +166,18 @@ def variants(name: str) -> list[dict[str, Value]]:
     Numeric parameters take the values in `Parameter.examples`.
     """
     parameters = METRICS[name].parameters
-    given: dict[str, Value] = {
+    required: dict[str, Value] = {
         parameter.name: parameter.examples[0]
         for parameter in parameters.values()
         if parameter.from_test
     }
-    found: list[dict[str, Value]] = [given]
+    sets: list[dict[str, Value]] = [required]
     for parameter in parameters.values():
         values: list[Value] = [*parameter.choices, *parameter.examples]
         if parameter.is_flag:
             values.append(True)
-        found += [given | {parameter.name: value} for value in values]
-    return found
+        sets += [required | {parameter.name: value} for value in values]
+    return sets
 
 
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
@@ -237,9 +237,9 @@ class RatingCase:
         """The number of items."""
         return int(self.predicted.shape[1])
 
-    def users(self, which: Sequence[int]) -> RatingCase:
+    def users(self, selected: Sequence[int]) -> RatingCase:
         """Return a case with only the given users, in this order."""
-        rows = list(which)
+        rows = list(selected)
         return RatingCase(self.predicted[rows], self.actual[rows], self.threshold[rows])
 
     def relabelled(self, name: Sequence[int]) -> RatingCase:
@@ -310,7 +310,7 @@ class ListCase:
         The items of each user, best first.
     train, test
         The items of each user with their values. Items with the value 0 in `test` are irrelevant.
-    others
+    unlisted
         The training items of users without a list.
     categories
         The categories of each item, which are numbers below `n_categories`.
@@ -329,7 +329,7 @@ class ListCase:
     baseline: Sequence[Sequence[int]]
     train: Sequence[Mapping[int, float]]
     test: Sequence[Mapping[int, float]]
-    others: Sequence[Sequence[int]]
+    unlisted: Sequence[Sequence[int]]
     categories: Sequence[frozenset[int]]
     n_categories: int
     features: Sequence[Sequence[float]]
@@ -345,27 +345,27 @@ class ListCase:
     @property
     def n_train_users(self) -> int:
         """The number of training users, with or without a list."""
-        return len(self.train) + len(self.others)
+        return len(self.train) + len(self.unlisted)
 
     def count(self, item: int) -> int:
         """Count the training users who interacted with an item."""
-        return sum(item in items for items in [*self.train, *self.others])
+        return sum(item in items for items in [*self.train, *self.unlisted])
 
     @property
     def n_train_interactions(self) -> int:
         """The number of training interactions of all users."""
-        return sum(map(len, [*self.train, *self.others]))
+        return sum(map(len, [*self.train, *self.unlisted]))
 
-    def users(self, which: Sequence[int]) -> ListCase:
+    def users(self, selected: Sequence[int]) -> ListCase:
         """Return a case with only the given users' lists, in this order, but all training users."""
-        left = [list(row) for user, row in enumerate(self.train) if user not in which]
+        omitted = [list(row) for user, row in enumerate(self.train) if user not in selected]
         return dataclasses.replace(
             self,
-            lists=[self.lists[user] for user in which],
-            baseline=[self.baseline[user] for user in which],
-            train=[self.train[user] for user in which],
-            test=[self.test[user] for user in which],
-            others=[*self.others, *left],
+            lists=[self.lists[user] for user in selected],
+            baseline=[self.baseline[user] for user in selected],
+            train=[self.train[user] for user in selected],
+            test=[self.test[user] for user in selected],
+            unlisted=[*self.unlisted, *omitted],
         )
 
     def relabelled(self, name: Sequence[int]) -> ListCase:
@@ -381,7 +381,7 @@ class ListCase:
             baseline=[[other(item) for item in row] for row in self.baseline],
             train=[{other(item): gain for item, gain in row.items()} for row in self.train],
             test=[{other(item): gain for item, gain in row.items()} for row in self.test],
-            others=[[other(item) for item in row] for row in self.others],
+            unlisted=[[other(item) for item in row] for row in self.unlisted],
             categories=[self.categories[item] for item in old],
             features=[self.features[item] for item in old],
             uncatalogued=frozenset(map(other, self.uncatalogued)),
@@ -426,11 +426,11 @@ class ListCase:
         return [place for item, n in pairs for place in (item, *[None] * (n or 0))]
 
     def _repeated_places(self) -> UInt8:
-        found = np.zeros((self.n_users, 2 * LENGTH), np.uint8)
+        repeated = np.zeros((self.n_users, 2 * LENGTH), np.uint8)
         for user in range(self.n_users):
-            again = [place is None for place in self.as_returned(user)]
-            found[user, : len(again)] = again
-        return found
+            mask = [place is None for place in self.as_returned(user)]
+            repeated[user, : len(mask)] = mask
+        return repeated
 
 
 @st.composite
@@ -446,9 +446,9 @@ def list_cases(
     """
     n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
 
-    def some(items: int, most: int) -> st.SearchStrategy[list[int]]:
-        one = st.integers(0, items - 1)
-        return st.lists(one, unique=True, max_size=min(most, items))
+    def item_lists(items: int, length: int) -> st.SearchStrategy[list[int]]:
+        item_numbers = st.integers(0, items - 1)
+        return st.lists(item_numbers, unique=True, max_size=min(length, items))
 
     def per_user(row: st.SearchStrategy[list[int]]) -> list[list[int]]:
         return draw(st.lists(row, min_size=n_users, max_size=n_users))
@@ -464,11 +464,11 @@ def list_cases(
     uncatalogued = draw(st.one_of(st.just(frozenset()), some_items))
     return ListCase(
         n_items=n_items,
-        lists=per_user(some(n_items, LENGTH)),
-        baseline=per_user(some(n_items + 2, LENGTH)),
-        train=[dict.fromkeys(items, 1.0) for items in per_user(some(n_items, 4))],
-        test=[{item: draw(gains) for item in items} for items in per_user(some(n_items, 5))],
-        others=draw(st.lists(some(n_items, 4), max_size=3)),
+        lists=per_user(item_lists(n_items, LENGTH)),
+        baseline=per_user(item_lists(n_items + 2, LENGTH)),
+        train=[dict.fromkeys(items, 1.0) for items in per_user(item_lists(n_items, 4))],
+        test=[{item: draw(gains) for item in items} for items in per_user(item_lists(n_items, 5))],
+        unlisted=draw(st.lists(item_lists(n_items, 4), max_size=3)),
         categories=draw(st.lists(names, min_size=n_items, max_size=n_items)),
         n_categories=3,
         features=draw(st.lists(vectors, min_size=n_items, max_size=n_items)),

@@ -99,21 +99,21 @@ def check_laws(metric: str) -> None:
         )
     metrics = at_cutoffs(metric, 1, 3, 9)
     of_record = {"ranks": LAWS, "lists": LIST_LAWS, "ratings": RATING_LAWS}
-    for each in of_record[METRICS[metric].record]:
-        each(metrics)
+    for check_law in of_record[METRICS[metric].record]:
+        check_law(metrics)
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
     """Return a metric with each parameter set, at each cut-off and possibly without one."""
-    found = []
+    metrics = []
     for parameters in variants(name):
         definition = METRICS[name].with_parameters(parameters.items())
-        some: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
+        options: list[int | None] = [] if definition.cutoff == "none" else [*cutoffs]
         # Metrics that ignore the order of the first places have no meaning without a cut-off.
         if definition.cutoff != "required" and not definition.order_free:
-            some.append(None)
-        found += [Metric(name, cutoff, tuple(parameters.items())) for cutoff in some]
-    return list(dict.fromkeys(found))
+            options.append(None)
+        metrics += [Metric(name, cutoff, tuple(parameters.items())) for cutoff in options]
+    return list(dict.fromkeys(metrics))
 
 
 MOST_USERS = 8
@@ -136,7 +136,7 @@ def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callabl
                 check(metrics, *case)
 
             of_case.__name__ = check.__name__  # Hypothesis identifies laws by this name
-            some_cases(share)(given(st.tuples(*drawn))(of_case))()
+            law_settings(share)(given(st.tuples(*drawn))(of_case))()
 
         return holds_always
 
@@ -155,9 +155,9 @@ def direction(metrics: Sequence[Metric]) -> Float64:
     return np.array([1.0 if metric.definition.higher_is_better else -1.0 for metric in metrics])
 
 
-def holds(metrics: Sequence[Metric], what: Bool) -> None:
-    """Raise an AssertionError that names the metrics for which `what` is False for some user."""
-    columns = zip(metrics, what.T, strict=True)
+def holds(metrics: Sequence[Metric], is_true: Bool) -> None:
+    """Raise an AssertionError that names the metrics for which `is_true` is False for some user."""
+    columns = zip(metrics, is_true.T, strict=True)
     broken = [str(metric) for metric, column in columns if not column.all()]
     assert not broken, f"The law does not hold for {', '.join(broken)}."
 
@@ -173,14 +173,14 @@ def same_bits(left: Float64, right: Float64) -> Bool:
     return np.asarray(left.view(np.uint64) == right.view(np.uint64))
 
 
-def some_cases(share: float = 1) -> settings:
+def law_settings(share: float = 1) -> settings:
     """Return settings for a law: a fifth of the cases in the current profile, but at least 6.
 
     The default of 20 cases suffices, because each case is checked for all metrics and usually under
     all tie rules. `share` scales this number.
     """
-    most = settings.default.max_examples if settings.default else 100
-    return settings(deadline=None, max_examples=round(share * max(most // 5, 6)))
+    n_cases = settings.default.max_examples if settings.default else 100
+    return settings(deadline=None, max_examples=round(share * max(n_cases // 5, 6)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,24 +225,24 @@ def shared_laws(kind: Kind) -> tuple[Law, ...]:
     ) -> None:
         """Check that neither omitting nor permuting users changes any bit of a value."""
         metrics = [metric for metric in metrics if not metric.definition.over_users]
-        every = data.draw(st.permutations(range(case.n_users)))
-        at = data.draw(st.integers(1, case.n_users - 1))
+        order = data.draw(st.permutations(range(case.n_users)))
+        size = data.draw(st.integers(1, case.n_users - 1))
         keys = np.arange(case.n_users, dtype=np.uint64)
         rules: tuple[TieRule, ...] = ("expected",)
         if kind.scores is not None:
             rules = ("expected", "random", data.draw(st.sampled_from(RULES)))
         for ties in dict.fromkeys(rules):
             together = kind.values(kind.record(case), metrics, ties, keys)
-            for part in (every[:at], every[at:]):
-                alone = kind.values(kind.record(case.users(part)), metrics, ties, keys[part])
-                holds(metrics, kind.same(alone, together[part]))
+            for part in (order[:size], order[size:]):
+                separate = kind.values(kind.record(case.users(part)), metrics, ties, keys[part])
+                holds(metrics, kind.same(separate, together[part]))
 
     @law(kind.cases(max_users=MOST_USERS), st.sampled_from(["expected", "item"]))
     def cumulative_equals_separate(metrics: Sequence[Metric], case: Any, ties: str) -> None:
         """Check that values have the same bits whether metrics are computed together or alone."""
         record = kind.record(case)
-        alone = [kind.values(record, [metric], ties) for metric in metrics]
-        holds(metrics, kind.same(np.column_stack(alone), kind.values(record, metrics, ties)))
+        separate = [kind.values(record, [metric], ties) for metric in metrics]
+        holds(metrics, kind.same(np.column_stack(separate), kind.values(record, metrics, ties)))
 
     range_laws: tuple[Law, ...] = (values_are_within_the_stated_range,)
     if kind.raw is not None:
@@ -258,7 +258,7 @@ def name_law(kind: Kind, without: Sequence[str] = ()) -> Law:
         """Check that renaming items changes values only by rounding errors."""
         metrics = [metric for metric in metrics if metric.name not in without]
         renamed = case.relabelled(data.draw(st.permutations(range(case.n_items))))
-        values, expected = (kind.values(kind.record(one), metrics) for one in (renamed, case))
+        values, expected = (kind.values(kind.record(c), metrics) for c in (renamed, case))
         holds(metrics, near(values, expected, kind.slack))
 
     return items_have_no_names
@@ -274,11 +274,11 @@ def tie_laws(kind: Kind) -> tuple[Law, ...]:
         """Check that values under ``ties="expected"`` are means over all orders of tied items."""
         metrics = averaged(metrics)
         orders = list(case.orders(0))
-        each = case.users([0] * len(orders))
-        scores = scores_of(each).copy()
+        copies = case.users([0] * len(orders))
+        scores = scores_of(copies).copy()
         for row, order in enumerate(orders):
             scores[row, order] = -np.arange(len(order), dtype=np.float64)
-        mean = kind.values(kind.record(each, scores), metrics).mean(axis=0, keepdims=True)
+        mean = kind.values(kind.record(copies, scores), metrics).mean(axis=0, keepdims=True)
         holds(metrics, near(kind.values(kind.record(case), metrics), mean, kind.slack))
 
     @law(kind.cases(max_users=MOST_USERS))
@@ -341,9 +341,9 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
         ranks, in_order = _all_orders(gains)
         values = _ranking_values(ranks, metrics)
         for column, metric in enumerate(metrics):
-            found: dict[tuple[float, ...], float] = {}
+            first_values: dict[tuple[float, ...], float] = {}
             for order, value in zip(in_order.tolist(), values[:, column].tolist(), strict=True):
-                first = found.setdefault(tuple(sorted(order[: metric.cutoff])), value)
+                first = first_values.setdefault(tuple(sorted(order[: metric.cutoff])), value)
                 assert math.isnan(value) or math.isclose(value, first, abs_tol=1e-15), str(metric)
 
 
@@ -405,16 +405,16 @@ def the_order_of_users_does_not_matter(
     """Check that permuting users changes metrics over all users only by rounding errors."""
     metrics = [metric for metric in metrics if metric.definition.over_users]
     permuted = case.users(data.draw(st.permutations(range(case.n_users))))
-    values, expected = (_list_values(one.data(), metrics) for one in (permuted, case))
+    values, expected = (_list_values(variant.data(), metrics) for variant in (permuted, case))
     holds(metrics, near(values, expected, 1e-9))
 
 
 @law(list_cases(max_users=MOST_USERS))
 def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that items beyond the cut-off do not change any bit of a value."""
-    for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
+    for k, group in _group_by(metrics, lambda metric: metric.cutoff or 0):
         short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
-        holds(some, _equal(_list_values(short.data(), some), _list_values(case.data(), some)))
+        holds(group, _equal(_list_values(short.data(), group), _list_values(case.data(), group)))
 
 
 @law(list_cases(max_users=MOST_USERS))
@@ -423,18 +423,19 @@ def order_within_the_list_does_not_matter_where_so_declared(
 ) -> None:
     """Check that reversing the first places changes values only by rounding errors."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
-    for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
+    for k, group in _group_by(metrics, lambda metric: metric.cutoff or 0):
         rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
-        once = dataclasses.replace(case, repeats=())
-        turned = dataclasses.replace(once, lists=rows)
-        holds(some, near(_list_values(turned.data(), some), _list_values(once.data(), some), 1e-9))
+        unrepeated = dataclasses.replace(case, repeats=())
+        turned = dataclasses.replace(unrepeated, lists=rows)
+        values, expected = (_list_values(c.data(), group) for c in (turned, unrepeated))
+        holds(group, near(values, expected, 1e-9))
 
 
 @law(list_cases(max_users=MOST_USERS))
 def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that metrics read only the side data that the registry declares."""
     data = case.data()
-    for stated, some in _by(metrics, lambda metric: metric.definition.side):
+    for stated, group in _group_by(metrics, lambda metric: metric.definition.side):
         missing: dict[str, Any] = {
             name: None
             for side in typing.get_args(SideData)
@@ -442,15 +443,15 @@ def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) ->
             for name in FIELDS[side]
         }
         bare = dataclasses.replace(data, kept={}, **missing)
-        holds(some, _equal(_list_values(bare, some), _list_values(data, some)))
+        holds(group, _equal(_list_values(bare, group), _list_values(data, group)))
 
 
 @law(list_cases(max_users=MOST_USERS))
 def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that features in a sparse array give the same values up to rounding errors."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
-    known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
-    case = dataclasses.replace(case, features=known)
+    features = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
+    case = dataclasses.replace(case, features=features)
     sparse, dense = (_list_values(case.data(sparse=sparse), metrics) for sparse in (True, False))
     holds(metrics, near(sparse, dense, 1e-9))
 
@@ -477,10 +478,10 @@ def _list_values(
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     listed = ListedUsers(data)
-    found: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
-    found |= compute_for_all(listed, over_users, Protocol(), weights)
+    by_name: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
+    by_name |= compute_for_all(listed, over_users, Protocol(), weights)
     n_rows = max(data.n_users, 1)
-    columns = [np.broadcast_to(found[str(metric)], n_rows) for metric in metrics]
+    columns = [np.broadcast_to(by_name[str(metric)], n_rows) for metric in metrics]
     return np.column_stack(columns) if columns else np.empty((n_rows, 0))
 
 
@@ -503,13 +504,13 @@ LIST_LAWS: tuple[Law, ...] = (
 """All laws for list metrics."""
 
 
-def _by(
+def _group_by(
     metrics: Sequence[Metric], key: Callable[[Metric], Key]
 ) -> Iterable[tuple[Key, list[Metric]]]:
-    found: dict[Key, list[Metric]] = {}
+    groups: dict[Key, list[Metric]] = {}
     for metric in metrics:
-        found.setdefault(key(metric), []).append(metric)
-    return found.items()
+        groups.setdefault(key(metric), []).append(metric)
+    return groups.items()
 
 
 @law(rating_cases(max_users=MOST_USERS, predicted=STARS))

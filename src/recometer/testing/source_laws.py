@@ -19,7 +19,7 @@ from recometer.ragged import users_of
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
-from recometer.testing.laws import some_cases
+from recometer.testing.laws import law_settings
 
 Make = Callable[[Float64, list[str], list[str]], Source]
 
@@ -107,7 +107,7 @@ def check_source(make: Make, *, by_scores: bool = True) -> None:
             "Hint: rm.check(source, test) checks a source on your own data."
         )
 
-    @some_cases()
+    @law_settings()
     @given(source_cases(make, by_scores=by_scores))
     def check(case: SourceCase) -> None:
         with warnings.catch_warnings():
@@ -124,8 +124,8 @@ def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> Sour
     """Draw a source made by `make`, and its data; the test data also contain an unknown user."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_users, n_items = draw(st.integers(1, 4)), draw(st.integers(2, 9))
-    most = draw(st.sampled_from([1, 3, 50]))
-    scores = rng.integers(-most, most, (n_users, n_items), endpoint=True) / 2
+    highest = draw(st.sampled_from([1, 3, 50]))
+    scores = rng.integers(-highest, highest, (n_users, n_items), endpoint=True) / 2
     users = tuple(f"u{number}" for number in rng.permutation(n_users))
     items = tuple(f"i{number}" for number in rng.permutation(n_items))
     kind = rng.random((n_users, n_items))
@@ -160,17 +160,17 @@ def ranks_are_well_formed(case: SourceCase) -> None:
     user, ranked = users_of(ranks.indptr), ranks.above >= 0
     same = user[1:] == user[:-1]
     assert (ranked[:-1] >= ranked[1:])[same].all(), "what is not ranked comes last"
-    both = same & ranked[1:] & ranked[:-1]
+    pairs = same & ranked[1:] & ranked[:-1]
     above, before = np.diff(ranks.above), np.diff(ranks.before)
-    assert ((above > 0) | ((above == 0) & (before > 0)))[both].all(), "the best item comes first"
+    assert ((above > 0) | ((above == 0) & (before > 0)))[pairs].all(), "the best item comes first"
     assert (ranks.above[~ranked] == -1).all()
     assert (ranks.tied[~ranked] == 0).all()
     assert ((ranks.before >= 0) & (ranks.before <= ranks.tied)).all()
     relevant = np.bincount(user[ranks.relevant], minlength=ranks.n_users)
     assert (ranks.n_relevant == relevant).all(), "n_relevant counts relevant items"
     assert ranks.n_users == case.test.n_users
-    known = (ranks.flags & np.uint32(UserFlag.KNOWN)) != 0
-    assert not (ranked & ~known[user]).any(), "only users known to the source are ranked"
+    is_known = (ranks.flags & np.uint32(UserFlag.KNOWN)) != 0
+    assert not (ranked & ~is_known[user]).any(), "only users known to the source are ranked"
     assert (ranks.depth >= 0).all()
     assert "\n" not in case.source.describe(), "a description is one line"
 
@@ -193,11 +193,11 @@ def rank_and_top_agree(case: SourceCase) -> None:
             if lists is None:
                 return
             rows = (place >= 0) & (place < k)
-            found = lists.items[user[rows], place[rows]]
-            assert (found == ranks.item[rows]).all(), f"place of judged items, ties={ties!r}"
+            listed_items = lists.items[user[rows], place[rows]]
+            assert (listed_items == ranks.item[rows]).all(), f"place of judged items, ties={ties!r}"
             listed = {
-                (one, item) for one, row in enumerate(lists.items.tolist()) for item in row
-            } - {(one, -1) for one in range(lists.n_users)}
+                (number, item) for number, row in enumerate(lists.items.tolist()) for item in row
+            } - {(number, -1) for number in range(lists.n_users)}
             hits = set(zip(user[rows].tolist(), ranks.item[rows].tolist(), strict=True))
             judged = set(zip(user.tolist(), ranks.item.tolist(), strict=True))
             assert listed & judged == hits, "listed test items have the ranks of their places"
@@ -221,23 +221,23 @@ def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
     for depth in DEPTHS:
         second = _by_pair(case.source.rank(case.request(depth=depth)))
         assert first.keys() == second.keys()
-        for pair, found in second.items():
-            hidden = found[0] == -1 and first[pair][0] >= depth
-            assert hidden or found == first[pair], f"depth {depth}: {pair}"
+        for pair, row in second.items():
+            hidden = row[0] == -1 and first[pair][0] >= depth
+            assert hidden or row == first[pair], f"depth {depth}: {pair}"
 
 
 def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
     """Check that the ranks and the list of a user do not depend on the other users."""
-    whole = case.ranks()
+    all_ranks = case.ranks()
     lists = case.top(3)
     for user in range(min(3, case.test.n_users)):
         alone = case.request(test=case.test.select_users([user]))
         if not len(alone.test):
             continue
         ranks = case.source.rank(alone)
-        rows = slice(whole.indptr[user], whole.indptr[user + 1])
+        rows = slice(all_ranks.indptr[user], all_ranks.indptr[user + 1])
         for name in ("above", "tied", "before", "gain", "relevant"):
-            np.testing.assert_array_equal(getattr(ranks, name), getattr(whole, name)[rows])
+            np.testing.assert_array_equal(getattr(ranks, name), getattr(all_ranks, name)[rows])
         if lists is not None:
             ids = _named(lists)[user]
             assert _named(case.source.top(alone, 3))[0] == ids, "the list of a single user"
@@ -250,9 +250,9 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
     # Add a test item for each user, with an id that sorts after all other ids.
     stranger = "zzz"
     pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
-    more = _of_pairs(pairs)
+    extended = _of_pairs(pairs)
     before = case.ranks()
-    after = case.source.rank(case.request(test=more))
+    after = case.source.rank(case.request(test=extended))
     assert (after.n_relevant == before.n_relevant + 1).all()
     ranked_before = {pair: row for pair, row in _by_pair(before).items() if row[0] >= 0}
     ranked_after = {pair: row for pair, row in _by_pair(after).items() if row[0] >= 0}
@@ -282,42 +282,42 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
     if len(case.item_ids) < 3:
         return
     ranks = case.ranks()
-    gone = case.item_ids[-1]
-    exclude = read_items([gone], "exclude")
+    excluded = case.item_ids[-1]
+    exclude = read_items([excluded], "exclude")
     try:
         fewer = case.source.rank(case.request(exclude=exclude))
     except InputError:
         return  # no candidates are left
-    rows, left = _by_pair(ranks), _by_pair(fewer)
-    assert rows.keys() == left.keys()
-    for pair, row in left.items():
-        if pair[1] == gone:
+    rows, fewer_rows = _by_pair(ranks), _by_pair(fewer)
+    assert rows.keys() == fewer_rows.keys()
+    for pair, row in fewer_rows.items():
+        if pair[1] == excluded:
             assert row[0] == -1, "an excluded item is not ranked"
         elif row[0] >= 0 and rows[pair][0] >= 0:
             assert rows[pair][0] - 1 <= row[0] <= rows[pair][0] or not case.by_scores
     lists = case.source.top(case.request(exclude=exclude), max(DEPTHS))
-    assert all(gone not in names for names in _named(lists)), "an excluded item is not listed"
+    assert all(excluded not in names for names in _named(lists)), "an excluded item is not listed"
 
 
 def only_candidates_are_ranked(case: SourceCase) -> None:
     """Check that only the candidates are ranked, whether all users share them or not."""
     if len(case.item_ids) < 3:
         return
-    *kept, gone = case.item_ids
-    wanted = {"candidates": read_candidates(kept)}, {"exclude": read_items([gone], "exclude")}
+    *candidates, excluded_item = case.item_ids
     sets = {
         (user, item)
         for row, user in enumerate(case.user_ids)
         for column, item in enumerate(case.item_ids)
         if (row + column) % 3
     }
-    own = case.request(candidates=_of_pairs(dict.fromkeys(sets, 1.0)))
+    request = case.request(candidates=_of_pairs(dict.fromkeys(sets, 1.0)))
     try:
-        left, excluded = (case.source.rank(case.request(**one)) for one in wanted)
-        ranks, lists = case.source.rank(own), case.source.top(own, max(DEPTHS))
+        restricted = case.source.rank(case.request(candidates=read_candidates(candidates)))
+        excluded = case.source.rank(case.request(exclude=read_items([excluded_item], "exclude")))
+        ranks, lists = case.source.rank(request), case.source.top(request, max(DEPTHS))
     except InputError:
         return  # no user has candidates left
-    assert _by_pair(left) == _by_pair(excluded)
+    assert _by_pair(restricted) == _by_pair(excluded)
     ranked = {pair for pair, row in _by_pair(ranks, case.test).items() if row[0] >= 0}
     assert ranked <= sets, "only candidates of a user are ranked"
     users = _names(case.test.user_ids, np.arange(lists.n_users))
@@ -328,15 +328,15 @@ def only_candidates_are_ranked(case: SourceCase) -> None:
 def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
     """Check that permuting the rows and columns of the scores does not change any bit."""
     rows, columns = np.argsort(case.user_ids), np.argsort(case.item_ids)[::-1]
-    again = case.make(
+    permuted = case.make(
         case.scores[rows][:, columns],
         [case.user_ids[row] for row in rows],
         [case.item_ids[column] for column in columns],
     )
-    other = dataclasses.replace(case, source=again)
+    other = dataclasses.replace(case, source=permuted)
     for ties in ORDERED:
         _same(case.ranks(ties=ties), other.ranks(ties=ties))
-        first, second = (one.top(max(DEPTHS), ties=ties) for one in (case, other))
+        first, second = (side.top(max(DEPTHS), ties=ties) for side in (case, other))
         if first is not None and second is not None:
             np.testing.assert_array_equal(first.items, second.items)
 
@@ -347,20 +347,20 @@ def places_are_counts_of_scores(case: SourceCase) -> None:
         return
     train = set() if case.train is None else _pairs(case.train).keys()
     ranks = case.ranks()
-    for (user, item), found in _by_pair(ranks, case.test).items():
+    for (user, item), row in _by_pair(ranks, case.test).items():
         if user not in case.user_ids or item not in case.item_ids:
-            assert found[0] == -1
+            assert row[0] == -1
             continue
-        own = case.scores[case.user_ids.index(user)]
-        mine = own[case.item_ids.index(item)]
-        others = [
+        scores = case.scores[case.user_ids.index(user)]
+        item_score = scores[case.item_ids.index(item)]
+        rivals = [
             (score, other)
-            for other, score in zip(case.item_ids, own.tolist(), strict=True)
+            for other, score in zip(case.item_ids, scores.tolist(), strict=True)
             if other != item and (user, other) not in train
         ]
-        above = sum(score > mine for score, _ in others)
-        tied = [other for score, other in others if score == mine]
-        assert found[:3] == (above, len(tied), sum(other < item for other in tied)), (user, item)
+        above = sum(score > item_score for score, _ in rivals)
+        tied = [other for score, other in rivals if score == item_score]
+        assert row[:3] == (above, len(tied), sum(other < item for other in tied)), (user, item)
 
 
 Law = Callable[[SourceCase], None]
@@ -416,20 +416,20 @@ def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, 
         users = _names(test.user_ids, users_of(ranks.indptr))
     items = _names(ranks.item_ids, ranks.item)
     # Items without a position and repeats of a pair get separate keys.
-    found: dict[tuple[Any, Any], Any] = {}
+    rows: dict[tuple[Any, Any], Any] = {}
     columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
     for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         item = items[row] if ranks.item[row] >= 0 else None
-        while (users[row], item) in found:
+        while (users[row], item) in rows:
             item = (item, "again")
-        found[users[row], item] = values
-    return found
+        rows[users[row], item] = values
+    return rows
 
 
 def _same(first: Ranks, second: Ranks) -> None:
     for field in dataclasses.fields(Ranks):
-        one, other = getattr(first, field.name), getattr(second, field.name)
-        if isinstance(one, np.ndarray):
-            np.testing.assert_array_equal(one, other, err_msg=field.name)
+        value, other = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, other, err_msg=field.name)
         elif field.name != "counts":
-            assert one == other, field.name
+            assert value == other, field.name

@@ -68,7 +68,7 @@ FIELDS = {
 
 def test_metrics_declare_the_side_data_they_read():
     case = ListCase(
-        n_items=2, lists=[[0, 1]], baseline=[[1]], train=[{0: 1.0}], test=[{0: 1.0}], others=[],
+        n_items=2, lists=[[0, 1]], baseline=[[1]], train=[{0: 1.0}], test=[{0: 1.0}], unlisted=[],
         categories=[frozenset({0})] * 2, n_categories=1, features=[[1.0]] * 2, n_catalogue=2,
     )  # fmt: skip
     data = case.data()

@@ -41,7 +41,7 @@ def test_distances_are_averaged_over_the_pairs_of_each_list():
     """The six pairs of items 0, 1, 2 and 3 have the distances 1, 2, 3, 1, 2 and 1."""
     case = ListCase(
         n_items=6, lists=[[0, 1, 2, 3], [5, 0], [4]], baseline=[[]] * 3, train=[{}] * 3,
-        test=[{}] * 3, others=[], categories=[frozenset()] * 6, n_categories=1,
+        test=[{}] * 3, unlisted=[], categories=[frozenset()] * 6, n_categories=1,
         features=[[1.0]] * 6, n_catalogue=6,
     )  # fmt: skip
     cutoffs = np.array([1, 2, 4])
