@@ -43,7 +43,7 @@ class Audit(Findings):
     @property
     def verdict(self) -> str:
         """A sentence that says whether there is leakage."""
-        leaks = self.named("leakage")
+        leaks = self.names_at("leakage")
         if not leaks:
             checked = all(finding.count is not None for finding in self.findings)
             return "No leakage was found" + ("." if checked else " by the checks that ran.")
@@ -62,7 +62,7 @@ class Audit(Findings):
         return [f"train: {self.train}", f"test: {self.test}", *sentences, self.verdict]
 
     def __repr__(self) -> str:
-        leaks = self.named("leakage")
+        leaks = self.names_at("leakage")
         return f"<Audit: {', '.join(leaks) if leaks else 'no leakage'}>"
 
 

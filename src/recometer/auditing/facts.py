@@ -89,7 +89,7 @@ class SplitFacts(NamedTuple):
     ends: tuple[Any, Any] | None
 
 
-def matched(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
+def locate(train: Interactions, test: Interactions) -> tuple[Int64, Int64]:
     """Return the positions of all test users and items in the training data, or -1 if absent."""
     index = SourceIndex.of_data(train, "train")
     users = index.places_of_users(test)
@@ -110,7 +110,7 @@ def facts_of_block(
 ) -> BlockFacts:
     """Return the facts about a block of users, based on all of their rows.
 
-    `users` and `items` are the results of `matched`. `item_seen`, bool [test.n_items], marks the
+    `users` and `items` are the results of `locate`. `item_seen`, bool [test.n_items], marks the
     test items that are also training items.
     """
     rules = split.rules
@@ -176,7 +176,7 @@ def facts_of(train: Interactions, test: Interactions, rules: Protocol) -> Facts:
     untimed = tuple(name for name, data in sides.items() if data.times is None)
     if train.times is not None and test.times is not None:
         ends = ends_of(train.times, test.times)
-    users, items = matched(train, test)
+    users, items = locate(train, test)
     of_train, of_test = _count_items(train), _count_items(test)
     item_seen = np.append(of_train, 0)[items] > 0
     n_items = train.n_items + int(np.count_nonzero(items < 0))

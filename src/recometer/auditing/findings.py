@@ -199,7 +199,7 @@ class Findings(Printed):
         found = (finding for finding in self.findings if finding.count != 0)
         return sorted(found, key=lambda finding: order.index(finding.level))
 
-    def named(self, level: Level) -> list[str]:
+    def names_at(self, level: Level) -> list[str]:
         """Return the names of the findings at this level."""
         return [finding.name for finding in self.findings if finding.level == level]
 

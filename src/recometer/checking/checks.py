@@ -141,8 +141,8 @@ TIED_SHARE = 0.1  # if more than 10 % of the listed places are tied, the finding
 
 def _changes_between_calls(answers: Answers) -> Finding:
     second = answers.second_source.top(answers.request, answers.k)
-    changed = _different(answers.lists, second)
-    changed |= _moved(answers.ranks, answers.second_source.rank(answers.request))
+    changed = _changed_lists(answers.lists, second)
+    changed |= _changed_ranks(answers.ranks, answers.second_source.rank(answers.request))
     return among(
         changed,
         answers.user_ids,
@@ -215,7 +215,7 @@ def _same_list(answers: Answers) -> Finding:
     )
 
 
-def _different(lists: TopLists, other: TopLists) -> Bool:
+def _changed_lists(lists: TopLists, other: TopLists) -> Bool:
     """Return a mask of the users whose lists differ between `lists` and `other`: bool [n_users]."""
     depth = max(lists.depth, other.depth)
     first, second = (
@@ -226,7 +226,7 @@ def _different(lists: TopLists, other: TopLists) -> Bool:
     return differs
 
 
-def _moved(ranks: Ranks, other: Ranks) -> Bool:
+def _changed_ranks(ranks: Ranks, other: Ranks) -> Bool:
     """Return a mask of the users with a test item whose rank changed: bool [n_users]."""
     columns: tuple[tuple[Array | Int64, Array | Int64], ...] = (
         (named(ranks.item, ranks.item_ids), named(other.item, other.item_ids)),
@@ -242,7 +242,7 @@ def _moved(ranks: Ranks, other: Ranks) -> Bool:
 
 # For each user flag, what the check counts, the sentence if it finds users, and the sentence if it
 # finds none.
-OF_FLAGS = {
+FLAG_TEXTS = {
     UserFlag.NAN_SCORE: (
         "users with a NaN score among their candidates",
         "They are left out of the mean, unless the rule nan_scores says otherwise.",
@@ -263,8 +263,8 @@ OF_FLAGS = {
 }
 
 
-def _flagged(answers: Answers, flag: UserFlag) -> Finding:
-    chosen, (what, meaning, clear) = (answers.flags & flag) != 0, OF_FLAGS[flag]
+def _count_flags(answers: Answers, flag: UserFlag) -> Finding:
+    chosen, (what, meaning, clear) = (answers.flags & flag) != 0, FLAG_TEXTS[flag]
     level: Level = "problem" if 2 * np.count_nonzero(chosen) > len(chosen) else "warning"
     return among(chosen, answers.user_ids, what, level, meaning, clear)
 
@@ -311,7 +311,7 @@ EFFECTS = {
 }
 
 
-def _unknown(answers: Answers, side: str, kind: Kind) -> Finding:
+def _count_unknown(answers: Answers, side: str, kind: Kind) -> Finding:
     """Count the users or items of one side (train or test) that the source does not know."""
     data = answers.all_test if side == "test" else answers.train
     what = f"{side} {kind}s that the source does not know"
@@ -497,15 +497,15 @@ def _evaluate(answers: Answers) -> EvaluationRecord:
 CHECKS: dict[str, Callable[[Answers], Finding]] = {
     "changes_between_calls": _changes_between_calls,
     "rank_differs_from_list": _rank_differs_from_list,
-    "nan_scores": lambda answers: _flagged(answers, UserFlag.NAN_SCORE),
-    "infinite_scores": lambda answers: _flagged(answers, UserFlag.INFINITE_SCORE),
-    "constant_scores": lambda answers: _flagged(answers, UserFlag.CONSTANT_SCORES),
+    "nan_scores": lambda answers: _count_flags(answers, UserFlag.NAN_SCORE),
+    "infinite_scores": lambda answers: _count_flags(answers, UserFlag.INFINITE_SCORE),
+    "constant_scores": lambda answers: _count_flags(answers, UserFlag.CONSTANT_SCORES),
     "tied_places": _tied_places,
     "same_list": _same_list,
-    "test_users_unknown": lambda answers: _unknown(answers, "test", "user"),
-    "test_items_unknown": lambda answers: _unknown(answers, "test", "item"),
-    "train_users_unknown": lambda answers: _unknown(answers, "train", "user"),
-    "train_items_unknown": lambda answers: _unknown(answers, "train", "item"),
+    "test_users_unknown": lambda answers: _count_unknown(answers, "test", "user"),
+    "test_items_unknown": lambda answers: _count_unknown(answers, "test", "item"),
+    "train_users_unknown": lambda answers: _count_unknown(answers, "train", "user"),
+    "train_items_unknown": lambda answers: _count_unknown(answers, "train", "item"),
     "listed_items_unknown": _listed_items_unknown,
     "train_items_recommended": _train_items_recommended,
     "train_items_low": _train_items_low,
@@ -515,7 +515,7 @@ CHECKS: dict[str, Callable[[Answers], Finding]] = {
 
 # For each kind of invalid place in generated lists, what the check counts, the sentence if it finds
 # places, and the sentence if it finds none.
-OF_PLACES = {
+PLACE_TEXTS = {
     "unknown": (
         "places in answers whose title is not in the catalogue",
         "They are invented, or written differently (a missing year, a description after the title):"
@@ -537,15 +537,15 @@ OF_PLACES = {
 
 
 def checks_of(source: Source) -> dict[str, Callable[[Answers], Finding]]:
-    """Return the checks for a source; for generated lists, they include those in `OF_GENERATED`."""
+    """Return the checks for a source; for generated lists, also those in `GENERATED_CHECKS`."""
     if not isinstance(source, Lists) or source.invalid is None:
         return CHECKS
     usual = {name: find for name, find in CHECKS.items() if name != "listed_items_unknown"}
-    return usual | OF_GENERATED
+    return usual | GENERATED_CHECKS
 
 
 def _invalid_places(answers: Answers, kind: str) -> Finding:
-    lists, (what, meaning, clear) = cast(Lists, answers.source), OF_PLACES[kind]
+    lists, (what, meaning, clear) = cast(Lists, answers.source), PLACE_TEXTS[kind]
     invalid = cast("pl.DataFrame", lists.invalid)
     texts = invalid.filter(invalid["kind"] == kind)["text"]
     examples = tuple(texts.unique(maintain_order=True).head(EXAMPLES))
@@ -568,7 +568,7 @@ def _answers_without_list(answers: Answers) -> Finding:
     )
 
 
-OF_GENERATED: dict[str, Callable[[Answers], Finding]] = {
-    **{f"places_{kind}": partial(_invalid_places, kind=kind) for kind in OF_PLACES},
+GENERATED_CHECKS: dict[str, Callable[[Answers], Finding]] = {
+    **{f"places_{kind}": partial(_invalid_places, kind=kind) for kind in PLACE_TEXTS},
     "answers_without_list": _answers_without_list,
 }

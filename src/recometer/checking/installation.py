@@ -27,7 +27,7 @@ from recometer.version import __version__
 # tests/helpers/kernel_problems.py.
 PROBLEMS = pathlib.Path(__file__).with_name("problems.json.gz")
 # These kernel functions are compiled separately for each instruction set.
-OF_A_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
+PER_SET = ("score_items", "rank_factors", "rank_scores", "top_factors", "top_scores")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _known_result() -> tuple[str, bool]:
 def _compare_numpy(instruction_set: str) -> tuple[str, bool]:
     compared, different = 0, 0
     for name, arguments, expected in _problems():
-        options = {"instruction_set": instruction_set} if name in OF_A_SET else {}
+        options = {"instruction_set": instruction_set} if name in PER_SET else {}
         getattr(_kernel, name)(**arguments, **options)
         for argument in expected.keys() - {"finished"}:  # only later calls read "finished"
             x, y = arguments[argument], expected[argument]

@@ -56,7 +56,7 @@ class Preflight(Findings):
     @property
     def passed(self) -> bool:
         """Whether no problem was found."""
-        return not self.named("problem")
+        return not self.names_at("problem")
 
     def _notes(self) -> list[str]:
         users = "user" if self.n_users == 1 else "users"
@@ -73,13 +73,13 @@ class Preflight(Findings):
             if finding.count is None:
                 unchecked.setdefault(finding.sentence, []).append(finding.name)
         notes += [f"{', '.join(names)}: {why}" for why, names in unchecked.items()]
-        problems = self.named("problem")
+        problems = self.names_at("problem")
         phrase = "There is a problem" if len(problems) == 1 else "There are problems"
         named = f"{phrase}: {', '.join(problems)}."
         return [*notes, named if problems else "No problem was found."]
 
     def __repr__(self) -> str:
-        return f"<Preflight: {', '.join(self.named('problem')) or 'no problem'}>"
+        return f"<Preflight: {', '.join(self.names_at('problem')) or 'no problem'}>"
 
 
 def check(

@@ -289,7 +289,7 @@ class Impressions:
         rows = units = counts.astype(np.float64).reshape(-1, self.n_users)
         if self._slates_of_users is not None:
             units = np.pad(self._slates_of_users[np.newaxis], ((0, len(rows) - 1), (0, 0)))
-        sums = {"rows": rows, "units": units, "reward": self._of_users(self.reward)}
+        sums = {"rows": rows, "units": units, "reward": self._add_up(self.reward)}
         return {(LOGGED, kind): values for kind, values in sums.items()}
 
     def _sums_of_policy(
@@ -298,11 +298,11 @@ class Impressions:
         """Return the sums that the estimators need, and the largest weights."""
         weight = policy.probability / self.propensity
         terms = {TERMS[estimator] for estimator in estimators}
-        totals = {term: self._of_users(term(policy, weight, self.reward, clip)) for term in terms}
+        totals = {term: self._add_up(term(policy, weight, self.reward, clip)) for term in terms}
         sums = {(name, estimator): totals[TERMS[estimator]] for estimator in estimators}
-        sums[name, "weight"] = self._of_users(weight)
+        sums[name, "weight"] = self._add_up(weight)
         if policy.unsupported is not None:
-            sums[name, "unsupported"] = self._of_users(policy.unsupported)
+            sums[name, "unsupported"] = self._add_up(policy.unsupported)
         largest = []
         # `np.partition` takes seconds for 10 million weights if most are equal.
         for _ in range(min(LARGEST, self.n)):
@@ -311,7 +311,7 @@ class Impressions:
             weight[row] = 0.0
         return sums, tuple(largest)
 
-    def _of_users(self, values: Float64) -> Float64:
+    def _add_up(self, values: Float64) -> Float64:
         """Add up each user's values at each position, as float64 [n_positions, n_users]."""
         cells = self._cells
         if 2 * np.count_nonzero(values) < self.n:  # most values are 0, as with clicks

@@ -46,8 +46,8 @@ def content(values: Any, gates: GateReport | None = None) -> ReportModel:
         call=f"rm.Impressions(...).evaluate({{...}}, estimators={' '.join(values.estimators)!r})"
         f".compare(baseline={values.baseline!r}).report('report.html')",
         version=__version__,
-        before=(_facts("Can the log answer?", weights),),
-        after=tuple(tables),
+        facts_before=(_facts("Can the log answer?", weights),),
+        facts_after=tuple(tables),
     )
 
 
@@ -81,5 +81,5 @@ def _headline(values: Any, standings: Standings, other: str, gates: GateReport |
     size = size_of(row, f"per {values.sums.unit} by {estimator}")
     sentences = [*values.remarks(), *([] if gates is None else [gates.summary()])]
     difference = None if np.isnan(row.difference) else row
-    verdict = verdict_of(row, size, shown=other not in tied)
+    verdict = verdict_of(row, size, significant=other not in tied)
     return Headline(verdict, winner, not tied, tuple(sentences), difference)

@@ -57,7 +57,7 @@ TERMS: dict[str, Callable[[Any, Float64, Float64, Any], Float64]] = {
 }
 # A `PairRow` of policies copies only these fields of a `Difference`, because linearised values do
 # not show which users are better off.
-OF_PAIRS = (
+PAIR_FIELDS = (
     *("n", "mean", "mean_other", "difference", "interval"),
     *("relative", "relative_interval", "test"),
 )
@@ -228,17 +228,17 @@ class UserSums:
         """Return the number of ``"rows"`` or of ``"units"`` in the whole log."""
         return int(self.sums[LOGGED, what].sum())
 
-    def _of_user(self, name: str, key: str) -> Float64:
+    def _user_sums(self, name: str, key: str) -> Float64:
         """Return each user's sum over all positions."""
         return np.asarray(self.sums[name, key].sum(axis=0))
 
     def _per_user(self, name: str, estimator: str) -> Float64:
         """Return the users' linearised values, whose mean is the estimate."""
-        units = self._of_user(LOGGED, "units")
+        units = self._user_sums(LOGGED, "units")
         if name == LOGGED:
-            return _linear(self._of_user(LOGGED, "reward"), units)
+            return _linear(self._user_sums(LOGGED, "reward"), units)
         if estimator != "snips":
-            return _linear(self._of_user(name, estimator), units)
+            return _linear(self._user_sums(name, estimator), units)
         total = np.zeros(len(units))
         columns = (self.sums[name, "snips"], self.sums[name, "weight"], self.sums[LOGGED, "rows"])
         for reward, weight, rows in zip(*columns, strict=True):
@@ -250,7 +250,7 @@ class UserSums:
         return total
 
     def _weights(self, name: str, confidence: float) -> Weights:
-        weight, rows = self._of_user(name, "weight"), self._of_user(LOGGED, "rows")
+        weight, rows = self._user_sums(name, "weight"), self._user_sums(LOGGED, "rows")
         total, squares, n = float(weight.sum()), float(weight @ weight), float(rows.sum())
         effective = total**2 / squares if squares > 0 else 0.0
         interval = student(group(_linear(weight, rows)), confidence)
@@ -367,7 +367,7 @@ class PolicyValues(Printed):
             confidence=self.confidence,
         )
         return PairRow(
-            **{name: getattr(difference, name) for name in OF_PAIRS},
+            **{name: getattr(difference, name) for name in PAIR_FIELDS},
             metric=estimator,
             model=policy,
             other=other,
@@ -439,7 +439,7 @@ class PolicyValues(Printed):
         return Table(columns, self.rows, [note])
 
     def _ends(self) -> Column:
-        return Column(f"{self.confidence:.0%} interval", ("low", "high"), _to, number=True)
+        return Column(f"{self.confidence:.0%} interval", ("low", "high"), _range_text, number=True)
 
     def tables(self, width: int | None = None) -> Sequence[Table]:
         """Return the tables of weights, of values and, after `compare`, of differences."""
@@ -454,8 +454,8 @@ class PolicyValues(Printed):
             if expected not in weights.interval:
                 remarks.append(
                     f"The mean weight of {name} should be {expected:.4g}, but its interval is "
-                    f"{_to(*weights.interval)}: the propensities do not match this log, or the "
-                    "policy shows items that the logging policy never shows."
+                    f"{_range_text(*weights.interval)}: the propensities do not match this log, or "
+                    "the policy shows items that the logging policy never shows."
                 )
         return remarks
 
@@ -520,7 +520,7 @@ def _row(result: Weights | Estimate) -> dict[str, Any]:
     return {**vars(result), "low": interval.low, "high": interval.high, "method": interval.method}
 
 
-def _to(low: float, high: float) -> str:
+def _range_text(low: float, high: float) -> str:
     return "unknown" if np.isnan(low) else f"{plain_mean(low)} to {plain_mean(high)}"
 
 

@@ -156,14 +156,14 @@ def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
 
 
 def _subtitle(inputs: Inputs) -> str:
-    described = inputs.first.inputs.get("test", {}).get("description", "")
-    if described.startswith("Interactions("):
-        described = described.removeprefix("Interactions(").removesuffix(")")
+    description = inputs.first.inputs.get("test", {}).get("description", "")
+    if description.startswith("Interactions("):
+        description = description.removeprefix("Interactions(").removesuffix(")")
     else:
-        described = f"{inputs.users.n:,} users" + (f", {described}" if described else "")
+        description = f"{inputs.users.n:,} users" + (f", {description}" if description else "")
     names = compact(inputs.metrics)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"Test: {described}. Metrics: {', '.join(names[:MOST_NAMED])}{more}."
+    return f"Test: {description}. Metrics: {', '.join(names[:MOST_NAMED])}{more}."
 
 
 def _notes(inputs: Inputs) -> list[str]:
@@ -303,14 +303,12 @@ def _counts(inputs: Inputs) -> Facts:
 def _data(inputs: Inputs) -> Facts:
     rows = []
     for model in inputs.models:
-        for name, described in model.first.inputs.items():
+        for name, details in model.first.inputs.items():
             prints = " ".join(
-                f"{part}:{digest[:SHORT]}" for part, digest in _texts(described.get("fingerprints"))
+                f"{part}:{digest[:SHORT]}" for part, digest in _texts(details.get("fingerprints"))
             )
             text = "; ".join(
-                str(described[key])
-                for key in ("description", "reading", "warning")
-                if key in described
+                str(details[key]) for key in ("description", "reading", "warning") if key in details
             )
             rows.append((model.name, name, text, prints))
     headings = ("model", "what", "description", f"SHA-256, first {SHORT} digits")

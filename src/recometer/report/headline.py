@@ -61,12 +61,12 @@ def headline(
     metric, (winner, other) = standings.metric, pair
     row = row_of(inputs, metric, pair)
     places = [place for place in standings.places if not inputs.model(place.model).by_chance]
-    shown = not standings.place(other).best
+    significant = not standings.place(other).best
     tied = [place.model for place in places if place.best and place.model != winner]
     size = f"{size_of(row, metric)} over {users_of(row.n)}"
-    verdict = verdict_of(row, size, shown=shown)
-    if shown and tied:
-        verdict += f" No difference from {winner} is shown for {_listed(tied)}."
+    verdict = verdict_of(row, size, significant=significant)
+    if significant and tied:
+        verdict += f" No difference from {winner} is shown for {_joined(tied)}."
     harmed = _most_harmed(inputs, metric, pair)
     sizes = None if inputs.comparison is None else inputs.comparison.sample_ratio
     mismatch = [str(sizes)] if sizes is not None and sizes.mismatch else []
@@ -101,14 +101,14 @@ def size_of(row: PairRow, unit: str) -> str:
     return f"{abs(row.difference):.4f} {unit}{share} {_ends(row)}"
 
 
-def verdict_of(row: PairRow, size: str, *, shown: bool) -> str:
-    """Return the main sentence; it says that a model beats another only if `shown` is true."""
+def verdict_of(row: PairRow, size: str, *, significant: bool) -> str:
+    """Return the main sentence; it says that a model beats another only if `significant`."""
     winner, other = row.model, row.other
     if math.isnan(row.difference):
         return f"{winner} and {other} cannot be compared on {row.metric}."
     if row.difference == 0:
         return f"{winner} and {other} are level: {size}."
-    if not shown:
+    if not significant:
         return f"{winner} leads {other} by {size}, but no difference between them is shown."
     if 0.0 in row.interval:
         return (
@@ -219,7 +219,7 @@ def _on_secondary(inputs: Inputs, primary: str, pair: tuple[str, str]) -> list[s
             verdict = {"better": "worse", "worse": "better"}.get(verdict, "")
         metrics[verdict].append(row.metric)
     words = (("better", "is better in"), ("worse", "is worse in"), ("", "shows no difference in"))
-    parts = [f"{does} {_listed(compact(metrics[kind]))}" for kind, does in words if metrics[kind]]
+    parts = [f"{does} {_joined(compact(metrics[kind]))}" for kind, does in words if metrics[kind]]
     if not parts:
         return []
     text = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
@@ -256,7 +256,7 @@ def compact(metrics: Iterable[str]) -> list[str]:
     return names
 
 
-def _listed(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMED:
         return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
     return ", ".join(names)

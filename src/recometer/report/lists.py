@@ -177,13 +177,13 @@ def places_of(source: ListSource, users: Array | Int64, k: int) -> dict[int, Use
     if not len(present):
         return {}
     test = source.of_users(positions[present])
-    tops = source.top(test, k)
+    lists = source.top(test, k)
     rows = _positions(test, np.asarray(users)[present])
-    judged = test if source.has_labels else _with_listed(test, tops, rows)
+    judged = test if source.has_labels else _with_listed(test, lists, rows)
     ranks = source.source.rank(source.request(judged, scores=True))
-    relevant = _relevant(source, test)
+    relevant = _relevant_items(source, test)
     return {
-        int(number): _places_of_user(source, tops, ranks, int(row), relevant, k)
+        int(number): _places_of_user(source, lists, ranks, int(row), relevant, k)
         for number, row in zip(present, rows, strict=True)
     }
 
@@ -197,19 +197,19 @@ def _positions(data: Interactions, users: Array, name: str = "test") -> Int64:
     return ids.match(np.asarray(users), data.user_ids, *nouns)
 
 
-def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
+def _with_listed(test: Interactions, lists: TopLists, rows: Int64) -> Interactions:
     """Return the test data with added rows for all items listed for the users in `rows`."""
-    listed = np.zeros(tops.items.shape, bool)
-    listed[rows] = tops.items[rows] >= 0
+    listed = np.zeros(lists.items.shape, bool)
+    listed[rows] = lists.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
-    if test.item_ids is None or tops.item_ids is None:
-        items = np.concatenate([test.items.astype(np.int64), tops.items[listed]])
-        n_items, item_ids = max(test.n_items, tops.n_items), None
+    if test.item_ids is None or lists.item_ids is None:
+        items = np.concatenate([test.items.astype(np.int64), lists.items[listed]])
+        n_items, item_ids = max(test.n_items, lists.n_items), None
     else:
-        all_ids = np.concatenate([test.item_ids, tops.item_ids])
+        all_ids = np.concatenate([test.item_ids, lists.item_ids])
         codes, item_ids = ids.encode(all_ids, "item ids")
         items = np.concatenate(
-            [codes[: test.n_items][test.items], codes[test.n_items :][tops.items[listed]]]
+            [codes[: test.n_items][test.items], codes[test.n_items :][lists.items[listed]]]
         )
         n_items = len(item_ids)
     keys = np.unique(users * n_items + items)
@@ -223,7 +223,7 @@ def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interaction
     )
 
 
-def _relevant(source: ListSource, test: Interactions) -> dict[int, set[Any]]:
+def _relevant_items(source: ListSource, test: Interactions) -> dict[int, set[Any]]:
     """Return the relevant items of each user, or an empty dict if the ranks contain the labels."""
     if source.has_labels:
         return {}
@@ -239,14 +239,14 @@ def _relevant(source: ListSource, test: Interactions) -> dict[int, set[Any]]:
 
 def _places_of_user(
     source: ListSource,
-    tops: TopLists,
+    lists: TopLists,
     ranks: Ranks,
     row: int,
     relevant: Mapping[int, set[Any]],
     k: int,
 ) -> UserLists:
-    listed = [named(tops.item_ids, item) for item in tops.items[row, :k].tolist() if item >= 0]
-    judged = _judged(source, ranks, row, relevant)
+    listed = [named(lists.item_ids, item) for item in lists.items[row, :k].tolist() if item >= 0]
+    judged = _judged_entries(source, ranks, row, relevant)
     places = tuple(
         (
             judged.get(item) or Entry(item, None, None, item in relevant.get(row, ()), tied=False)
@@ -269,7 +269,7 @@ def _places_of_user(
     return UserLists(places, tuple(missed))
 
 
-def _judged(
+def _judged_entries(
     source: ListSource, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
 ) -> dict[Any, Entry]:
     """Return the ranking's entries for a user's judged items, keyed by item."""
@@ -344,7 +344,7 @@ def inspector(
     users = []
     for number, position in enumerate(positions.tolist()):
         user_lists = {
-            name: _lists(lists[name][number], items) for name in models if number in lists[name]
+            name: _numbered(lists[name][number], items) for name in models if number in lists[name]
         }
         user = inputs.users.id(position)
         users.append(
@@ -442,7 +442,7 @@ def _n_relevant(inputs: Inputs, position: int) -> int:
     return max(int(max(counts)), 0)
 
 
-def _lists(lists: UserLists, items: _Items) -> UserLists:
+def _numbered(lists: UserLists, items: _Items) -> UserLists:
     """Return lists with items as numbers, and with at most `MOST_MISSED` missed items."""
 
     def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:

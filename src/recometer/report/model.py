@@ -158,8 +158,8 @@ class ReportModel:
     protocol: tuple[Facts, ...] = ()
     notes: tuple[str, ...] = ()  # notes on the comparison
     missing: tuple[str, ...] = ()  # sentences on the parts that the report lacks
-    before: tuple[Facts, ...] = ()  # tables before the leaderboard
-    after: tuple[Facts, ...] = ()  # tables after the leaderboard
+    facts_before: tuple[Facts, ...] = ()  # tables before the leaderboard
+    facts_after: tuple[Facts, ...] = ()  # tables after the leaderboard
 
     def charts_in(self, section: str) -> tuple[Chart, ...]:
         """Return the charts in a section of the page."""

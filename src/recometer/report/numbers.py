@@ -118,12 +118,12 @@ def _histogram(columns: dict[str, Float64], bounds: tuple[float, float]) -> list
     edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
     rows: list[Row] = []
     for name, column in columns.items():
-        counts = _binned(column, edges)
+        counts = _bin_counts(column, edges)
         rows += _bin_rows({"model": name}, counts, edges)
     return rows
 
 
-def _binned(column: Float64, edges: Float64) -> Array:
+def _bin_counts(column: Float64, edges: Float64) -> Array:
     """Count values in bins of equal width; values beyond the edges count in the outermost bins."""
     defined = column[~np.isnan(column)]
     width = (edges[-1] - edges[0]) / (len(edges) - 1)
@@ -158,7 +158,7 @@ def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]
     rows: list[Row] = []
     for name, column in differences.items():
         differing = column[column != 0]
-        for row in _bin_rows({"pair": name}, _binned(differing, edges), edges):
+        for row in _bin_rows({"pair": name}, _bin_counts(differing, edges), edges):
             gains = (row["from"] + row["to"] > 0) == higher
             rows.append({**row, "who": "better off" if gains else "worse off"})
     return rows

@@ -202,21 +202,21 @@ def _chart(chart: Chart) -> dict[str, Any]:
         "choices": [{"label": c.label, "options": list(c.options)} for c in chart.choices],
         "columns": names,
         "rows": {
-            key(options): [[_short(row.get(name)) for name in names] for row in rows]
+            key(options): [[_rounded(row.get(name)) for name in names] for row in rows]
             for options, rows in chart.rows.items()
         },
     }
 
 
-def _short(value: Any) -> Any:
+def _rounded(value: Any) -> Any:
     """Return content as JSON types, with numbers rounded to `DIGITS` digits."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, tuple | list):
-        return list(map(_short, value))
+        return list(map(_rounded, value))
     if isinstance(value, Mapping):
-        return {key: _short(item) for key, item in value.items()}
-    return _short(vars(value)) if dataclasses.is_dataclass(value) else value
+        return {key: _rounded(item) for key, item in value.items()}
+    return _rounded(vars(value)) if dataclasses.is_dataclass(value) else value
 
 
 def _inspector(inspector: Inspector) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _inspector(inspector: Inspector) -> dict[str, Any]:
         }
         for user in inspector.users
     ]
-    content: dict[str, Any] = _short({**vars(inspector), "users": users})
+    content: dict[str, Any] = _rounded({**vars(inspector), "users": users})
     return content
 
 

@@ -143,10 +143,10 @@ def to_markdown(model: ReportModel) -> str:
         escape(model.subtitle),
         f"**{escape(headline.verdict)}**",
         _list(headline.sentences),
-        *(part for facts in model.before for part in _facts(facts)),
+        *(part for facts in model.facts_before for part in _facts(facts)),
         "## Leaderboard",
         *(_standings(standings) for standings in model.standings),
-        *(part for facts in model.after for part in _facts(facts)),
+        *(part for facts in model.facts_after for part in _facts(facts)),
     ]
     if isinstance(model.audit, str):
         parts += ["## Audit of the split", escape(model.audit)] if model.audit else []

@@ -409,7 +409,7 @@ def popularity(content: Content) -> Iterable[Chart]:
     curves = {TRAIN: counts[by_rank].astype(np.float64)}
     n_items = train.n_items
     for name in order:
-        listed = _listed(inputs, name, sources.get(name), k)
+        listed = _listed_items(inputs, name, sources.get(name), k)
         if listed is None:
             continue
         codes, n_unknown = _in_train(*listed, train)
@@ -441,7 +441,7 @@ def popularity(content: Content) -> Iterable[Chart]:
     )
 
 
-def _listed(
+def _listed_items(
     inputs: Inputs, name: str, source: ListSource | None, k: int
 ) -> tuple[Int64, Array | None] | None:
     """Return the positions of all items that a model lists, repeats included, and the item ids."""

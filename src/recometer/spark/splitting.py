@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.auditing.check import Audit, audit_of, check_not_empty
-from recometer.auditing.facts import Facts, Matches, SplitFacts, ends_of, facts_of_block, matched
+from recometer.auditing.facts import Facts, Matches, SplitFacts, ends_of, facts_of_block, locate
 from recometer.auditing.findings import EXAMPLES
 from recometer.data.columns import Columns
 from recometer.data.frames import times as times_of
@@ -345,7 +345,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
             if "unseen" in block.column_names:
                 unseen_ids = tables.ids(block["unseen"].combine_chunks().flatten())
                 seen = ~np.isin(np.asarray(test.item_ids), unseen_ids)
-            users, items = matched(train, test)
+            users, items = locate(train, test)
             facts: Any = facts_of_block(train, test, users, items, seen, whole)
             yield row(facts)
 

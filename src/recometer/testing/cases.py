@@ -151,12 +151,12 @@ def cases(
         row = st.lists(elements, min_size=n_items, max_size=n_items)
         return draw(st.lists(row, min_size=n_users, max_size=n_users))
 
-    seldom = st.sampled_from([False, False, False, False, True])
+    rarely_true = st.sampled_from([False, False, False, False, True])
     return RankingCase(
         scores=np.array(table(st.sampled_from([0.0, 1.0, 2.0, 3.0])), np.float64),
         gains=np.array(table(gains), np.float64),
-        excluded=np.array(table(seldom), np.bool_),
-        unranked=np.array(table(seldom), np.bool_),
+        excluded=np.array(table(rarely_true), np.bool_),
+        unranked=np.array(table(rarely_true), np.bool_),
     )
 
 

@@ -248,8 +248,8 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
     test = case.test
     assert test.user_ids is not None
     # Add a test item for each user, with an id that sorts after all other ids.
-    stranger = "zzz"
-    pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
+    unknown_item = "zzz"
+    pairs = _pairs(test) | {(user, unknown_item): 1.0 for user in test.user_ids.tolist()}
     extended = _of_pairs(pairs)
     before = case.ranks()
     after = case.source.rank(case.request(test=extended))
