@@ -14,7 +14,7 @@ from recometer.data import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
 from recometer.evaluation import Evaluation, evaluate_again
-from recometer.metrics.conventions import find, parse_under
+from recometer.metrics.conventions import find_convention, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
@@ -272,7 +272,7 @@ def explain(
 
 def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
     """Describe a library's defects that affect these data, but are not shown by any step."""
-    convention = find(protocol.name)
+    convention = find_convention(protocol.name)
     refused = None if convention is None else convention.refused_for(metric)
     if convention is None or refused is None:
         return ()
@@ -281,7 +281,7 @@ def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple
     except InputError:
         if protocol.defects:
             raise
-        number = f"{convention.library} prints a different number for users {refused.where}"
+        number = f"{convention.library} prints a different number for users {refused.users}"
         return (f"{number}, which is not computed. {refused.says}",)
     return ()
 
@@ -353,7 +353,7 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
     """Return the metric of this name under the other rules, or recometer's if they have none."""
-    if find(protocol.name) is None and not metric.label:
+    if find_convention(protocol.name) is None and not metric.label:
         return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
     plain += f"[{metric.group}]" if metric.group else ""

@@ -14,7 +14,7 @@ from recometer.data.interactions import read_interactions
 from recometer.data.matching import in_train
 from recometer.errors import InputError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
-from recometer.evaluating.sides import as_counted
+from recometer.evaluating.sides import merge_rows
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
 from recometer.metrics.listed.data import ListData, exposures, log2, needed, placed, places_discount
@@ -340,7 +340,7 @@ def _list_data(
         raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
     trained = None if train is None else read_interactions(train, "train", warns=False)
     check_source(sources[0], test)
-    truth = as_counted(test_of(sources[0], test), (), protocol)
+    truth = merge_rows(test_of(sources[0], test), (), protocol)
     threads = resolve_threads(threads)
     request = Request(truth, trained, protocol, item_ids, threads=threads)
     lists = [check_source(source, test).top(request, int(k)) for source in sources]

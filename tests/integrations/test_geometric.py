@@ -63,7 +63,7 @@ def test_stream_accepts_lists_of_a_neighbour_search(torch, geometric, graph, emb
     scores[train[0], train[1]] = -torch.inf
     items_found = scores.topk(5).indices
     lists = rm.Evaluator(
-        evaluator.sides.given, train=evaluator.arguments.train, metrics="ndcg@5 recall@5"
+        evaluator.sides.test_as_passed, train=evaluator.arguments.train, metrics="ndcg@5 recall@5"
     )
     stream = lists.stream()
     theirs = geometric.metrics.LinkPredNDCG(5)

@@ -241,7 +241,7 @@ def test_state_of_another_evaluator_is_rejected(ranking_metrics, case, changes, 
     """Loading a state into a metric with another evaluator would give wrong results."""
     _, _, evaluator = case
     options = {
-        "test": evaluator.sides.given,
+        "test": evaluator.sides.test_as_passed,
         "train": evaluator.arguments.train,
         "metrics": METRICS,
         **changes,

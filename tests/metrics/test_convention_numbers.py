@@ -35,7 +35,7 @@ def test_every_advertised_name_can_be_requested(convention: rm.Convention) -> No
     """Every name in `recometer conventions` can be requested with and without a cut-off."""
     names: dict[str, list[str]] = {}
     for entry in convention.entries:
-        plain = entry.name.replace("{x}", entry.some_number).replace("{k}", "2")
+        plain = entry.name.replace("{x}", entry.example_number).replace("{k}", "2")
         for name in {re.sub(r"\[.*?\]", "", plain), re.sub(r"[][]", "", plain)}:
             (metric,) = convention.parse(name)
             case = "ratings" if metric.definition.record == "ratings" else "all items"

@@ -729,7 +729,7 @@ def test_recometers_metric_names_use_the_parameters_of_the_library(name: str) ->
     convention = convention_of(name)
     first = {entry.metric_name: entry for entry in reversed(convention.entries)}
     for own_name, entry in first.items():
-        expected = entry.ours(3, entry.some_number, False)
+        expected = entry.ours(3, entry.example_number, False)
         if expected.cutoff is not None and METRICS[own_name].cutoff == "none":
             continue  # the library's name already contains a cut-off
         text = own_name if expected.cutoff is None else f"{own_name}@3"

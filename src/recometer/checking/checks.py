@@ -318,8 +318,8 @@ def _count_unknown(answers: Answers, side: str, kind: Kind) -> Finding:
     if data is None:
         return unchecked(what, "no training data.")
     source_ids = answers.source.facts.known_ids(kind)
-    positions, side_ids = checks.there(data, kind)
-    missing = checks.missing(data, kind, source_ids)
+    positions, side_ids = checks.positions_and_ids(data, kind)
+    missing = checks.unknown_positions(data, kind, source_ids)
     level: Level = "problem" if 2 * len(missing) > len(positions) else "warning"
     meaning = EFFECTS[side, kind]
     if len(missing) > checks.MANY * len(positions) and side_ids is not None:
@@ -480,7 +480,7 @@ def _evaluate(answers: Answers) -> EvaluationRecord:
     return evaluate(
         case.source,
         None if case.brings_truth else answers.test,
-        **arguments.as_given,
+        **arguments.as_passed,
         train=arguments.train,
         catalogue=arguments.catalogue,
         baseline=arguments.baseline,

@@ -13,7 +13,7 @@ from recometer.checking.checks import Answers, checks_of
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.numbers import seed_of
 from recometer.errors import DataWarning, InputError, brief
-from recometer.evaluating.arguments import are_folds, is_made, parts_of
+from recometer.evaluating.arguments import are_folds, is_split, parts_of
 from recometer.evaluating.preparation import check_evaluable
 from recometer.evaluator import Evaluator
 from recometer.protocol import Protocol
@@ -151,7 +151,7 @@ def check(
         raise InputError(
             "Folds are checked one at a time. Hint: rm.check(source, next(iter(folds)))."
         )
-    if is_made(test):
+    if is_split(test):
         test, train = parts_of(test, train)
     truth = None if test is None else read_interactions(test, "test")
     checked = None if truth is None else _draw_users(truth, n_users, seed_of(seed))
@@ -176,7 +176,7 @@ def check(
         case.check_ids()
         # Request the lists of a model a second time.
         second = case if isinstance(source, Source) else evaluator.case(source)
-        all_test = case.sides.given if truth is None else truth
+        all_test = case.sides.test_as_passed if truth is None else truth
         answers = Answers(case, second.source, all_test, k)
         findings = tuple(
             dataclasses.replace(find(answers), name=name)

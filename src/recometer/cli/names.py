@@ -13,7 +13,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._messages import say
 from recometer.errors import UnknownNameError, did_you_mean, option_value
-from recometer.metrics.conventions import as_listed, find
+from recometer.metrics.conventions import as_listed, find_convention
 from recometer.metrics.conventions import conventions as all_conventions
 from recometer.metrics.registry import METRICS, SIDE_DATA, MetricDefinition, canonical
 from recometer.protocol import Number, Protocol
@@ -162,7 +162,7 @@ def _conventions() -> Table:
 
 
 def _explain_convention(name: str) -> None:
-    convention = find(as_listed(name))
+    convention = find_convention(as_listed(name))
     if convention is None:
         hint = did_you_mean(name, [each.name for each in all_conventions()])
         raise UnknownNameError(f"There is no convention {name!r}. {hint}")

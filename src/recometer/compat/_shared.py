@@ -28,7 +28,7 @@ from recometer.errors import (
 from recometer.evaluation import Evaluation, evaluate
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
-from recometer.metrics.conventions import Convention, find
+from recometer.metrics.conventions import Convention, find_convention
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
@@ -39,7 +39,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def convention_of(name: str) -> Convention:
     """Return the convention called `name`, which must exist."""
-    convention = find(name)
+    convention = find_convention(name)
     assert convention is not None
     return convention
 

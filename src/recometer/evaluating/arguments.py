@@ -84,19 +84,19 @@ def check_source(source: object, test: object) -> Source:
 
 def test_of(source: Source, test: object) -> Interactions:
     """Return the test data, which must come either from the source or from the argument."""
-    included = truth_beside(source, given=test is not None)
+    included = included_test(source, test_passed=test is not None)
     return read_interactions(test, "test") if included is None else included
 
 
-def truth_beside(source: Source, *, given: bool) -> Interactions | None:
+def included_test(source: Source, *, test_passed: bool) -> Interactions | None:
     """Return the test data in the source, or None if test was passed separately."""
     included = source.facts.truth
-    if not given and included is None:
+    if not test_passed and included is None:
         raise InputError(
             f"test is missing, and the source ({source.describe()}) contains no labels. "
             "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) contains them."
         )
-    if given and included is not None:
+    if test_passed and included is not None:
         raise InputError(
             f"test was passed, but the source ({source.describe()}) contains the labels. Hint: "
             "leave out test, or pass relevance=False, rating=False to Pairs."
@@ -146,8 +146,8 @@ def _not_here(name: str) -> str:
             f"rm.Interactions.of(test, {column}=...)": column not in ("rank", "score"),
             f"rm.Lists(frame, {column}=...)": column not in ("value", "time"),
         }
-        where = [call for call, reads in calls.items() if reads]
-        return f"Hint: name the columns where the table is read: {' or '.join(where)}."
+        readers = [call for call, reads in calls.items() if reads]
+        return f"Hint: name the columns where the table is read: {' or '.join(readers)}."
     if name in IDS:
         return (
             f"Hint: pass ids and positions with the data: rm.Interactions.of(test, {name}=...), "
@@ -156,7 +156,7 @@ def _not_here(name: str) -> str:
     return ""
 
 
-def settled(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
+def adapt_protocol(source: Source, protocol: Protocol, *, trained: bool) -> Protocol:
     """Adapt the rules to a source; refuse ``ties="input"`` if the source has no input order.
 
     Under a convention, ties in a source without an input order are broken by item id. Without
@@ -183,7 +183,7 @@ class Arguments:
     """The arguments of `evaluate`, except the source and the test data."""
 
     metrics: tuple[Metric, ...]
-    protocol: Protocol  # the rules as the user set them; `settled` adapts them to a source
+    protocol: Protocol  # the rules as the user set them; `adapt_protocol` adapts them to a source
     train: Interactions | None
     exclude: Items | None
     catalogue: Catalogue | None
@@ -192,63 +192,63 @@ class Arguments:
     threads: int
     progress: bool | None
     chance: bool
-    as_given: Mapping[str, Any]  # candidates and exclude as passed, for repeating the evaluation
-    by_hand: Sequence[str] = ()  # the rules set by the user; a warning names unused ones
+    as_passed: Mapping[str, Any]  # candidates and exclude as passed, for repeating the evaluation
+    user_rules: Sequence[str] = ()  # the rules set by the user; a warning names unused ones
     # Computed from all training data, if `train` contains only some of the users.
     popularity: Popularity | None = None
     expects_unknown: bool = False  # whether to skip the warnings about unknown ids
     some_users: bool = False  # whether test is one of several blocks of users
 
 
-def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
+def is_split(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
     """Return whether test is a `Split`, a `Folds` object or a list of `Split` objects."""
     # Importing the module takes time, and before it is imported, no `Split` can exist.
     module = sys.modules.get("recometer.split.result")
     if module is None:
         return False
     if isinstance(test, list | tuple):
-        return bool(test) and all(isinstance(one, module.Split) for one in test)
+        return bool(test) and all(isinstance(split, module.Split) for split in test)
     return isinstance(test, module.Split | module.Folds)
 
 
 def are_folds(test: object) -> TypeGuard[Folds | Sequence[Split]]:
     """Return whether test consists of several splits (a `Folds` object or a list of splits)."""
-    return is_made(test) and not hasattr(test, "interactions")
+    return is_split(test) and not hasattr(test, "interactions")
 
 
-def check_no_train(made: object, train: object) -> None:
+def check_no_train(split: object, train: object) -> None:
     """Refuse train if test is a split, which contains its own training data."""
     if train is not None:
         raise InputError(
-            f"train was passed, but {type(made).__name__} contains its own. Hint: leave train out."
+            f"train was passed, but {type(split).__name__} contains its own. Hint: leave train out."
         )
 
 
 def parts_of(
-    made: Split | Folds | Sequence[Split], train: object
+    split: Split | Folds | Sequence[Split], train: object
 ) -> tuple[Interactions, Interactions]:
     """Return the test and training data of a split."""
-    check_no_train(made, train)
-    if not hasattr(made, "interactions"):
+    check_no_train(split, train)
+    if not hasattr(split, "interactions"):
         raise InputTypeError(
-            f"An Evaluator needs a single split, but {type(made).__name__} has several. Hint: make "
-            "one for each, [rm.Evaluator(split) for split in folds]; or "
+            f"An Evaluator needs a single split, but {type(split).__name__} has several. Hint: "
+            "make one for each, [rm.Evaluator(split) for split in folds]; or "
             "rm.evaluate(function, folds)."
         )
-    plain = made.interactions()
+    plain = split.interactions()
     return plain.test, plain.train
 
 
-def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
+def each_fold(source: object, splits: Any) -> Iterator[tuple[object, Any]]:
     """Yield the source and the split of each fold; splits are made one at a time.
 
     `source` is either a list with one source per fold or a function that returns the source for a
     split.
     """
     if callable(source):
-        for number, split in enumerate(made):
+        for number, split in enumerate(splits):
             try:
-                found = source(split)
+                fold_source = source(split)
             except RecometerError:
                 raise  # the error already has a good message
             except Exception as error:
@@ -257,7 +257,7 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
                     f"{number} (counted from 0): {error}. Hint: calling it with next(iter(folds)) "
                     "shows where."
                 ) from error
-            yield found, split
+            yield fold_source, split
         return
     if not isinstance(source, list | tuple):
         raise InputTypeError(
@@ -265,9 +265,9 @@ def each_fold(source: object, made: Any) -> Iterator[tuple[object, Any]]:
             f"{type(source).__name__}. Hint: pass a list, or a function that is called with "
             "each split and returns a source."
         )
-    if len(source) != len(made):
+    if len(source) != len(splits):
         raise InputError(
-            f"There are {len(source)} sources for {len(made)} folds. Hint: pass one per "
+            f"There are {len(source)} sources for {len(splits)} folds. Hint: pass one per "
             "fold, or a function that is called with each split and returns a source."
         )
-    yield from zip(source, made, strict=True)
+    yield from zip(source, splits, strict=True)

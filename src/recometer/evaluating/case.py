@@ -75,15 +75,15 @@ class Case:
 
     source: Source
     sides: Sides
-    protocol: Protocol  # adapted to the source by `settled`
+    protocol: Protocol  # adapted to the source by `adapt_protocol`
     brings_truth: bool  # whether the source contains the test data
     requirements: Requirements  # what the metrics need under the rules
 
     def check_ids(self) -> None:
         """Refuse ids of the source that look like positions; see `check_shifted`."""
         arguments = self.sides.arguments
-        data = [None if self.brings_truth else self.sides.given, arguments.train]
-        check_shifted(self.source, data, self.protocol, arguments.by_hand)
+        data = [None if self.brings_truth else self.sides.test_as_passed, arguments.train]
+        check_shifted(self.source, data, self.protocol, arguments.user_rules)
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
@@ -93,22 +93,24 @@ class Case:
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the description and the fingerprints of each argument."""
         texts = {"source": {"description": self.source.describe()}, **self.sides.descriptions}
-        found = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
+        facts = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
         # The source's threshold replaces the rule `relevant_from`, which `reading` describes.
         if self.source.facts.threshold:
-            found["test"].pop("reading", None)
-        return found
+            facts["test"].pop("reading", None)
+        return facts
 
-    def kept(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
+    def inputs_to_keep(self, arrays: Mapping[str, Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the arguments needed to repeat the evaluation, or None if they are too large."""
-        every = [array for of in arrays.values() for array in of.values() if array is not None]
+        every = [
+            array for group in arrays.values() for array in group.values() if array is not None
+        ]
         n_bytes = sum(math.prod(array.shape) * array.dtype.itemsize for array in every)
         sources = [data for data in self.inputs.values() if isinstance(data, Source)]
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
         # If the source contains the test data, the repeated evaluation takes no `test`.
         own = {"test": None} if self.brings_truth else {}
-        return {**self.inputs, **self.sides.arguments.as_given, **own}
+        return {**self.inputs, **self.sides.arguments.as_passed, **own}
 
     def inputs_for_messages(self) -> Inputs:
         """Return the inputs that errors and warnings mention."""
@@ -179,8 +181,8 @@ def find_records(case: Case) -> Records:
             n_short = int(np.count_nonzero(known & (ranks.n_candidates < needs.cutoff)))
             counts |= {"users_below_cutoff": n_short} if n_short else {}
         if needs.rprecision:
-            most = WHOLE if None in needs.rprecision else max(filter(None, needs.rprecision))
-            short = ranks.ends_early & (ranks.depth < np.minimum(ranks.n_relevant, most))
+            max_cutoff = WHOLE if None in needs.rprecision else max(filter(None, needs.rprecision))
+            short = ranks.ends_early & (ranks.depth < np.minimum(ranks.n_relevant, max_cutoff))
             counts |= {"users_below_relevant": int(short.sum())} if short.any() else {}
         if needs.side_data:
             ranks = ranks_with(
@@ -233,22 +235,22 @@ def _listed_users(case: Case, records: Records, lists: TopLists) -> list[ListedU
         memory=sides.memory,
         popularity=arguments.popularity,
     )
-    found = [ListedUsers(data, records.judged)]
+    listed_users = [ListedUsers(data, records.judged)]
     for group in needs.groups_of_lists:
         assert arguments.catalogue is not None
         assert data.categories is not None
         column = arguments.catalogue.category_names.index(group)
         of_group = dataclasses.replace(data, categories=data.categories[:, [column]], kept={})
-        found.append(ListedUsers(of_group, records.judged, group))
-    return found
+        listed_users.append(ListedUsers(of_group, records.judged, group))
+    return listed_users
 
 
 def request_of(case: Case) -> Request:
     """Return the request to the source."""
     sides, needs, arguments = case.sides, case.requirements, case.sides.arguments
-    known, catalogue = arguments.catalogue, None
-    if known is not None and known.lists_all:
-        catalogue = known.n_items if known.item_ids is None else known.item_ids
+    item_data, catalogue = arguments.catalogue, None
+    if item_data is not None and item_data.lists_all:
+        catalogue = item_data.n_items if item_data.item_ids is None else item_data.item_ids
     data = sides.test, arguments.train, needs.for_source, catalogue
     depth = None if needs.leaves_out or arguments.chance else needs.depth
     pace, items = (arguments.threads, arguments.progress), (sides.candidates, arguments.exclude)
@@ -260,10 +262,10 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
-    gone = _removed_rows(request, source)
-    stays = np.ones(len(test), bool) if gone is None else ~gone
-    relevant = relevant_rows(test, rules.relevant_from) & stays
-    rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
+    removed = _removed_rows(request, source)
+    remaining = np.ones(len(test), bool) if removed is None else ~removed
+    relevant = relevant_rows(test, rules.relevant_from) & remaining
+    rows, hits = (ragged.offsets(mask, test.indptr) for mask in (remaining, relevant))
     return Judged(np.diff(rows), np.diff(hits))
 
 
@@ -307,13 +309,13 @@ def _lists(
     lists = source.top(request, depth)
     if baseline is None or "baseline" not in needs.side_data_of_lists:
         return lists, None
-    found = request.memory.find(
+    baseline_lists = request.memory.find(
         "baseline",
         (depth, request.protocol),
         lambda: baseline.top(request, depth),
         same=(baseline, request.test),
     )
-    return lists, found
+    return lists, baseline_lists
 
 
 EXPECTED = {"ties": "expected", "constant_scores": "ties"}
@@ -331,7 +333,7 @@ def chance_of(
     Raises InputError if no metric reads a ranking, if lists end before the last candidate, or if
     a rule reads the scores themselves.
     """
-    ranked = [one for one in metrics if knows_chance(one)]
+    ranked = [metric for metric in metrics if knows_chance(metric)]
     if not measured or not ranked:
         raise InputError(
             f"{argument_text('chance', True)} needs ranking metrics, such as ndcg@10: a random "
@@ -339,11 +341,11 @@ def chance_of(
         )
     ranks = measured[0].ranks
     if ranks.ends_early.any():
-        whole = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
+        sources = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
         raise InputError(
             f"{argument_text('chance', True)} needs all candidates to be ranked, but lists end "
             "early, so it is unknown which other items could have been listed. Hint: "
-            f"{whole} rank all."
+            f"{sources} rank all."
         )
     if ranks.score is not None:
         raise InputError(
@@ -351,10 +353,10 @@ def chance_of(
             "score_above reads the scores themselves. Hint: leave one of them out."
         )
     changed = [
-        dataclasses.replace(one, rules=tuple(rule for rule in one.rules if rule[0] not in EXPECTED))
-        for one in ranked
+        dataclasses.replace(m, rules=tuple(rule for rule in m.rules if rule[0] not in EXPECTED))
+        for m in ranked
     ]
-    tied = [RankedUsers(_all_tied(one.ranks), group=one.group) for one in measured]
+    tied = [RankedUsers(_all_tied(users.ranks), group=users.group) for users in measured]
     values, _ = compute(tied, changed, protocol.replace(**EXPECTED), threads)
     return dict(zip(map(str, ranked), values.values(), strict=True))
 
@@ -366,14 +368,14 @@ def knows_chance(metric: Metric) -> bool:
 
 def _all_tied(ranks: Ranks) -> Ranks:
     """Return the ranks that items would have if all candidates had the same score."""
-    known = ranks.above >= 0  # -1 means not a candidate
-    others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
+    is_ranked = ranks.above >= 0  # -1 means not a candidate
+    n_others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
     place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
     return dataclasses.replace(
         ranks,
-        above=np.where(known, 0, ranks.above),
-        tied=np.where(known, others, ranks.tied),
-        before=np.where(known, place, ranks.before),
+        above=np.where(is_ranked, 0, ranks.above),
+        tied=np.where(is_ranked, n_others, ranks.tied),
+        before=np.where(is_ranked, place, ranks.before),
     )
 
 
@@ -486,7 +488,7 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         fields |= {"activity": activity, "popularity": mean}
     return {
         **fields,
-        "counts": dict(sorted({**part.counts, **sides.settled}.items())),
+        "counts": dict(sorted({**part.counts, **sides.affected_rows}.items())),
         "definitions": case.requirements.definitions,
         "timings": {
             "reading": read - begin,
@@ -496,7 +498,7 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
         },
         "versions": versions(),
         "inputs": case.described(prints),
-        "inputs_kept": case.kept(arrays),
+        "inputs_kept": case.inputs_to_keep(arrays),
     }
 
 
@@ -504,8 +506,8 @@ def means_of(case: Case) -> dict[str, float]:
     """Return the means that `Evaluation.mean` would return, without hashing any data."""
     case.check_ids()
     part = measure(case, find_records(case))
-    made: dict[str, Any] = {"definitions": {}, "timings": {}, "versions": {}, "inputs": {}}
-    return EvaluationRecord(**_fields(case, part), **made).mean()
+    empty: dict[str, Any] = {"definitions": {}, "timings": {}, "versions": {}, "inputs": {}}
+    return EvaluationRecord(**_fields(case, part), **empty).mean()
 
 
 def _fields(case: Case, part: Part) -> dict[str, Any]:

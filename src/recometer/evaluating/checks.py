@@ -15,7 +15,7 @@ from recometer.data.spelling import guess
 from recometer.errors import InputError, argument_text, brief, python_or_command, rule_text, warn
 from recometer.evaluating.requirements import Requirements
 from recometer.measuring.reasons import Reason
-from recometer.metrics.conventions import find
+from recometer.metrics.conventions import find_convention
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.ranks import Ranks
@@ -43,18 +43,18 @@ class BlockFacts(NamedTuple):
     @classmethod
     def merge(cls, parts: Sequence[BlockFacts]) -> BlockFacts:
         """Merge the facts about several blocks, which must not have any users in common."""
-        each = [part for part in parts if part.n_users]
-        first = each[0].undefined if each else {}
-        names = [name for name in first if all(name in part.undefined for part in each)]
+        blocks = [part for part in parts if part.n_users]
+        first = blocks[0].undefined if blocks else {}
+        names = [name for name in first if all(name in part.undefined for part in blocks)]
         numbers: dict[str, int] = {
-            name: (max if name in MOST else sum)([getattr(part, name) for part in each] or [0])
+            name: (max if name in MAXIMA else sum)([getattr(part, name) for part in blocks] or [0])
             for name in cls._fields[:-1]
         }
-        together = {name: np.sum([part.undefined[name] for part in each], axis=0) for name in names}
-        return cls(**numbers, undefined=together)
+        totals = {name: np.sum([part.undefined[name] for part in blocks], axis=0) for name in names}
+        return cls(**numbers, undefined=totals)
 
 
-MOST = ("depth", "n_candidates", "n_listed")  # `merge` takes the maximum of these, not the sum
+MAXIMA = ("depth", "n_candidates", "n_listed")  # `merge` takes the maximum of these, not the sum
 
 
 class Inputs(NamedTuple):
@@ -114,14 +114,14 @@ def check_facts(
             "the missing places are misses."
         )
     if facts.n_any_cutoff and protocol.deep_cutoffs != "undefined_below":
-        most = facts.n_candidates
-        beyond = [str(m) for m in needs.of_rankings if m.cutoff is not None and m.cutoff > most]
+        max_rows = facts.n_candidates
+        beyond = [str(m) for m in needs.of_rankings if m.cutoff is not None and m.cutoff > max_rows]
         if beyond:
             source = inputs().source
             warn(
                 f"{', '.join(beyond)}: the cut-off is larger than any user's number of rows: in "
-                f"the source ({source.describe()}), no user has more than {most:,}; the missing "
-                "places are misses."
+                f"the source ({source.describe()}), no user has more than {max_rows:,}; the "
+                "missing places are misses."
             )
     if facts.n_unknown > MANY * n_users and (find := inputs().find):
         source, unknown = inputs().source, find("user")
@@ -129,7 +129,7 @@ def check_facts(
         effect = "are left out of the means" if left_out else "count as misses"
         warn(
             f"{facts.n_unknown:,} of {n_users:,} test users ({facts.n_unknown / n_users:.0%}) "
-            f"{source.facts.of_unknown} ({source.describe()}){unknown.such}, and {effect}."
+            f"{source.facts.of_unknown} ({source.describe()}){unknown.clause}, and {effect}."
             f"{unknown.hint}"
         )
     if counts.get("relevant_unranked", 0) > MANY * n_relevant and (find := inputs().find):
@@ -138,7 +138,7 @@ def check_facts(
         effect = "left out of the test data" if protocol.unknown_items == "left_out" else "misses"
         warn(
             f"{unranked:,} of {n_relevant:,} relevant test rows ({unranked / n_relevant:.0%}) "
-            f"have items that are unknown to the model ({source.describe()}){unknown.such}, and "
+            f"have items that are unknown to the model ({source.describe()}){unknown.clause}, and "
             f"are {effect}.{unknown.hint}"
         )
     if facts.undefined:
@@ -207,14 +207,14 @@ def _warn_of_lost(lost: int, n_relevant: int, candidates: object) -> None:
     )
 
 
-def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None:
+def check_length(ranks: Ranks, names: Sequence[str], test: Interactions) -> None:
     """If lists end early, refuse metrics that need the whole ranking."""
     early = ranks.ends_early
     if any_of(early):
         user = int(np.argmax(early))
         name = user if test.user_ids is None else ids.show(test.user_ids, user)
         n, depth = ranks.n_candidates[user], ranks.depth[user]
-        found = (
+        reason = (
             f"it is unknown how many items there were beyond the {depth:,} in the list of user "
             f"{name}. Hint: if the lists are complete, pass {argument_text('catalogue')} (the "
             "number of items, or their ids)"
@@ -222,8 +222,8 @@ def check_length(ranks: Ranks, whole: Sequence[str], test: Interactions) -> None
             else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: use "
             "metrics with a cut-off"
         )
-        need = "needs" if len(whole) == 1 else "need"
-        raise InputError(f"{' and '.join(whole)} {need} the whole ranking, but {found}.")
+        need = "needs" if len(names) == 1 else "need"
+        raise InputError(f"{' and '.join(names)} {need} the whole ranking, but {reason}.")
 
 
 def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
@@ -243,7 +243,7 @@ def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
 
 def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -> None:
     """Under ``defects=True``, refuse metrics if a library's defect changes any user's value."""
-    convention = find(protocol.name)
+    convention = find_convention(protocol.name)
     if convention is None:
         return
     for metric in metrics:
@@ -251,10 +251,10 @@ def check_defects(ranks: Ranks, metrics: Iterable[Metric], protocol: Protocol) -
         if refused is None:
             continue
         assert metric.cutoff is not None
-        if any_of(DEFECTS[refused.where](ranks, metric, metric.cutoff)):
+        if any_of(DEFECTS[refused.users](ranks, metric, metric.cutoff)):
             raise InputError(
-                f"{metric}: {rule_text('defects', True)} is refused for users {refused.where}. "
-                f"{refused.says} Hint: {refused.way}; or leave "
+                f"{metric}: {rule_text('defects', True)} is refused for users {refused.users}. "
+                f"{refused.says} Hint: {refused.hint}; or leave "
                 f"{python_or_command('defects=True', 'it')} out to follow the documentation."
             )
 
@@ -272,8 +272,8 @@ def _with_more_places(ranks: Ranks, metric: Metric, k: int) -> Bool:
         hits = np.bincount(user[ranks.relevant & (ranks.above >= 0)], minlength=ranks.n_users)
         missed = hits < ranks.n_relevant
         changed = missed | changed & (unknown | (ranks.depth < ranks.n_candidates))
-    found: Bool = (n_items < k) & changed
-    return found
+    affected: Bool = (n_items < k) & changed
+    return affected
 
 
 def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
@@ -285,20 +285,20 @@ def _with_short_lists(ranks: Ranks, metric: Metric, k: int) -> Bool:
     last = ranks.user[ranks.relevant & (ranks.item == ranks.item.max(initial=-1))]
     filled = np.zeros(ranks.n_users + 1, bool)
     filled[last + 1] = True
-    found: Bool = (ranks.depth < k) & (ranks.n_relevant > 0) & filled[:-1]
-    return found
+    affected: Bool = (ranks.depth < k) & (ranks.n_relevant > 0) & filled[:-1]
+    return affected
 
 
 def _with_repeated_rows(ranks: Ranks, metric: Metric, k: int) -> Bool:
     """Return a mask of users with a repeated item in the first k places, as bool [n_users]."""
-    again = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
+    repeated = np.zeros(len(ranks.above), bool) if ranks.repeated is None else ranks.repeated
     if ranks.copies is not None:
-        again = again | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
-    found: Bool = np.bincount(ranks.user[again], minlength=ranks.n_users) > 0
-    return found
+        repeated = repeated | (ranks.copies > 1) & (ranks.above >= 0) & (ranks.above < k)
+    affected: Bool = np.bincount(ranks.user[repeated], minlength=ranks.n_users) > 0
+    return affected
 
 
-# Functions that find users whose value a library's defect changes, keyed by `Refused.where`.
+# Functions that find users whose value a library's defect changes, keyed by `Refused.users`.
 DEFECTS: dict[str, Callable[[Ranks, Metric, int], Bool]] = {
     "with more places than items": _with_more_places,
     "with a list shorter than k": _with_short_lists,
@@ -310,14 +310,14 @@ def warn_of_undefined(
     facts: BlockFacts, value_range: tuple[float, float] | None, relevant_from: RelevantFrom
 ) -> None:
     """Warn about metrics that are undefined for all users, and give the reasons."""
-    alike: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name, counts in facts.undefined.items():
         most_first = np.argsort(-counts, kind="stable")
         codes = [code for code in most_first.tolist() if code and counts[code]]
-        why = [reason.sentence for code in codes for reason in Reason if reason == code]
-        if why:
-            alike.setdefault("; or ".join(why), []).append(name)
-    for reason, names in alike.items():
+        sentences = [reason.sentence for code in codes for reason in Reason if reason == code]
+        if sentences:
+            names_of.setdefault("; or ".join(sentences), []).append(name)
+    for reason, names in names_of.items():
         cause = ""
         if Reason.NO_RELEVANT.sentence in reason and facts.n_rows:
             cause = _below(value_range, relevant_from)
@@ -342,156 +342,156 @@ def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom)
 KINDS: tuple[Kind, ...] = ("user", "item")
 MANY = 0.1  # a larger share of unknown users, or of unknown relevant rows, causes a warning
 EXAMPLES = 3
-ASKED = 1000  # maximum number of unknown ids for which other spellings are tried
+MAX_TRIED = 1000  # maximum number of unknown ids for which other spellings are tried
 BY_CHANCE = 10  # with fewer users or items, ids may start at 0 or 1 by chance
 
 
 FindUnknown = Callable[[Kind], "Unknown"]
 
 
-def there(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
+def positions_and_ids(data: Interactions, kind: Kind) -> tuple[Int64, Array | None]:
     """Return the positions of the users or items with interactions, and the ids of all of them."""
     if kind == "user":
         return np.flatnonzero(np.diff(data.indptr)), data.user_ids
     return np.unique(data.items).astype(np.int64), data.item_ids
 
 
-def missing(data: Interactions, kind: Kind, known: Array | None) -> Int64:
-    """Return the positions of users or items that have interactions, but no id in `known`."""
-    positions, its = there(data, kind)
-    if known is None or its is None:
+def unknown_positions(data: Interactions, kind: Kind, known_ids: Array | None) -> Int64:
+    """Return the positions of users or items that have interactions, but no id in `known_ids`."""
+    positions, all_ids = positions_and_ids(data, kind)
+    if known_ids is None or all_ids is None:
         return positions[:0]
-    asked = its[positions]
+    data_ids = all_ids[positions]
     if kind == "user":
-        asked = ids.as_named_by(asked, known)
-    found = ids.match(asked, known, f"{kind} ids of test", f"{kind} ids of the source")
-    return positions[found < 0]
+        data_ids = ids.as_named_by(data_ids, known_ids)
+    matches = ids.match(data_ids, known_ids, f"{kind} ids of test", f"{kind} ids of the source")
+    return positions[matches < 0]
 
 
 class Unknown(NamedTuple):
     """Examples of unknown ids, and the ids of the source."""
 
-    asked: Sequence[Any]
-    known: Sequence[Any]
+    examples: Sequence[Any]
+    known_ids: Sequence[Any]
     side: str = "test"
 
     @classmethod
-    def of(cls, asked: Array, known: Array | None, side: str = "test") -> Unknown:
+    def of(cls, unknown: Array, known_ids: Array | None, side: str = "test") -> Unknown:
         """Choose evenly spaced examples of the unknown ids."""
-        chosen = np.linspace(0, len(asked) - 1, min(len(asked), ASKED)).astype(np.int64)
-        return cls(asked[chosen].tolist(), [] if known is None else known.tolist(), side)
+        chosen = np.linspace(0, len(unknown) - 1, min(len(unknown), MAX_TRIED)).astype(np.int64)
+        return cls(unknown[chosen].tolist(), [] if known_ids is None else known_ids.tolist(), side)
 
     @property
-    def such(self) -> str:
+    def clause(self) -> str:
         """A clause that names a few unknown ids, or an empty string."""
-        return f", such as {_few(self.asked)}" if self.asked else ""
+        return f", such as {_few(self.examples)}" if self.examples else ""
 
     @property
     def hint(self) -> str:
         """A hint that suggests another spelling of the ids, or shows examples from both sides."""
-        if not self.asked or not self.known:
+        if not self.examples or not self.known_ids:
             return ""
-        found = guess(self.asked, self.known)
-        if found is None:
+        spelling = guess(self.examples, self.known_ids)
+        if spelling is None:
             return (
                 f" Hint: are ids spelled the same way? Those of {self.side} look like "
-                f"{brief(self.asked[0])}, those of the source like {brief(self.known[0])}."
+                f"{brief(self.examples[0])}, those of the source like {brief(self.known_ids[0])}."
             )
-        return f" Hint: {found}. Spell ids the same way on both sides."
+        return f" Hint: {spelling}. Spell ids the same way on both sides."
 
 
-def _few(some: Sequence[Any]) -> str:
-    return ", ".join(map(brief, some[:EXAMPLES]))
+def _few(examples: Sequence[Any]) -> str:
+    return ", ".join(map(brief, examples[:EXAMPLES]))
 
 
 def find_unknown(source: Source, test: Interactions, kind: Kind) -> Unknown:
     """Return examples of test users or test items that the source does not know."""
-    known = source.facts.known_ids(kind)
-    its = test.user_ids if kind == "user" else test.item_ids
-    if its is None:
+    known_ids = source.facts.known_ids(kind)
+    test_ids = test.user_ids if kind == "user" else test.item_ids
+    if test_ids is None:
         return Unknown([], [])
-    return Unknown.of(its[missing(test, kind, known)], known)
+    return Unknown.of(test_ids[unknown_positions(test, kind, known_ids)], known_ids)
 
 
 def check_shifted(
     source: Source,
     data: Sequence[Interactions | None],
     protocol: Protocol,
-    by_hand: Collection[str],
+    user_rules: Collection[str],
 ) -> None:
     """Refuse a source if its ids, or those of the data, look like positions.
 
     `data` contains test and train; None stands for data that were not passed, or that the source
     contains. If the user set ``shifted_ids="kept"`` and it has no effect, a warning says so.
     """
-    found = _shifted(source, "user", data) or _shifted(source, "item", data)
+    message = _shifted(source, "user", data) or _shifted(source, "item", data)
     if protocol.shifted_ids == "kept":
-        if "shifted_ids" in by_hand and not found:
+        if "shifted_ids" in user_rules and not message:
             warn(
                 f"The rule {rule_text('shifted_ids', 'kept')} changes nothing here: no ids of the "
                 "model look like positions."
             )
-    elif found:
-        raise InputError(found)
+    elif message:
+        raise InputError(message)
 
 
 def _shifted(source: Source, kind: Kind, data: Sequence[Interactions | None]) -> str:
     """Return a message if the ids of one side look like positions; otherwise ""."""
-    named: list[Array | None] = [getattr(one, f"{kind}_ids", None) for one in data]
+    named: list[Array | None] = [getattr(side, f"{kind}_ids", None) for side in data]
     sides = [side_ids for side_ids in named if side_ids is not None and len(side_ids)]
-    known = source.facts.known_ids(kind) if sides else None
-    if known is None or not len(known):
+    known_ids = source.facts.known_ids(kind) if sides else None
+    if known_ids is None or not len(known_ids):
         return ""
-    kinds = {*map(ids.kind, sides), ids.kind(known)}
+    kinds = {*map(ids.kind, sides), ids.kind(known_ids)}
     if kinds != {"int"} and not (kinds == {"str"} and sides[0][0][:1].isdecimal()):
         return ""
     # If one side uses positions as ids, exactly one of the sides has the id 0.
     zero = 0 if kinds == {"int"} else "0"
-    if _has(sides, zero) == bool((known == zero).any()):
+    if _contains(sides, zero) == bool((known_ids == zero).any()):
         return ""
     if zero == "0":
-        numbers = [_whole_numbers(one) for one in (*sides, known)]
-        plain = [one for one in numbers if one is not None]
+        numbers = [_whole_numbers(texts) for texts in (*sides, known_ids)]
+        plain = [side_ids for side_ids in numbers if side_ids is not None]
         if len(plain) < len(numbers):
             return ""
-        *sides, known = plain
+        *sides, known_ids = plain
     low, high = min(int(side[0]) for side in sides), max(int(side[-1]) for side in sides)
-    first, last = int(known.min()), int(known.max())
-    if last - first + 1 != len(known):
+    first, last = int(known_ids.min()), int(known_ids.max())
+    if last - first + 1 != len(known_ids):
         return ""
     if first == 1 and low == 0 and last == high + 1 >= BY_CHANCE and last in map(len, sides):
-        return _said_of_positions(source, kind, last)
-    n, nodes = len(known), False
+        return _message_on_positions(source, kind, last)
+    n, nodes = len(known_ids), False
     if kind == "item":  # a graph numbers its items after its users
         users = source.facts.known_ids("user")
-        n_users = {one.n_users for one in data if one is not None}
+        n_users = {side.n_users for side in data if side is not None}
         n_users |= set() if users is None else {len(users)}
         nodes = low in n_users and n <= high < low + n
-    if first != 0 or last == 0 or not (nodes or _has(sides, n)):  # a single id cannot be shifted
+    if first != 0 or last == 0 or not (nodes or _contains(sides, n)):  # one id cannot be shifted
         return ""
-    return _said_of_shifted(source, kind, n, low if nodes else None)
+    return _message_on_shifted(source, kind, n, low if nodes else None)
 
 
-def _has(sides: Sequence[Array], one: int | str) -> bool:
-    """Return whether any of the sorted arrays contains the id `one`."""
+def _contains(sides: Sequence[Array], sought: int | str) -> bool:
+    """Return whether any of the sorted arrays contains the id `sought`."""
     for side in sides:
-        place = int(np.searchsorted(side, one))
-        if place < len(side) and side[place] == one:
+        place = int(np.searchsorted(side, sought))
+        if place < len(side) and side[place] == sought:
             return True
     return False
 
 
 def _whole_numbers(texts: Array) -> Int64 | None:
-    """Return the strings as sorted numbers, or None if one is not a plain whole number."""
+    """Return the strings as sorted numbers, or None if any is not a plain whole number."""
     if not all(
-        one.isdecimal() and one.isascii() and len(one) < 19 and (one[0] != "0" or one == "0")
-        for one in texts
+        text.isdecimal() and text.isascii() and len(text) < 19 and (text[0] != "0" or text == "0")
+        for text in texts
     ):
         return None
     return np.sort(np.fromiter(map(int, texts), np.int64, len(texts)))
 
 
-def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
+def _message_on_positions(source: Source, kind: Kind, n: int) -> str:
     """Return the message for a model with ids 1 to n, and data with ids 0 to n - 1."""
     return (
         f"The {kind}s of test and train are 0 to {n - 1:,}, but those of the source "
@@ -501,20 +501,20 @@ def _said_of_positions(source: Source, kind: Kind, n: int) -> str:
     )
 
 
-def _said_of_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str:
+def _message_on_shifted(source: Source, kind: Kind, n: int, low: int | None) -> str:
     """Return the message for a model with ids 0 to n - 1; `low` is a graph's first item node."""
     nodes = low is not None
-    found = (
+    fact = (
         f"begin at {low:,}, which is the number of users, like the item nodes of a graph"
         if nodes
         else f"contain {kind} {n:,} and no {kind} 0"
     )
     offset = ", or item_offset=n_users for nodes of a graph" if nodes else ""
-    by = python_or_command(f" ({kind}_ids=..., or ids[positions]{offset})", "")
-    whose = "items of test and train" if nodes else "test and train"
+    options = python_or_command(f" ({kind}_ids=..., or ids[positions]{offset})", "")
+    data = "items of test and train" if nodes else "test and train"
     return (
-        f"The {kind}s of the source ({source.describe()}) are 0 to {n - 1:,}, but {whose} {found}: "
+        f"The {kind}s of the source ({source.describe()}) are 0 to {n - 1:,}, but {data} {fact}: "
         f"positions seem to be used as ids, so each {kind} would be mistaken for another. Hint: "
-        f"pass the {kind} ids in the order of the positions{by}; "
+        f"pass the {kind} ids in the order of the positions{options}; "
         f"{rule_text('shifted_ids', 'kept')} confirms that the numbers are ids on both sides."
     )

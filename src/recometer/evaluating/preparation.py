@@ -15,17 +15,17 @@ from recometer.data.numbers import flag, seed_of
 from recometer.errors import InputError, InputTypeError, argument_text
 from recometer.evaluating.arguments import (
     Arguments,
+    adapt_protocol,
     check_source,
-    is_made,
+    included_test,
+    is_split,
     parts_of,
     protocol_of,
-    settled,
-    truth_beside,
 )
 from recometer.evaluating.case import Case, means_of
 from recometer.evaluating.requirements import requirements_of
 from recometer.evaluating.sides import Sides, arrays_of, inputs_of, number_of_zeros, warn_of_zeros
-from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
+from recometer.evaluating.unused_rules import changed_rules, warn_without_effect
 from recometer.measuring.side_data import check_side_data
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import DEFAULT_METRICS, Metrics, read_once
@@ -71,7 +71,7 @@ class Preparation:
             raise InputTypeError(
                 f"test is a source ({test.describe()}). Hint: rm.Evaluator(test)(source)."
             )
-        if is_made(test):
+        if is_split(test):
             test, train = parts_of(test, train)
         stated = protocol_of(protocol, rules, [*(Preparation.__init__.__kwdefaults__ or ())])
         requested = read_once(parse_under, metrics, stated)
@@ -88,14 +88,14 @@ class Preparation:
             check_side_data(requested, train=trained, baseline=baseline, catalogue=items)
         excluded = None if exclude is None else read_items(exclude, "exclude")
         data = trained, excluded, items, baseline
-        as_given = {"candidates": candidates, "exclude": exclude}
-        self.arguments = Arguments(requested, stated, *data, *how, as_given, given_by_hand(stated))
+        as_passed = {"candidates": candidates, "exclude": exclude}
+        self.arguments = Arguments(requested, stated, *data, *how, as_passed, changed_rules(stated))
         if trained is not None:
             warn_of_zeros(number_of_zeros(trained), stated)
         if test is not None:
             refused = is_threshold(stated.relevant_from) and stated.repeated_test == "once"
-            given = read_interactions(test, "test", says_sums=not refused)
-            self.sides = Sides.of(self.arguments, given)
+            test_data = read_interactions(test, "test", says_sums=not refused)
+            self.sides = Sides.of(self.arguments, test_data)
         self._glimpses = self._glimpsed() if self.is_kept else {}
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
@@ -118,26 +118,26 @@ class Preparation:
             partial.sides = dataclasses.replace(self.sides, arguments=arguments)
         return partial
 
-    def case(self, given: object) -> Case:
+    def case(self, model: object) -> Case:
         """Check a source, or make one from a model, and combine it with the sides."""
         arguments, sides = self.arguments, self.sides
         if self.is_kept:
             self._check_unchanged()
-        if isinstance(given, Source):
-            source = given
+        if isinstance(model, Source):
+            source = model
         else:
-            test = None if sides is None else sides.given
-            source = source_of(given, test, arguments.train, arguments.metrics, arguments.protocol)
+            test = None if sides is None else sides.test_as_passed
+            source = source_of(model, test, arguments.train, arguments.metrics, arguments.protocol)
         trained = arguments.train is not None
-        if arguments.by_hand:
-            stated, by_hand = arguments.protocol, arguments.by_hand
-            warn_without_effect(source, arguments.metrics, stated, by_hand, trained=trained)
-        rules = settled(source, arguments.protocol, trained=trained)
+        if arguments.user_rules:
+            stated, user_rules = arguments.protocol, arguments.user_rules
+            warn_without_effect(source, arguments.metrics, stated, user_rules, trained=trained)
+        rules = adapt_protocol(source, arguments.protocol, trained=trained)
         facts, brings_truth = source.facts, sides is None
         if sides is None or facts.truth is not None:
-            own = truth_beside(source, given=not brings_truth)
+            own = included_test(source, test_passed=not brings_truth)
             assert own is not None
-            sides = Sides.of(arguments, own, brought=True)
+            sides = Sides.of(arguments, own, in_source=True)
         needs = requirements_of(sides.metrics, rules)
         if facts.listed is not None and needs.listed_users:
             sides = sides.with_users(facts.listed())
@@ -152,9 +152,9 @@ class Preparation:
 
     def _check_unchanged(self) -> None:
         """Raise an error if the user has changed an array."""
-        for argument, seen in self._glimpsed().items():
-            for name, found in seen.items():
-                if found != self._glimpses[argument][name]:
+        for argument, arrays in self._glimpsed().items():
+            for name, current in arrays.items():
+                if current != self._glimpses[argument][name]:
                     raise InputError(
                         f"{argument} was changed after the evaluator was made: its {name} are no "
                         "longer those that were read, checked and matched. Hint: make "
@@ -162,18 +162,18 @@ class Preparation:
                     )
 
 
-def check_evaluable(given: object, test: object) -> None:
+def check_evaluable(argument: object, test: object) -> None:
     """Refuse an argument that is neither a source nor a model, before reading any data."""
-    if not isinstance(given, Source | type) and not isinstance(test, Source):
+    if not isinstance(argument, Source | type) and not isinstance(test, Source):
         from recometer.sources.models import is_model
 
-        if is_model(given):
+        if is_model(argument):
             return
-    check_source(given, test)
+    check_source(argument, test)
 
 
 def source_of(
-    given: object,
+    model: object,
     test: Interactions | None,
     train: Interactions | None,
     metrics: Sequence[Metric],
@@ -185,10 +185,10 @@ def source_of(
     """
     from recometer.sources.models import for_test, is_model
 
-    if isinstance(given, type) or not is_model(given):
-        return check_source(given, test)
+    if isinstance(model, type) or not is_model(model):
+        return check_source(model, test)
     if test is None:
         raise InputError("test is missing. Hint: rm.evaluate(model, test).")
     cutoffs = [metric.cutoff for metric in metrics]
     n = None if None in cutoffs else max(filter(None, cutoffs))
-    return for_test(given, test, train, n, seen=protocol.seen != "removed")
+    return for_test(model, test, train, n, seen=protocol.seen != "removed")

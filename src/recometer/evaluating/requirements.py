@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recometer.errors import InputError
-from recometer.evaluating.unused_rules import given_by_hand
+from recometer.evaluating.unused_rules import changed_rules
 from recometer.measuring.settling import COUNT_EACH
 from recometer.measuring.side_data import needed_by
 from recometer.metrics.registry import (
@@ -18,7 +18,7 @@ from recometer.metrics.registry import (
 )
 from recometer.protocol import Protocol, RepeatedTest
 
-MOST_KEPT = 64
+CACHE_SIZE = 64
 
 
 class Requirements(NamedTuple):
@@ -52,7 +52,7 @@ class Requirements(NamedTuple):
     definitions: Mapping[str, Mapping[str, str]]
 
 
-_found: dict[tuple[object, ...], tuple[Sequence[Metric], Requirements]] = {}
+_cache: dict[tuple[object, ...], tuple[Sequence[Metric], Requirements]] = {}
 
 
 def requirements_of(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
@@ -60,44 +60,44 @@ def requirements_of(metrics: Sequence[Metric], protocol: Protocol) -> Requiremen
     # Compare metrics by identity, because equal metrics may have different definitions. Each entry
     # keeps its metrics, so that identities stay unique.
     key = (*map(id, metrics), protocol)
-    found = _found.get(key)
-    if found is None:
-        if len(_found) >= MOST_KEPT:
-            _found.clear()
-        found = _found[key] = (tuple(metrics), _find(metrics, protocol))
-    return found[1]
+    entry = _cache.get(key)
+    if entry is None:
+        if len(_cache) >= CACHE_SIZE:
+            _cache.clear()
+        entry = _cache[key] = (tuple(metrics), _find(metrics, protocol))
+    return entry[1]
 
 
 def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
     of_ratings, of_lists = (_reading(metrics, record) for record in ("ratings", "lists"))
-    of_rankings = tuple(one for one in metrics if one.definition.record != "lists")
-    over_users = tuple(one for one in of_lists if one.definition.over_users)
-    depths = [one.depth for one in of_rankings]
-    rules = [rules_of(one, protocol) for one in metrics]
-    of_rows = [one.repeated_test for one in rules if one.repeated_test in COUNT_EACH]
+    of_rankings = tuple(metric for metric in metrics if metric.definition.record != "lists")
+    over_users = tuple(metric for metric in of_lists if metric.definition.over_users)
+    depths = [metric.depth for metric in of_rankings]
+    protocols = [rules_of(metric, protocol) for metric in metrics]
+    of_rows = [rules.repeated_test for rules in protocols if rules.repeated_test in COUNT_EACH]
     repeated_test = of_rows[0] if of_rows else protocol.repeated_test
-    if repeated_test == "once" and "relevant_from" not in given_by_hand(protocol):
+    if repeated_test == "once" and "relevant_from" not in changed_rules(protocol):
         repeated_test = "summed"
     return Requirements(
         of_rankings,
         of_ratings,
         of_lists,
-        tuple(one for one in of_ratings if one.definition.over_rows),
+        tuple(metric for metric in of_ratings if metric.definition.over_rows),
         over_users,
         len(of_rankings) > len(of_ratings),
         needed_by(of_rankings),
         needed_by(of_lists),
         None if None in depths else max(filter(None, depths), default=None),
-        max((one.cutoff or 0 for one in of_rankings), default=0),
-        max((one.cutoff or 1 for one in of_lists), default=0),
-        tuple(str(one) for one in of_rankings if one.definition.needs_whole_ranking),
-        tuple(one.cutoff for one in of_rankings if one.name == "rprecision"),
+        max((metric.cutoff or 0 for metric in of_rankings), default=0),
+        max((metric.cutoff or 1 for metric in of_lists), default=0),
+        tuple(str(metric) for metric in of_rankings if metric.definition.needs_whole_ranking),
+        tuple(metric.cutoff for metric in of_rankings if metric.name == "rprecision"),
         any(map(parameters_from_test, metrics)),
-        any(one.users == "listed" for one in rules),
-        any(rules_of(one, protocol).repeated_test in COUNT_EACH for one in of_rankings),
+        any(rules.users == "listed" for rules in protocols),
+        any(rules_of(metric, protocol).repeated_test in COUNT_EACH for metric in of_rankings),
         repeated_test,
-        any(one.negative_gains == "counted" for one in rules),
-        any(rules_of(one, protocol).ties == "random" for one in of_rankings),
+        any(rules.negative_gains == "counted" for rules in protocols),
+        any(rules_of(metric, protocol).ties == "random" for metric in of_rankings),
         rules_for_source(of_rankings, protocol),
         _groups_of(of_rankings),
         _groups_of(of_lists),
@@ -108,37 +108,37 @@ def _find(metrics: Sequence[Metric], protocol: Protocol) -> Requirements:
 
 def definitions_of(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
     """Return the formulas and sources of metrics, and the meanings of their parameters."""
-    found = {}
+    definitions = {}
     for metric in metrics:
         definition = METRICS[metric.name]
-        found[metric.variant] = {
+        definitions[metric.variant] = {
             "title": definition.title,
             "formula": definition.formula,
             "source": definition.source,
             **metric.meanings,
         }
-    return found
+    return definitions
 
 
 def _groups_of(metrics: Iterable[Metric]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.group for one in metrics if one.group))
+    return tuple(dict.fromkeys(metric.group for metric in metrics if metric.group))
 
 
 def _reading(metrics: Iterable[Metric], record: str) -> tuple[Metric, ...]:
-    return tuple(one for one in metrics if one.definition.record == record)
+    return tuple(metric for metric in metrics if metric.definition.record == record)
 
 
 def rules_for_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     """Return the protocol that a source must follow; raise InputError if the metrics disagree."""
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates"):
-        wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
-        wanted -= {protocol.declared[rule].default}
-        if rule == "duplicates" and len(wanted) > 1:  # keep repeats if any metric counts them
-            wanted = {"counted"}
-        if len(wanted) > 1:
-            values = " and ".join(map(str, wanted))
+        settings = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
+        settings -= {protocol.declared[rule].default}
+        if rule == "duplicates" and len(settings) > 1:  # keep repeats if any metric counts them
+            settings = {"counted"}
+        if len(settings) > 1:
+            values = " and ".join(map(str, settings))
             raise InputError(f"Some metrics need the rule {rule} to be {values}.")
-        if wanted:
-            changed[rule] = wanted.pop()
+        if settings:
+            changed[rule] = settings.pop()
     return protocol.replace(**changed) if changed else protocol

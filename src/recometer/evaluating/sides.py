@@ -61,7 +61,7 @@ class Sides:
     """
 
     arguments: Arguments
-    given: Interactions
+    test_as_passed: Interactions
     test: Interactions  # with repeated rows merged, and with the users that users="listed" adds
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with parameters derived from test filled in
@@ -71,18 +71,18 @@ class Sides:
     counts: list[Counts] = dataclasses.field(default_factory=list)
 
     @classmethod
-    def of(cls, arguments: Arguments, given: Interactions, *, brought: bool = False) -> Sides:
-        """Check the test data (`brought` by the source or not) and the arguments that need them."""
-        candidates, metrics = arguments.as_given["candidates"], arguments.metrics
+    def of(cls, arguments: Arguments, passed: Interactions, *, in_source: bool = False) -> Sides:
+        """Check the test data (`in_source` or passed), and the arguments that need them."""
+        candidates, metrics = arguments.as_passed["candidates"], arguments.metrics
         if candidates is not None:
-            candidates = read_candidates(candidates, given)
-        check_not_empty(given.n_users, len(given))
-        test = as_counted(given, metrics, arguments.protocol, brought=brought)
+            candidates = read_candidates(candidates, passed)
+        check_not_empty(passed.n_users, len(passed))
+        test = merge_rows(passed, metrics, arguments.protocol, in_source=in_source)
         if requirements_of(metrics, arguments.protocol).takes_largest_gain:
             metrics = tuple(with_largest_gain(metrics, _largest_gain(test)))
         if arguments.catalogue is not None:
             warn_of_propensity(metrics, arguments.catalogue)
-        return cls(arguments, given, test, candidates, metrics)
+        return cls(arguments, passed, test, candidates, metrics)
 
     def with_users(self, listed: Array) -> Sides:
         """Add users who have a list, as the rule users="listed" requires."""
@@ -105,25 +105,25 @@ class Sides:
         gains, (low, high) = self.test.values, self.test.value_range
         if gains is None or low == high or low < 0 or high > 1:
             return low == high and low in (0, 1)
-        return not any_in_blocks(len(gains), lambda one: (gains[one] != 0) & (gains[one] != 1))
+        return not any_in_blocks(len(gains), lambda rows: (gains[rows] != 0) & (gains[rows] != 1))
 
     @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument, with a warning if necessary."""
-        given, sets = inputs_of(self.arguments, self), self.candidates
-        found = {name: _described(data) for name, data in given.items() if data is not None}
-        if isinstance(sets, SampledCandidates | Interactions):
-            found["candidates"]["warning"] = warning_of(sets)
+        inputs, candidates = inputs_of(self.arguments, self), self.candidates
+        texts = {name: _described(data) for name, data in inputs.items() if data is not None}
+        if isinstance(candidates, SampledCandidates | Interactions):
+            texts["candidates"]["warning"] = warning_of(candidates)
         if self.test.value_range[1] > 1 and not is_threshold(self.arguments.protocol.relevant_from):
-            found["test"]["reading"] = self._reading()
-        return found
+            texts["test"]["reading"] = self._reading()
+        return texts
 
     def _reading(self) -> str:
         """Return a sentence on how test values above 1 were read."""
         low, high = self.test.value_range
         relevant = "above 0" if self.arguments.protocol.relevant_from is None else "other than 0"
-        read = [(str(one), one.definition) for one in self.metrics]
-        of_gain = [name for name, one in read if one.record == "ranks" and one.reads == "gain"]
+        read = [(str(metric), metric.definition) for metric in self.metrics]
+        of_gain = [name for name, d in read if d.record == "ranks" and d.reads == "gain"]
         shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
         return (
             f"test values range from {low:g} to {high:g}: an item with a value {relevant} "
@@ -132,20 +132,20 @@ class Sides:
         )
 
     @cached_property
-    def settled(self) -> dict[str, int]:
+    def affected_rows(self) -> dict[str, int]:
         """The numbers of test and training rows that a rule affected."""
         test, train = self.test, self.arguments.train
-        found = {"test_duplicates": test.duplicates}
+        counts = {"test_duplicates": test.duplicates}
         if test.values is not None and test.value_range[0] < 0:
-            found["negative_values"] = int(np.count_nonzero(test.values < 0))
+            counts["negative_values"] = int(np.count_nonzero(test.values < 0))
         if train is not None:
-            found |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
-        return dict(filter(operator.itemgetter(1), found.items()))
+            counts |= {"train_duplicates": train.duplicates, "train_zeros": number_of_zeros(train)}
+        return dict(filter(operator.itemgetter(1), counts.items()))
 
 
 def inputs_of(arguments: Arguments, sides: Sides | None) -> dict[str, Any]:
     """Return the data, keyed by argument; test and candidates come from `sides`, if any."""
-    inputs = {} if sides is None else {"test": sides.given, "candidates": sides.candidates}
+    inputs = {} if sides is None else {"test": sides.test_as_passed, "candidates": sides.candidates}
     return inputs | {name: getattr(arguments, name) for name in OF_ARGUMENTS}
 
 
@@ -161,8 +161,8 @@ def arrays_of(data: object) -> Mapping[str, object]:
 
 
 def _described(data: Any) -> dict[str, str]:
-    known = isinstance(data, Catalogue | Source)
-    return {"description": data.describe() if known else repr(data)}
+    describes = isinstance(data, Catalogue | Source)
+    return {"description": data.describe() if describes else repr(data)}
 
 
 def number_of_zeros(data: Interactions) -> int:
@@ -184,16 +184,16 @@ def warn_of_zeros(count: int, protocol: Protocol) -> None:
         )
 
 
-def as_counted(
-    test: Interactions, metrics: Sequence[Metric], protocol: Protocol, *, brought: bool = False
+def merge_rows(
+    test: Interactions, metrics: Sequence[Metric], protocol: Protocol, *, in_source: bool = False
 ) -> Interactions:
     """Return test data with one row per user-item pair; the rules determine its value.
 
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
     `repeated_test` decides; by default, values are added up unless the user set a threshold. If the
-    source `brought` the data, see also `rows_stay`.
+    data are `in_source`, see also `rows_stay`.
     """
-    if brought and rows_stay(metrics, protocol):
+    if in_source and rows_stay(metrics, protocol):
         test = settled_repeats(test, "largest")
     return settled_repeats(test, requirements_of(metrics, protocol).repeated_test)
 
@@ -203,7 +203,7 @@ def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
 
     They do for rating metrics, and under ``duplicates="joined"``.
     """
-    of_ranks = [one for one in metrics if one.definition.record != "ratings"]
+    of_ranks = [metric for metric in metrics if metric.definition.record != "ratings"]
     return not of_ranks or rules_for_source(of_ranks, protocol).duplicates == "joined"
 
 

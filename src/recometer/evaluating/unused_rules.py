@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recometer.errors import rule_text, warn
-from recometer.metrics.conventions import find, parse_under
+from recometer.metrics.conventions import find_convention, parse_under
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
@@ -75,9 +75,9 @@ def usual_protocol(kind: type[Protocol]) -> Protocol:
 
 
 @functools.lru_cache(maxsize=64)
-def given_by_hand(protocol: Protocol) -> tuple[str, ...]:
+def changed_rules(protocol: Protocol) -> tuple[str, ...]:
     """Return the rules of a protocol that differ from its convention, or from the defaults."""
-    convention = find(protocol.name)
+    convention = find_convention(protocol.name)
     kind: Any = type(protocol)  # mypy thinks that the cached function's argument is unhashable
     usual = usual_protocol(kind) if convention is None else convention.protocol
     return tuple(rule for rule in protocol.to_dict() if protocol.differs(rule, usual))
@@ -87,19 +87,19 @@ def warn_without_effect(
     source: Source,
     metrics: Sequence[Metric],
     protocol: Protocol,
-    given: Sequence[str],
+    rules: Sequence[str],
     *,
     trained: bool,
 ) -> None:
     """Warn about rules that the user set, but that do not change the requested metrics.
 
-    `given` is from `given_by_hand`; `trained` says whether there are training data.
+    `rules` is from `changed_rules`; `trained` says whether there are training data.
     """
-    convention = find(protocol.name)
+    convention = find_convention(protocol.name)
     definitions = [metric.definition for metric in metrics]
-    kinds = dict.fromkeys("all users" if one.over_users else one.record for one in definitions)
-    for rule in given:
-        said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
+    kinds = dict.fromkeys("all users" if d.over_users else d.record for d in definitions)
+    for rule in rules:
+        reasons, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if protocol.defects and convention is not None and rule in convention.defect_rules:
             why = f"{convention.library} does not follow it ({rule_text('defects', True)})"
         elif rule in ("seen", "cold_start") and not trained:
@@ -112,8 +112,8 @@ def warn_without_effect(
             documented = parse_under(names, protocol.replace(defects=False)) == list(metrics)
             if documented and not refused:
                 why = "these metrics are computed as documented"
-        elif all(said):
-            why = "; ".join(dict.fromkeys(filter(None, said)))
+        elif all(reasons):
+            why = "; ".join(dict.fromkeys(filter(None, reasons)))
         if why:
             warn(
                 f"The rule {rule_text(rule, getattr(protocol, rule))} changes nothing here: {why}."

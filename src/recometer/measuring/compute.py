@@ -55,12 +55,12 @@ class Variant(NamedTuple):
     names: tuple[str, ...]
     rules: Protocol
     over_users: bool  # whether there is one value for all users (each still has a reason)
-    as_found: bool  # whether defined values are final as computed
+    is_final: bool  # whether defined values are final as computed
     values: Callable[[Any], Float64]  # a function from the record to float64 [n_users, n_metrics]
-    how: Any = None  # further prepared data, depending on the subclass of `Measured`
+    prepared: Any = None  # further prepared data, depending on the subclass of `Measured`
 
     @classmethod
-    def of(cls, metrics: Sequence[Metric], rules: Protocol, how: Any = None) -> Variant:
+    def of(cls, metrics: Sequence[Metric], rules: Protocol, prepared: Any = None) -> Variant:
         """Prepare the same metric at several cut-offs."""
         first = metrics[0]
         definition = first.definition
@@ -73,7 +73,7 @@ class Variant(NamedTuple):
             definition.over_users,
             not definition.may_be_nan and rules.decimals is None,
             lambda record: definition.function(record, cutoffs, **parameters),
-            how,
+            prepared,
         )
 
 
@@ -136,21 +136,21 @@ class _Plan(NamedTuple):
     upper: Float64
 
     @classmethod
-    def of(cls, metrics: Sequence[Metric], protocol: Protocol, one: type[Measured]) -> _Plan:
+    def of(cls, metrics: Sequence[Metric], protocol: Protocol, kind: type[Measured]) -> _Plan:
         """Prepare everything that does not depend on the users."""
-        variants = tuple(_variants(metrics, protocol, one.variant))
+        variants = tuple(_variants(metrics, protocol, kind.variant))
         bounds: list[tuple[float, float]] = []
         for variant in variants:
             definition = variant.metrics[0].definition
-            bounded = one.bounded(variant.rules)
+            bounded = kind.bounded(variant.rules)
             pair = (definition.lower, definition.upper) if bounded else (-np.inf, np.inf)
             bounds += [] if variant.over_users else [pair] * len(variant.metrics)
         limits = np.array(bounds, np.float64).reshape(len(bounds), 2, 1)
         every = [name for variant in variants for name in variant.names]
         valued = [n for variant in variants if not variant.over_users for n in variant.names]
-        found = [{name: row for row, name in enumerate(names)} for names in (every, valued)]
+        numbered = [{name: row for row, name in enumerate(names)} for names in (every, valued)]
         order = [str(metric) for metric in metrics]
-        rows, values = ({name: row[name] for name in order if name in row} for row in found)
+        rows, values = ({name: row[name] for name in order if name in row} for row in numbered)
         return cls(variants, len(every), rows, values, limits[:, 0], limits[:, 1])
 
 
@@ -191,30 +191,30 @@ def compute(
     reasons : dict of str to uint8 [n_users]
         The `Reason` why a value is undefined, or 0 if it is defined.
     """
-    every = [measured] if isinstance(measured, Measured) else list(measured)
+    parts = [measured] if isinstance(measured, Measured) else list(measured)
     reading: dict[tuple[str, str], list[Metric]] = {}
     for metric in metrics:
         reading.setdefault((metric.definition.record, metric.group), []).append(metric)
     values, reasons, tasks = dict[str, Float64](), dict[str, UInt8](), list[_Task]()
-    for one in every:
-        wanted = reading.pop((one.record, one.group), [])
-        plan = _planned(tuple(wanted), tuple(map(id, wanted)), protocol, type(one))
-        table = np.empty((len(plan.lower), one.n_users))
-        codes = np.empty((plan.n_metrics, one.n_users), np.uint8)
-        found, why = read_only(table), read_only(codes)
-        values |= {name: found[row] for name, row in plan.valued.items()}
-        reasons |= {name: why[row] for name, row in plan.rows.items()}
+    for part in parts:
+        requested = reading.pop((part.record, part.group), [])
+        plan = _planned(tuple(requested), tuple(map(id, requested)), protocol, type(part))
+        table = np.empty((len(plan.lower), part.n_users))
+        codes = np.empty((plan.n_metrics, part.n_users), np.uint8)
+        final_values, final_reasons = read_only(table), read_only(codes)
+        values |= {name: final_values[row] for name, row in plan.valued.items()}
+        reasons |= {name: final_reasons[row] for name, row in plan.rows.items()}
         if plan.variants:
-            tasks += [_Task(one, block, plan, table, codes) for block in one.blocks()]
-    for (record, _), lacking in reading.items():
-        raise InternalError(f"The metric {str(lacking[0])!r} was requested without {record}.")
+            tasks += [_Task(part, block, plan, table, codes) for block in part.blocks()]
+    for (record, _), unread in reading.items():
+        raise InternalError(f"The metric {str(unread[0])!r} was requested without {record}.")
 
     if threads > 1 and len(tasks) > 1:
         run_tasks(_run, tasks, threads=threads, progress=False)
     else:
         for task in tasks:
             _run(task)
-    if len(every) == 1:  # already in the requested order
+    if len(parts) == 1:  # already in the requested order
         return values, reasons
     names = [str(metric) for metric in metrics]
     return {name: values[name] for name in names if name in values}, {
@@ -247,7 +247,7 @@ def computed_for_all(
     order = [str(metric) for metric in metrics]
 
     def compute_with(weights: Int64 | None) -> dict[str, float]:
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for variant in variants:
             rules, definition = variant.rules, variant.metrics[0].definition
             row = measured.for_all(variant.metrics, rules, weights)
@@ -258,8 +258,8 @@ def computed_for_all(
                 row = 100 * row
             if rules.decimals is not None:
                 row = np.round(row, rules.decimals)
-            found |= zip(variant.names, row.tolist(), strict=True)
-        return {name: found[name] for name in order}
+            values |= zip(variant.names, row.tolist(), strict=True)
+        return {name: values[name] for name in order}
 
     return compute_with
 
@@ -267,49 +267,49 @@ def computed_for_all(
 def _run(task: _Task, _: Ticker | None = None) -> None:
     """Fill in the values and reasons of a block of users."""
     block, plan = task.block, task.plan
-    some, values, codes = task.measured.users(block), task.values[:, block], task.reasons[:, block]
-    unsettled = []
+    users, values, codes = task.measured.users(block), task.values[:, block], task.reasons[:, block]
+    unfinished = []
     row = first = 0
     for variant in plan.variants:
-        outside = None if variant.over_users else some.outside(variant)
-        as_found = variant.as_found and outside is None
+        outside = None if variant.over_users else users.outside(variant)
+        is_final = variant.is_final and outside is None
         if not variant.over_users:
-            values[first : first + len(variant.metrics)] = some.compute(variant).T
+            values[first : first + len(variant.metrics)] = users.compute(variant).T
         for number in range(len(variant.metrics)):
-            codes[row], undefined = some.reasons(variant, number)
+            codes[row], undefined = users.reasons(variant, number)
             if not variant.over_users:
-                if undefined or not as_found:
-                    unsettled.append((variant, number, outside, values[first], codes[row]))
+                if undefined or not is_final:
+                    unfinished.append((variant, number, outside, values[first], codes[row]))
                 first += 1
             row += 1
     # Owing to rounding errors, a sum over tied groups may exceed a bound.
     values.clip(plan.lower, plan.upper, out=values)
-    for arguments in unsettled:
+    for arguments in unfinished:
         _settle(*arguments)
 
 
 def _settle(
-    variant: Variant, number: int, outside: Bool | None, found: Float64, why: UInt8
+    variant: Variant, number: int, outside: Bool | None, values: Float64, reasons: UInt8
 ) -> None:
     """Apply the rules on undefined values and on which users count."""
     metric, rules = variant.metrics[number], variant.rules
     if metric.definition.may_be_nan:
-        mark(why, np.isnan(found), Reason.ONE_KIND)
-    if any_of(why):
-        replace_undefined(found, why, rules)
+        mark(reasons, np.isnan(values), Reason.ONE_KIND)
+    if any_of(reasons):
+        replace_undefined(values, reasons, rules)
     if rules.decimals is not None:
-        found[:] = np.round(found, rules.decimals)
-    gone = left_out(outside, found, rules)
-    if gone is not None:
-        why[gone] = Reason.NOT_COUNTED
+        values[:] = np.round(values, rules.decimals)
+    removed = left_out(outside, values, rules)
+    if removed is not None:
+        reasons[removed] = Reason.NOT_COUNTED
 
 
 @functools.lru_cache(maxsize=64)
 def _planned(
-    metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, one: type[Measured]
+    metrics: tuple[Metric, ...], _ids: tuple[int, ...], protocol: Protocol, kind: type[Measured]
 ) -> _Plan:
     """Return the plan, cached by identity, because equal metrics may have different definitions."""
-    return _Plan.of(metrics, protocol, one)
+    return _Plan.of(metrics, protocol, kind)
 
 
 def _variants(
@@ -318,10 +318,10 @@ def _variants(
     make: Callable[[Sequence[Metric], Protocol], Variant],
 ) -> list[Variant]:
     """Group metrics that differ only in the cut-off, unless it affects the order of ties."""
-    found: dict[Hashable, tuple[list[Metric], Protocol]] = {}
+    groups: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)
         alone = rules.ties == "item_desc_within"
         key: Hashable = metric if alone else (metric.variant, metric.rules)
-        found.setdefault(key, ([], rules))[0].append(metric)
-    return [make(some, rules) for some, rules in found.values()]
+        groups.setdefault(key, ([], rules))[0].append(metric)
+    return [make(group, rules) for group, rules in groups.values()]

@@ -83,8 +83,8 @@ class ListedUsers(Measured):
             mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
         for without in definition.without:
             if without != "relevant":
-                reason, has = HAS[without]
-                mark(result, ~has(data, cutoff), reason)
+                reason, unaffected = UNAFFECTED[without]
+                mark(result, ~unaffected(data, cutoff), reason)
         if definition.over_users:
             # Metrics with one value for all users also count users with empty lists, for instance
             # as users whose lists are not full.
@@ -123,17 +123,17 @@ class ListedUsers(Measured):
         return add_up(metric, self.data, self._weights(rules, weights))
 
     def _weights(self, rules: Protocol, weights: Int64 | None) -> Int64 | None:
-        counted = self._who_counts(rules)
+        counted = self._counted_users(rules)
         if counted is None:
             return weights
         return counted if weights is None else weights * counted
 
-    def _who_counts(self, rules: Protocol) -> Int64 | None:
+    def _counted_users(self, rules: Protocol) -> Int64 | None:
         """Return 1 for each user who counts and 0 for all others, or None if all users count."""
         if id(rules) not in self._counted:
             counted = self._for_all_metrics(rules) == 0
-            found = None if counted.all() else counted.astype(np.int64)
-            self._counted[id(rules)] = rules, found
+            weights = None if counted.all() else counted.astype(np.int64)
+            self._counted[id(rules)] = rules, weights
         return self._counted[id(rules)][1]
 
     @property
@@ -161,11 +161,11 @@ def _features(data: ListData, cutoff: int) -> Bool:
     features = needed(data.features)
     if not isinstance(features, np.ndarray):
         return np.ones(data.n_users, bool)
-    lacking = data.keep("lacks features", lambda: _any(np.isnan(features)))
-    return ~_any_listed(data, cutoff, lacking)
+    without = data.keep("lacks features", lambda: _any(np.isnan(features)))
+    return ~_any_listed(data, cutoff, without)
 
 
-HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
+UNAFFECTED: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
     "pairs": (Reason.ONE_ITEM, lambda data, k: np.count_nonzero(data.first(k) >= 0, axis=1) >= 2),
     "seen": (
         Reason.NOTHING_SEEN,
@@ -197,10 +197,10 @@ def _any_listed(data: ListData, cutoff: int, items: Bool) -> Bool:
 
 
 def _any_category(data: ListData, side: Side, counted: Bool | bool = True) -> Bool:
-    has = (_has_category(data)[side.items] & counted).astype(np.float64)
-    return sum_by_user(side.user, has, data.n_users) > 0
+    in_category = (_has_category(data)[side.items] & counted).astype(np.float64)
+    return sum_by_user(side.user, in_category, data.n_users) > 0
 
 
 def _any(table: Bool) -> Bool:
-    found: Bool = np.any(table, axis=1)
-    return found
+    any_in_row: Bool = np.any(table, axis=1)
+    return any_in_row

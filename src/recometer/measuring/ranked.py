@@ -61,7 +61,7 @@ class RankedUsers(Measured):
         """Return a block of users as views, without copying."""
         if block == slice(0, self.n_users):
             return self
-        return RankedUsers(self.ranks.users(block), *self._drawn(block))
+        return RankedUsers(self.ranks.users(block), *self._seeds(block))
 
     @classmethod
     def variant(cls, metrics: Sequence[Metric], rules: Protocol) -> Variant:
@@ -79,14 +79,14 @@ class RankedUsers(Measured):
 
     def outside(self, variant: Variant) -> Bool | None:
         """Return a mask of users who do not count towards a mean."""
-        return self._ruled(variant.how).outside
+        return self._ruled(variant.prepared).outside
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
         """Return whether all values are within the metric's bounds, except for rounding."""
         # If items count more than once, values may exceed a bound.
-        once = rules.duplicates != "counted" and rules.repeated_test != "joined"
-        return once and rules.ties not in ("shared", "as_ranked")
+        counts_once = rules.duplicates != "counted" and rules.repeated_test != "joined"
+        return counts_once and rules.ties not in ("shared", "as_ranked")
 
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics, as float64 [n_users, n_metrics]."""
@@ -101,36 +101,36 @@ class RankedUsers(Measured):
 
     def tied_within(self, variant: Variant) -> bool:
         """Return whether any judged item is tied within the places that the metrics read."""
-        depths = [WHOLE if one.depth is None else one.depth for one in variant.metrics]
+        depths = [WHOLE if metric.depth is None else metric.depth for metric in variant.metrics]
         ranks = self._settled_by(self._reading(variant).groups.settling)
         return any_of(ranks.tied[ranks.above < max(depths)])
 
     def groups(self, variant: Variant) -> Groups:
         """Return the tie groups that metrics read under their rules."""
-        how = self._reading(variant).groups
-        if how not in self._groups:
-            ranks, keys = self._settled_by(how.settling), self.user_keys
-            if how.settling.repeated_test == "joined":
-                settling.check_places(ranks, how.ties)
-            options = how.ties, how.reads, self.seed, keys, how.relevant_from, how.within
-            self._groups[how] = resolve(ranks, *options)
-        return self._groups[how]
+        rules = self._reading(variant).groups
+        if rules not in self._groups:
+            ranks, keys = self._settled_by(rules.settling), self.user_keys
+            if rules.settling.repeated_test == "joined":
+                settling.check_places(ranks, rules.ties)
+            options = rules.ties, rules.reads, self.seed, keys, rules.relevant_from, rules.within
+            self._groups[rules] = resolve(ranks, *options)
+        return self._groups[rules]
 
     def _reading(self, variant: Variant) -> _Reading:
         """Return how metrics read the ranks; without test values, gains equal relevance."""
-        reading: _Reading = variant.how
+        reading: _Reading = variant.prepared
         if reading.without_values is not None and self._one_property:
             return reading.without_values
         return reading
 
-    def _settled_by(self, how: Settling) -> Ranks:
+    def _settled_by(self, rules: Settling) -> Ranks:
         """Return the ranks that metrics read under their rules."""
         ranks = self.ranks
-        if how.score_above is None and ranks.repeated is None and ranks.copies is None:
+        if rules.score_above is None and ranks.repeated is None and ranks.copies is None:
             return ranks
-        if how not in self._settled:
-            self._settled[how] = settling.settle(ranks, how)
-        return self._settled[how]
+        if rules not in self._settled:
+            self._settled[rules] = settling.settle(ranks, rules)
+        return self._settled[rules]
 
     def _ruled(self, reading: _Reading) -> _Rules:
         rules = reading.rules
@@ -153,10 +153,10 @@ class RankedUsers(Measured):
         if len(users) > FEW_TIED * self.n_users:
             return None
         none = np.zeros_like(ranks.tied)
-        every = RankedUsers(dataclasses.replace(ranks, tied=none, before=none), *self._drawn())
-        return users, every, RankedUsers(ranks.users(users), *self._drawn(users))
+        every = RankedUsers(dataclasses.replace(ranks, tied=none, before=none), *self._seeds())
+        return users, every, RankedUsers(ranks.users(users), *self._seeds(users))
 
-    def _drawn(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
+    def _seeds(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
         """Return the seed for random draws, and the keys of a block of users."""
         keys = self.user_keys
         every = np.arange(self.n_users, dtype=np.uint64) if keys is None else keys
@@ -238,13 +238,13 @@ class _Rules:
         self.ranks, self.protocol = ranks, protocol
         self.known = raised(ranks.flags, UserFlag.KNOWN)
         self.counted = self.known & (ranks.n_candidates >= 0)  # users with known n_candidates
-        self.found: dict[_Facts, tuple[UInt8, bool]] = {}
-        self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
+        self.results: dict[_Facts, tuple[UInt8, bool]] = {}
+        self.gain_masks: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, facts: _Facts) -> tuple[UInt8, bool]:
         """Return each user's first reason (or 0), and whether any user has a reason."""
-        if facts in self.found:
-            return self.found[facts]
+        if facts in self.results:
+            return self.results[facts]
         result = self.for_all_metrics.copy()
         if facts.needs_candidates:
             mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
@@ -259,15 +259,15 @@ class _Rules:
         computed = facts.defined_when_all_relevant or rules.all_relevant == "computed"
         if not computed and self.all_relevant is not None:
             beyond = cutoff if rules.all_relevant == "undefined_beyond" else None
-            which = self.all_relevant if beyond is None else self.all_relevant & (n > beyond)
-            mark(result, which, Reason.ALL_RELEVANT)
+            affected = self.all_relevant if beyond is None else self.all_relevant & (n > beyond)
+            mark(result, affected, Reason.ALL_RELEVANT)
         if facts.reads not in ("relevance", "judgement", "judgement_from_zero"):
             without_gain, not_finite = self.gains(facts.reads)
             mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             if self.protocol.no_relevant != "computed":
                 mark(result, without_gain, Reason.NO_GAIN)
-        self.found[facts] = result, any_of(result)
-        return self.found[facts]
+        self.results[facts] = result, any_of(result)
+        return self.results[facts]
 
     @cached_property
     def for_all_metrics(self) -> UInt8:
@@ -320,15 +320,15 @@ class _Rules:
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
         """Return masks of users with no positive gain, and of users with no finite sum of gains."""
-        if reads not in self.gains_found:
+        if reads not in self.gain_masks:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
             not_finite = np.zeros(self.ranks.n_users, bool)
             size = np.abs(gain)
             # If there is a NaN, argmax finds it.
             if len(size) and not math.isfinite(size.item(size.argmax()) * len(size)):
                 not_finite = ~np.isfinite(sum_by_user(self.user, size, len(not_finite)))
-            self.gains_found[reads] = self._count(gain > 0) == 0, not_finite
-        return self.gains_found[reads]
+            self.gain_masks[reads] = self._count(gain > 0) == 0, not_finite
+        return self.gain_masks[reads]
 
     def _count(self, rows: Bool) -> Int64:
         if all_of(rows):

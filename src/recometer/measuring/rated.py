@@ -68,8 +68,8 @@ class RatedUsers(Measured):
             mark(result, too_large, Reason.GAIN_NOT_FINITE)
         why.mark_scores(result, ranks.flags, None)
         if definition.needs != "relevant" or rules.no_relevant != "computed":
-            has = _read_by(definition, rows).has(definition.needs)
-            mark(result, ~has, WITHOUT[definition.needs])
+            meets = _read_by(definition, rows).meets(definition.needs)
+            mark(result, ~meets, WITHOUT[definition.needs])
         return result, any_of(result)
 
     def outside(self, variant: Variant) -> Bool | None:
@@ -124,16 +124,16 @@ class RatedTogether:
     def users(self, chosen: Int64) -> RatedTogether:
         """Return the data of only the given users."""
         reasons = {name: codes[chosen] for name, codes in self.reasons.items()}
-        return RatedTogether(self.predictions.taken(chosen), reasons)
+        return RatedTogether(self.predictions.take_users(chosen), reasons)
 
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return each metric's value over all rows; `weights` say how often a user counts."""
-        found = np.empty(len(metrics))
+        values = np.empty(len(metrics))
         for column, metric in enumerate(metrics):
             counted = np.isin(self.reasons[str(metric)], why.OF_ONE_USER).astype(np.float64)
             weight = counted if weights is None else counted * weights
-            found[column] = metric.compute_over_rows(self.predictions, weight)
-        return found
+            values[column] = metric.compute_over_rows(self.predictions, weight)
+        return values
 
 
 def _read_by(definition: MetricDefinition, rows: Predictions) -> Predictions:

@@ -66,10 +66,10 @@ OF_SCORES = (UserFlag.NAN_SCORE, UserFlag.INFINITE_SCORE, UserFlag.CONSTANT_SCOR
 OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
-def mark(result: UInt8, where: Bool, reason: Reason) -> None:
-    """Set the reason of the users in `where` who do not yet have a reason."""
-    if any_of(where):
-        result[where & (result == 0)] = reason
+def mark(result: UInt8, mask: Bool, reason: Reason) -> None:
+    """Set the reason of the users in `mask` who do not yet have a reason."""
+    if any_of(mask):
+        result[mask & (result == 0)] = reason
 
 
 def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
@@ -123,10 +123,10 @@ def outside(
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
     """Return a mask of users left out of a mean by the rule `users`, or None if there are none."""
-    gone = ~(values > 0) if rules.users == "positive" else outside
-    if gone is not None and rules.missing == "skip" and rules.average != "parts":
-        gone = gone & ~np.isnan(values)  # undefined values already have a reason
-    return gone
+    removed = ~(values > 0) if rules.users == "positive" else outside
+    if removed is not None and rules.missing == "skip" and rules.average != "parts":
+        removed = removed & ~np.isnan(values)  # undefined values already have a reason
+    return removed
 
 
 def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:

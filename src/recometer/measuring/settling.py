@@ -27,23 +27,23 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     unusable = (ranks.flags & np.uint32(UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
     missing = (ranks.above < 0) & ~unusable[ranks.user]
     if protocol.unranked == "misses":
-        whole = (ranks.n_candidates >= 0) & (ranks.depth >= ranks.n_candidates)
-        missing &= np.repeat(whole, np.diff(ranks.indptr))
+        is_whole = (ranks.n_candidates >= 0) & (ranks.depth >= ranks.n_candidates)
+        missing &= np.repeat(is_whole, np.diff(ranks.indptr))
     else:
         # Only listed items are candidates.
         n_candidates = np.where(unusable, ranks.n_candidates, ranks.depth)
         ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
         return ranks
-    once = missing & ranks.relevant  # counted just as in `n_relevant`
+    lost = missing & ranks.relevant  # counted just as in `n_relevant`
     if ranks.repeated is not None:
-        once &= ~ranks.repeated
-    gone = np.diff(ragged.offsets(once, ranks.indptr))
+        lost &= ~ranks.repeated
+    n_lost = np.diff(ragged.offsets(lost, ranks.indptr))
     return dataclasses.replace(
         ranks,
         gain=np.where(missing, 0.0, ranks.gain),
         relevant=ranks.relevant & ~missing,
-        n_relevant=ranks.n_relevant - gone,
+        n_relevant=ranks.n_relevant - n_lost,
     )
 
 
@@ -61,26 +61,26 @@ class Settling(NamedTuple):
     repeated_test: str
 
 
-def settle(ranks: Ranks, how: Settling) -> Ranks:
+def settle(ranks: Ranks, rules: Settling) -> Ranks:
     """Apply the rules that may differ from metric to metric."""
-    score_above, duplicates, repeated_test = how
+    score_above, duplicates, repeated_test = rules
     if score_above is not None:
         if ranks.score is None:
-            having = python_or_command(
+            sources = python_or_command(
                 "rm.Scores, rm.Pairs, and rm.Lists with scores do",
                 "runs with a column of scores do",
             )
             raise InputError(
                 f"{rule_text('score_above', score_above)} needs the scores of the "
-                f"recommended items, which this source does not provide. Hint: {having}."
+                f"recommended items, which this source does not provide. Hint: {sources}."
             )
-        found = ranks.score > score_above
-        ranks = dataclasses.replace(ranks, above=np.where(found, ranks.above, -1))
+        above_threshold = ranks.score > score_above
+        ranks = dataclasses.replace(ranks, above=np.where(above_threshold, ranks.above, -1))
     if duplicates == "first" and ranks.repeated is not None:
         ranks = dataclasses.replace(ranks.rows(~ranks.repeated), repeated=None)
     if duplicates == "joined" and ranks.repeated is not None:
-        again = np.diff(ragged.offsets(ranks.repeated & ranks.relevant, ranks.indptr))
-        ranks = dataclasses.replace(ranks, n_relevant=ranks.n_relevant + again, repeated=None)
+        n_repeated = np.diff(ragged.offsets(ranks.repeated & ranks.relevant, ranks.indptr))
+        ranks = dataclasses.replace(ranks, n_relevant=ranks.n_relevant + n_repeated, repeated=None)
     return with_repeated_rows(ranks, repeated_test)
 
 
@@ -89,22 +89,22 @@ def with_repeated_rows(ranks: Ranks, rule: str) -> Ranks:
     copies = ranks.copies
     if rule not in COUNT_EACH or copies is None:
         return ranks
-    again = np.repeat(np.arange(len(copies)), copies - 1)
-    row = np.concatenate([np.arange(len(copies)), again])
+    extra = np.repeat(np.arange(len(copies)), copies - 1)
+    row = np.concatenate([np.arange(len(copies)), extra])
     above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
     if rule == "counted":
         above[len(copies) :] = -1
     order = np.lexsort((before, above, above < 0, ranks.user[row]))
-    found = dataclasses.replace(
+    result = dataclasses.replace(
         ranks.rows(row[order]),
         above=above[order],
         tied=tied[order],
         before=before[order],
         copies=None,
     )
-    counted = found.relevant if found.repeated is None else found.relevant & ~found.repeated
-    n_relevant = np.bincount(found.user[counted], minlength=ranks.n_users)
-    return dataclasses.replace(found, n_relevant=n_relevant)
+    counted = result.relevant if result.repeated is None else result.relevant & ~result.repeated
+    n_relevant = np.bincount(result.user[counted], minlength=ranks.n_users)
+    return dataclasses.replace(result, n_relevant=n_relevant)
 
 
 def check_places(ranks: Ranks, ties: TieRule) -> None:

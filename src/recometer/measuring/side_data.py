@@ -52,13 +52,13 @@ def check_side_data(
     catalogue: Catalogue | None,
 ) -> None:
     """Refuse metrics whose side data are missing."""
-    given: dict[str, object] = {"train": train, "baseline": baseline}
+    side_data: dict[str, object] = {"train": train, "baseline": baseline}
     for name in ("categories", "features", "propensity"):
-        given[name] = None if catalogue is None else getattr(catalogue, name)
-    given["catalogue_items"] = catalogue
+        side_data[name] = None if catalogue is None else getattr(catalogue, name)
+    side_data["catalogue_items"] = catalogue
     for side, metric in needed_by(metrics).items():
-        if side in given and given[side] is None:
-            raise _lacking(metric, side)
+        if side in side_data and side_data[side] is None:
+            raise _without_side_data(metric, side)
     for metric in metrics:
         if metric.group and catalogue is not None and metric.group not in catalogue.category_names:
             raise UnknownNameError(
@@ -70,8 +70,8 @@ def check_side_data(
 
 def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -> None:
     """Warn if the catalogue has propensities, but metrics use popularity instead."""
-    able = [one for one in metrics if "propensity" in one.definition.parameters]
-    used = any(dict(one.parameters).get("propensity") == "given" for one in able)
+    able = [metric for metric in metrics if "propensity" in metric.definition.parameters]
+    used = any(dict(metric.parameters).get("propensity") == "given" for metric in able)
     if able and not used and catalogue is not None and catalogue.propensity is not None:
         name = able[0].name
         warn(
@@ -132,68 +132,68 @@ def list_data(
     full training data.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
-        raise _lacking(needed["catalogue"], "catalogue")
+        raise _without_side_data(needed["catalogue"], "catalogue")
 
-    def find() -> tuple[dict[str, Any], int]:
+    def convert() -> tuple[dict[str, Any], int]:
         # Return the data that do not depend on lists, and the number of items.
         items = _Items(lists.item_ids, lists.n_items)
-        found: dict[str, Any] = {}
+        side_data: dict[str, Any] = {}
         if "test" in needed and ranks is not None:
-            found["test"], found["relevant"] = _side_of_ranks(ranks)
+            side_data["test"], side_data["relevant"] = _side_of_ranks(ranks)
         elif "test" in needed:
-            stays = np.ones(len(test), bool) if in_train is None else ~in_train
-            indptr = ragged.offsets(stays, test.indptr)
-            found["test"] = Side(indptr, items.of(test, "test")[stays], gains(test)[stays])
-            found["relevant"] = relevant_rows(test, relevant_from)[stays]
+            mask = np.ones(len(test), bool) if in_train is None else ~in_train
+            indptr = ragged.offsets(mask, test.indptr)
+            side_data["test"] = Side(indptr, items.of(test, "test")[mask], gains(test)[mask])
+            side_data["relevant"] = relevant_rows(test, relevant_from)[mask]
         if "train" in needed and train is not None:
             positions = items.of(train, "train")
             users = SourceIndex.of_data(train, "train").places_of_users(test)
             indptr, rows = ragged.take(train.indptr, users)
-            found["train"] = Side(indptr, positions[rows], gains(train)[rows])
+            side_data["train"] = Side(indptr, positions[rows], gains(train)[rows])
             popular = Popularity.of(train) if popularity is None else popularity
-            found["n_train_users"] = popular.n_users
-            found["n_train_interactions"] = popular.n_interactions
-            found["item_users"] = items.of_ids(popular.item_ids, len(popular.users), "train")
+            side_data["n_train_users"] = popular.n_users
+            side_data["n_train_interactions"] = popular.n_interactions
+            side_data["item_users"] = items.of_ids(popular.item_ids, len(popular.users), "train")
         if "baseline" in needed and baseline is not None:
-            found["baseline"] = items.of_lists(baseline)
-        known: Int64 | None = None
+            side_data["baseline"] = items.of_lists(baseline)
+        catalogue_positions: Int64 | None = None
         of_catalogue = {"categories", "features", "propensity"}
         if lists.uncatalogued is None:  # not computed by the source
             of_catalogue.add("catalogue_items")
         if catalogue is not None and not needed.keys().isdisjoint(of_catalogue):
             nameless = catalogue.item_ids is None and lists.item_ids is not None
             if nameless and "catalogue_items" in needed:
-                raise _lacking(needed["catalogue_items"], "catalogue_items")
-            known = items.of_catalogue(catalogue)
+                raise _without_side_data(needed["catalogue_items"], "catalogue_items")
+            catalogue_positions = items.of_catalogue(catalogue)
 
         # From here on, all items have positions.
         n_items = items.n_items
-        if "item_users" in found:
-            found["item_users"] = _spread(popular.users, found["item_users"], n_items)
-        if known is not None and catalogue is not None:
+        if "item_users" in side_data:
+            side_data["item_users"] = _spread(popular.users, side_data["item_users"], n_items)
+        if catalogue_positions is not None and catalogue is not None:
             row = np.full(n_items, -1)
-            row[known] = np.arange(len(known))
+            row[catalogue_positions] = np.arange(len(catalogue_positions))
             for name in ("categories", "features"):
                 if name in needed:
-                    found[name] = _rows(getattr(catalogue, name), row)
+                    side_data[name] = _rows(getattr(catalogue, name), row)
             if "propensity" in needed and catalogue.propensity is not None:
-                found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
+                side_data["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
             if "catalogue_items" in needed:
-                found["in_catalogue"] = row >= 0
+                side_data["in_catalogue"] = row >= 0
         if "catalogue_items" in needed and lists.uncatalogued is not None:
-            found["in_catalogue"] = np.ones(n_items, bool)
-            found["in_catalogue"][lists.uncatalogued] = False
-        return found, n_items
+            side_data["in_catalogue"] = np.ones(n_items, bool)
+            side_data["in_catalogue"][lists.uncatalogued] = False
+        return side_data, n_items
 
-    found, n_items = memory.find(
+    side_data, n_items = memory.find(
         "side data",
         (frozenset(needed), lists.n_items, relevant_from),
-        find,
+        convert,
         same=(test, train, ranks, catalogue, baseline, in_train),
         equal=(lists.item_ids, lists.uncatalogued),
     )
     lists_of_all = dataclasses.replace(lists, n_items=n_items)
-    return ListData(lists_of_all, n_catalogue=lists.n_catalogue, **found)
+    return ListData(lists_of_all, n_catalogue=lists.n_catalogue, **side_data)
 
 
 def ranks_with(
@@ -216,11 +216,11 @@ def ranks_with(
         positions = items.of_ids(popular.item_ids, len(popular.users), "train")
         users = _spread(popular.users, positions, items.n_items)
     if "propensity" in needed and catalogue is not None and catalogue.propensity is not None:
-        known = items.of_catalogue(catalogue)
+        catalogue_positions = items.of_catalogue(catalogue)
         propensity = np.full(items.n_items, np.nan)
-        propensity[known] = catalogue.propensity
-    found = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
-    return dataclasses.replace(found, item=ranks.item)
+        propensity[catalogue_positions] = catalogue.propensity
+    result = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
+    return dataclasses.replace(result, item=ranks.item)
 
 
 def ranks_of_groups(
@@ -237,24 +237,24 @@ def ranks_of_groups(
     """
     items = _Items(ranks.item_ids, test.n_items)
     judged = _judged_items(ranks, items, test, train)
-    known = items.of_catalogue(catalogue)
-    found = {}
+    catalogue_positions = items.of_catalogue(catalogue)
+    ranks_by_group = {}
     for group in groups:
-        among = np.zeros(items.n_items, bool)
-        among[known[members(catalogue, group)]] = True
+        in_group = np.zeros(items.n_items, bool)
+        in_group[catalogue_positions[members(catalogue, group)]] = True
         # An item that the source does not know has no position, even if the catalogue has it.
-        of_group = ranks.rows(among[judged] & (judged >= 0))
-        once = of_group.relevant
+        of_group = ranks.rows(in_group[judged] & (judged >= 0))
+        counted = of_group.relevant
         if of_group.repeated is not None:
-            once = once & ~of_group.repeated
-        n_relevant = np.diff(ragged.offsets(once, of_group.indptr))
+            counted = counted & ~of_group.repeated
+        n_relevant = np.diff(ragged.offsets(counted, of_group.indptr))
         rankable = ranks.n_rankable
-        found[group] = dataclasses.replace(
+        ranks_by_group[group] = dataclasses.replace(
             of_group,
             n_relevant=n_relevant,
             n_rankable=None if rankable is None else np.minimum(n_relevant, rankable),
         )
-    return found
+    return ranks_by_group
 
 
 def members(catalogue: Catalogue, group: str) -> Int64:
@@ -273,9 +273,9 @@ def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) ->
     positions = items.of(test, "test")
     pairs = ragged.pairs(ragged.users_of(test.indptr), positions, items.n_items)
     order = np.argsort(pairs)
-    wanted = ragged.pairs(ranks.user, judged, items.n_items)
-    at = np.searchsorted(pairs[order], wanted)
-    return dataclasses.replace(ranks, copies=test.copies[order][at])
+    judged_pairs = ragged.pairs(ranks.user, judged, items.n_items)
+    places = np.searchsorted(pairs[order], judged_pairs)
+    return dataclasses.replace(ranks, copies=test.copies[order][places])
 
 
 def _judged_items(
@@ -290,19 +290,19 @@ def _judged_items(
         return ranks.item
     positions = items.of(test, "test")
     user = ragged.users_of(ranks.indptr)
-    known = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
+    known_pairs = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
     test_user = ragged.users_of(test.indptr)
-    missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known)
+    missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known_pairs)
     if train is not None and len(ranks.item) < len(test):  # training items are not judged
         missing &= ~in_train(test, train)
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
         raise InternalError("Ranks.item is -1 except for items that the source lacks.")
     gain = gains(test)
-    found = ranks.item.copy()
+    judged = ranks.item.copy()
     order = np.lexsort((gain[rows], test_user[rows]))
-    found[unknown[np.lexsort((ranks.gain[unknown], user[unknown]))]] = positions[rows[order]]
-    return found
+    judged[unknown[np.lexsort((ranks.gain[unknown], user[unknown]))]] = positions[rows[order]]
+    return judged
 
 
 class _Items:
@@ -311,11 +311,11 @@ class _Items:
     def __init__(self, item_ids: Array | None, n_items: int) -> None:
         self.item_ids = item_ids
         self.n_own = self.n_items = n_items if item_ids is None else len(item_ids)
-        self.others: list[Any] = []
+        self.extra_ids: list[Any] = []
 
-    def of(self, data: Interactions, what: str) -> Int64:
+    def of(self, data: Interactions, side: str) -> Int64:
         """Return the position of each row's item."""
-        return self.of_ids(data.item_ids, data.n_items, what)[data.items]
+        return self.of_ids(data.item_ids, data.n_items, side)[data.items]
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
         """Return the position of each item of the catalogue."""
@@ -332,31 +332,31 @@ class _Items:
             uncatalogued=None,
         )
 
-    def of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
+    def of_ids(self, item_ids: Array | None, n_items: int, side: str) -> Int64:
         """Return the position of each id, and give new items the next positions."""
-        if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
+        if not both_have_ids("item", "the source", self.item_ids, side, item_ids):
             self.n_items = max(self.n_items, n_items)
             return np.arange(n_items)
         assert item_ids is not None
         assert self.item_ids is not None
-        found = ids.match(item_ids, self.item_ids, f"item ids of {what}", "item ids of the source")
-        unknown = np.flatnonzero(found < 0)
+        index = ids.match(item_ids, self.item_ids, f"item ids of {side}", "item ids of the source")
+        unknown = np.flatnonzero(index < 0)
         if len(unknown):
-            number = {name: self.n_own + at for at, name in enumerate(self.others)}
+            number = {name: self.n_own + position for position, name in enumerate(self.extra_ids)}
             names = item_ids[unknown].tolist()
             new = [name for name in names if name not in number]
-            number |= {name: self.n_items + at for at, name in enumerate(new)}
-            self.others += new
+            number |= {name: self.n_items + position for position, name in enumerate(new)}
+            self.extra_ids += new
             self.n_items += len(new)
-            found[unknown] = [number[name] for name in names]
-        return found
+            index[unknown] = [number[name] for name in names]
+        return index
 
 
 def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
     """Return an array with the numbers at the given positions, and 0 elsewhere."""
-    found = np.zeros(n_items, np.int64)
-    found[positions] = numbers
-    return found
+    result = np.zeros(n_items, np.int64)
+    result[positions] = numbers
+    return result
 
 
 def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
@@ -367,19 +367,19 @@ def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
 
 def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
     """Return the given rows of a matrix; -1 means an item without data."""
-    known = row >= 0
+    has_data = row >= 0
     if isinstance(matrix, np.ndarray):
-        return np.where(known[:, np.newaxis], matrix[row], np.nan)
+        return np.where(has_data[:, np.newaxis], matrix[row], np.nan)
     import scipy.sparse
 
     # Append an empty row for items without data.
     indptr = np.append(matrix.indptr, matrix.indptr[-1])
     shape = (matrix.shape[0] + 1, matrix.shape[1])
-    more = scipy.sparse.csr_array((matrix.data, matrix.indices, indptr), shape=shape)
-    return more[np.where(known, row, matrix.shape[0])]
+    padded = scipy.sparse.csr_array((matrix.data, matrix.indices, indptr), shape=shape)
+    return padded[np.where(has_data, row, matrix.shape[0])]
 
 
-def _lacking(metric: Metric, side: SideData) -> InputError:
-    what, python, command = SIDE_DATA[side]
-    way = python_or_command(python, command)
-    return InputError(f"The metric {str(metric)!r} needs {what}. Hint: pass {way}.")
+def _without_side_data(metric: Metric, side: SideData) -> InputError:
+    noun, python, command = SIDE_DATA[side]
+    argument = python_or_command(python, command)
+    return InputError(f"The metric {str(metric)!r} needs {noun}. Hint: pass {argument}.")

@@ -83,7 +83,7 @@ class Entry:
         return split(_plain(self.metric))[0]
 
     @property
-    def some_number(self) -> str:
+    def example_number(self) -> str:
         """An example of a number that the name accepts, used to inspect the metric."""
         return "5" if f"0.{NUMBER}" in self.metric else "0.5"
 
@@ -106,9 +106,9 @@ class Refused:
     """Numbers that are affected by a library's defect and not reproduced with ``defects=True``."""
 
     metrics: Sequence[str]  # the names of the affected metrics, without brackets and cut-offs
-    where: str  # which users are affected, as a key of `recometer.evaluating.checks.DEFECTS`
+    users: str  # which users are affected, as a key of `recometer.evaluating.checks.DEFECTS`
     says: str  # what the library does
-    way: str  # a hint: another way to get the library's numbers
+    hint: str  # another way to get the library's numbers
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -260,7 +260,7 @@ class Convention:
             metric = plain
             if name in entry_of:
                 entry = entry_of[name]
-                default = entry.ours(plain.cutoff or 1, entry.some_number, False)
+                default = entry.ours(plain.cutoff or 1, entry.example_number, False)
                 parameters = dict(default.parameters) | dict(pairs)
                 metric = dataclasses.replace(
                     default, cutoff=plain.cutoff, parameters=tuple(parameters.items())
@@ -330,16 +330,16 @@ class Convention:
                 f"With {rule_text('defects', True)}, for all metrics: {' '.join(sentences)}",
             ]
         if self.refused is not None:
-            names, where = ", ".join(self.refused.metrics), self.refused.where
+            names, users = ", ".join(self.refused.metrics), self.refused.users
             lines += [
                 "",
-                f"With {rule_text('defects', True)}, {names} are refused for users {where}. "
+                f"With {rule_text('defects', True)}, {names} are refused for users {users}. "
                 f"{self.refused.says}",
             ]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
 
     def _describe_entry(self, entry: Entry) -> Iterator[str]:
-        ours = entry.ours(5, entry.some_number, False)
+        ours = entry.ours(5, entry.example_number, False)
         yield f"  {_readable(entry.name)} = {_readable(entry.metric)}"
         yield f"    Formula: {ours.definition.formula}"
         yield from (f"    {text}: {meaning}" for text, meaning in ours.meanings.items())
@@ -380,14 +380,14 @@ def conventions() -> list[Convention]:
 
 
 @functools.lru_cache(maxsize=128)
-def find(name: str) -> Convention | None:
+def find_convention(name: str) -> Convention | None:
     """Return the convention with this name, or None if there is none."""
     return _table().get(name)
 
 
 def protocol_names() -> list[str]:
     """Return the names that ``protocol=`` accepts."""
-    return [Protocol().name, *(each.name for each in conventions())]
+    return [Protocol().name, *(convention.name for convention in conventions())]
 
 
 @functools.lru_cache(maxsize=64)
@@ -396,7 +396,7 @@ def named_protocol(name: str) -> Protocol:
     own = Protocol()
     if as_listed(name) == own.name:
         return own
-    convention = find(as_listed(name))
+    convention = find_convention(as_listed(name))
     if convention is None:
         hint = did_you_mean(name, protocol_names())
         raise UnknownNameError(f"There is no protocol {name!r}. {hint}")
@@ -410,7 +410,7 @@ def as_listed(name: str) -> str:
 
 def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
     """Parse metric names under a protocol's convention, if it has one."""
-    convention = find(protocol.name)
+    convention = find_convention(protocol.name)
     try:
         return parse(metrics) if convention is None else convention.parse(metrics, protocol)
     except UnknownNameError as error:
@@ -427,14 +427,14 @@ def _known_elsewhere(error: str, metrics: Metrics) -> str:
                     ours = " ".join(metric.ours for metric in convention.parse(text))
                     protocols.setdefault(ours, []).append(f"protocol={convention.name!r}")
             if protocols:
-                ways = (f"{' or '.join(names)}, as {ours}" for ours, names in protocols.items())
-                return f" It exists under {'; under '.join(ways)}."
+                choices = (f"{' or '.join(names)}, as {ours}" for ours, names in protocols.items())
+                return f" It exists under {'; under '.join(choices)}."
     return ""
 
 
 def describe(protocol: Protocol) -> str:
     """Describe a protocol by its name and the rules that the user changed."""
-    convention = find(protocol.name)
+    convention = find_convention(protocol.name)
     return protocol.describe(None if convention is None else convention.protocol)
 
 

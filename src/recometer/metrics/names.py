@@ -164,9 +164,9 @@ def _listed(name: str, cutoffs: object) -> list[int | None]:
 
 def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
     """Split a name into parts: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
-    head, bracket, rest = text.partition("(")
-    name, at, cutoffs = head.partition("@")
-    return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
+    head, bracket, tail = text.partition("(")
+    name, sign, cutoffs = head.partition("@")
+    return name, cutoffs if sign else None, _parse_parameters(text, head, tail) if bracket else ()
 
 
 class _Cache:
@@ -206,13 +206,13 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
             f"{len(groups):,} groups of items make {len(requested) * len(groups):,} metrics, more "
             f"than {MAX_OF_GROUPS:,}. Hint: use larger groups, for instance ranges of a number."
         )
-    return list(dict.fromkeys(_in_group(metric, of) for metric in requested for of in groups))
+    return list(dict.fromkeys(_in_group(metric, group) for metric in requested for group in groups))
 
 
-def read_name(read: Callable[..., Iterable[Metric]], text: str, *more: bool) -> Iterable[Metric]:
+def read_name(read: Callable[..., Iterable[Metric]], text: str, *flags: bool) -> Iterable[Metric]:
     """Read a name without its group of items, and then add the group to each metric."""
     plain, group = without_group(text)
-    metrics = read_once(read, plain, *more)
+    metrics = read_once(read, plain, *flags)
     return [_in_group(metric, group) for metric in metrics] if group else metrics
 
 
@@ -223,21 +223,21 @@ def _in_group(metric: Metric, group: str) -> Metric:
 
 
 def read_once(
-    read: Callable[..., Iterable[Metric]], names: Metrics, *others: Hashable
+    read: Callable[..., Iterable[Metric]], names: Metrics, *arguments: Hashable
 ) -> tuple[Metric, ...]:
     """Return the result of `read`; if the names are text, cache it until METRICS changes."""
     if not isinstance(names, str):  # other forms may not be hashable
-        return tuple(read(names, *others))
+        return tuple(read(names, *arguments))
     registered = list(METRICS.values())
     if _Cache.metrics != registered or len(_Cache.parsed) > MOST_NAMES:
         # This order of assignments keeps other threads from using outdated entries.
         _Cache.parsed = {}
         _Cache.metrics = registered
     cache = _Cache.parsed
-    key = read, names, *others
+    key = read, names, *arguments
     result = cache.get(key)
     if result is None:
-        result = tuple(read(names, *others))
+        result = tuple(read(names, *arguments))
         if len(result) <= FEW_CUTOFFS:
             cache[key] = result
     return result
@@ -259,8 +259,8 @@ def parse_cutoffs(name: str, text: str) -> list[int]:
     return [cutoff for part in text.split(",") for cutoff in _parse_part(name, part)]
 
 
-def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:
-    inside, bracket, after = rest.partition(")")
+def _parse_parameters(text: str, head: str, tail: str) -> tuple[tuple[str, Value], ...]:
+    inside, bracket, after = tail.partition(")")
     if TABLE_OF_GAINS.search(inside):
         raise InputError(
             f"A parameter takes one value, but one in {text!r} has several. Hint: apply a table of "

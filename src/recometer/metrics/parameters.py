@@ -55,8 +55,8 @@ class Parameter:
     def values(self) -> str:
         """The possible values, as a phrase."""
         if self.choices:
-            *others, last = self.choices
-            return " or ".join(filter(None, [", ".join(others), last]))
+            *first, last = self.choices
+            return " or ".join(filter(None, [", ".join(first), last]))
         if self.is_flag:
             return "on or off"
         if math.isfinite(self.above) and math.isfinite(self.below):

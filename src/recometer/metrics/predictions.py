@@ -66,7 +66,7 @@ class Predictions:
         rows = chosen[self.user]
         return self._rows(rows, self.user[rows], self.n_users)
 
-    def taken(self, users: Int64) -> Predictions:
+    def take_users(self, users: Int64) -> Predictions:
         """Return the rows of `users`, renumbered from 0 in this order, and drop the threshold."""
         indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
         return self._rows(rows, ragged.users_of(indptr), len(users))
@@ -179,12 +179,12 @@ class Predictions:
     def first(self, values: Float64) -> Float64:
         """Return each user's first value; subtracting it makes equal values exactly 0."""
         first = np.zeros(self.n_users)
-        at = np.searchsorted(self.user, np.arange(self.n_users))
+        first_row = np.searchsorted(self.user, np.arange(self.n_users))
         has_rows = self.n_rows > 0
-        first[has_rows] = values[at[has_rows]]
+        first[has_rows] = values[first_row[has_rows]]
         return first
 
-    def has(self, requirement: str) -> Bool:
+    def meets(self, requirement: str) -> Bool:
         """Return whether each user with rows meets a requirement of a metric.
 
         See `MetricDefinition.needs`.
@@ -227,7 +227,7 @@ class Predictions:
 
 
 def ordered(
-    owner: Int64, new: Bool, relevant: Float64, others: Float64, n_owners: int
+    owner: Int64, new: Bool, relevant: Float64, nonrelevant: Float64, n_owners: int
 ) -> tuple[Float64, Float64]:
     """Count the pairs of a relevant and a non-relevant row: those in the right order, and all.
 
@@ -241,7 +241,7 @@ def ordered(
     new : bool [n_rows]
         Whether the prediction differs from that of the previous row; the best predictions come
         first.
-    relevant, others : float64 [n_rows]
+    relevant, nonrelevant : float64 [n_rows]
         How often each row counts as relevant, and as not relevant.
 
     Returns
@@ -250,8 +250,10 @@ def ordered(
     """
     group = np.cumsum(new) - 1
     group_owner = owner[new]
-    hits, misses = (sum_by_user(group, weight, len(group_owner)) for weight in (relevant, others))
-    n_hits, n_misses = (sum_by_user(group_owner, weight, n_owners) for weight in (hits, misses))
+    hits, misses = (
+        sum_by_user(group, counts, len(group_owner)) for counts in (relevant, nonrelevant)
+    )
+    n_hits, n_misses = (sum_by_user(group_owner, counts, n_owners) for counts in (hits, misses))
     # Count the same owner's non-relevant rows in later groups.
     until = np.cumsum(misses)
     before = np.concatenate([[0.0], np.cumsum(n_misses)[:-1]])

@@ -84,8 +84,8 @@ def dot(weights: Float64, values: Array) -> float:
     return float(np.sum(weights * values))
 
 
-def _share(part: SupportsFloat, whole: SupportsFloat) -> float:
-    return float(part) / float(whole) if float(whole) > 0 else math.nan
+def _share(part: SupportsFloat, total: SupportsFloat) -> float:
+    return float(part) / float(total) if float(total) > 0 else math.nan
 
 
 rating_metric = functools.partial(metric, record="ratings", monotone=False)

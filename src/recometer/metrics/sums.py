@@ -40,8 +40,8 @@ def log2_table(size: int) -> Float64:
         if start == SMALLEST:
             numbers = np.arange(1, start)
             octave = np.frexp(numbers)[1].astype(np.int64) - 1
-            at = (numbers << (start.bit_length() - 1 - octave)) - start
-            table[0], table[1:start] = 0.0, _rounded(octave.astype(np.float64), high[at], low[at])
+            i = (numbers << (start.bit_length() - 1 - octave)) - start
+            table[0], table[1:start] = 0.0, _rounded(octave.astype(np.float64), high[i], low[i])
         if start == size:
             table[size] = size.bit_length() - 1
             return table
@@ -83,10 +83,10 @@ def _halves(values: Array | np.float64) -> tuple[Float64, Float64]:
     return first, values - first
 
 
-def _rounded(whole: Float64 | np.float64, high: Float64, low: Float64) -> Float64:
+def _rounded(log_start: Float64 | np.float64, high: Float64, low: Float64) -> Float64:
     """Add log2(n / start) to the logarithm of `start`, rounding only once."""
-    total = whole + high
-    lost = high - (total - whole)  # the exact error, because `whole` is larger than `high`
+    total = log_start + high
+    lost = high - (total - log_start)  # the exact error, because `log_start` is larger than `high`
     rounded: Float64 = total + (lost + low)
     return rounded
 
@@ -127,14 +127,14 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
         _kernel.add_within(indptr, start, terms, cutoffs, sums)
         return sums.T
     reach = groups.reach(cutoffs)
-    whole = value(reach.rows, groups.size[reach.rows])
-    parts = value(reach.parted, reach.places) if len(reach.parted) else whole
+    whole_terms = value(reach.rows, groups.size[reach.rows])
+    split_terms = value(reach.parted, reach.places) if len(reach.parted) else whole_terms
     result = np.empty((len(cutoffs), groups.n_users))
     for column, (inside, user, parted, part) in enumerate(reach.cutoffs):
-        terms = whole[inside]
+        terms = whole_terms[inside]
         if len(parted):
             terms = terms.copy()
-            terms[parted] = parts[part]
+            terms[parted] = split_terms[part]
         result[column] = sum_by_user(user, terms, groups.n_users)
     return result.T
 

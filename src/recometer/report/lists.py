@@ -24,8 +24,8 @@ from recometer.errors import (
     did_you_mean,
     python_or_command,
 )
-from recometer.evaluating.arguments import settled, test_of
-from recometer.evaluating.sides import as_counted
+from recometer.evaluating.arguments import adapt_protocol, test_of
+from recometer.evaluating.sides import merge_rows
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.report.inputs import Inputs
@@ -58,7 +58,7 @@ class ListSource:
 
     def request(self, test: Interactions, *, scores: bool = False) -> Request:
         """Return a request for the users of `test`."""
-        rules = settled(self.source, self.protocol, trained=self.train is not None)
+        rules = adapt_protocol(self.source, self.protocol, trained=self.train is not None)
         if scores:
             rules = dataclasses.replace(rules, score_above=LOWEST)
         catalogue: int | Array | None = None
@@ -227,7 +227,7 @@ def _relevant_items(source: ListSource, test: Interactions) -> dict[int, set[Any
     """Return the relevant items of each user, or an empty dict if the ranks contain the labels."""
     if source.has_labels:
         return {}
-    test = as_counted(test, (), source.protocol)
+    test = merge_rows(test, (), source.protocol)
     chosen = relevant_rows(test, source.protocol.relevant_from)
     items_of: dict[int, set[Any]] = {}
     for row, item in zip(

@@ -24,7 +24,7 @@ from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import Case, Part, find_records, knows_chance, measure
 from recometer.evaluating.checks import KINDS
 from recometer.evaluating.requirements import requirements_of
-from recometer.evaluating.sides import Sides, as_counted
+from recometer.evaluating.sides import Sides, merge_rows
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
@@ -128,7 +128,7 @@ class Job:
         arguments = dataclasses.replace(
             self.arguments, train=sides.get("train"), baseline=sources.get("baseline")
         )
-        test = as_counted(truth, arguments.metrics, arguments.protocol, brought=brings_truth)
+        test = merge_rows(truth, arguments.metrics, arguments.protocol, in_source=brings_truth)
         listed = source.facts.listed
         if listed and requirements_of(arguments.metrics, arguments.protocol).listed_users:
             test = test.with_users(listed())
@@ -191,7 +191,7 @@ def _note(case: Case, part: Part) -> Note:
     most: dict[str, float] = {"value": test.value_range[1]}
     if lists is not None and lists.n_catalogue is not None:
         most |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
-    data = [] if case.brings_truth else [sides.given]
+    data = [] if case.brings_truth else [sides.test_as_passed]
     data += [] if sides.arguments.train is None else [sides.arguments.train]
     least = {}
     for kind in KINDS:
@@ -200,7 +200,7 @@ def _note(case: Case, part: Part) -> Note:
     return {
         "facts": {"facts": [part.facts]},
         "sums": sums,
-        "counts": {**part.counts, **sides.settled},
+        "counts": {**part.counts, **sides.affected_rows},
         "most": most,
         "least": {name: low for name, low in least.items() if low is not None},
         "totals": {},

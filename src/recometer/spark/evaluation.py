@@ -21,7 +21,7 @@ from recometer.evaluating.arguments import Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.requirements import definitions_of, requirements_of
 from recometer.evaluating.sides import rows_stay, warn_of_zeros, warning_of
-from recometer.evaluating.unused_rules import given_by_hand, warn_without_effect
+from recometer.evaluating.unused_rules import changed_rules, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import side_data
 from recometer.measuring.settling import COUNT_EACH
@@ -148,8 +148,8 @@ def evaluate(
         threads=1,
         progress=False,
         chance=flag("chance", chance),
-        as_given={},
-        by_hand=given_by_hand(stated),
+        as_passed={},
+        user_rules=changed_rules(stated),
         some_users=True,
     )
     if baseline is not None:
@@ -157,12 +157,14 @@ def evaluate(
         if "baseline" in needed_by(arguments.metrics):
             table = dataclasses.replace(other.table, label=f"baseline: {other.table.label}")
             outputs["baseline"] = dataclasses.replace(other, table=table)
-    warn_without_effect(output.like, arguments.metrics, stated, arguments.by_hand, trained=trained)
+    warn_without_effect(
+        output.like, arguments.metrics, stated, arguments.user_rules, trained=trained
+    )
     plan = Plan(
         outputs=outputs,
         sides=_sides(output, test, train, candidates),
         arguments=arguments,
-        settled=reading.settled(output.like, stated, trained=trained),
+        settled=reading.adapt_protocol(output.like, stated, trained=trained),
         candidates=candidates,
         lists=lists,
     )
@@ -442,7 +444,7 @@ class Plan:
         unknown_ids = self.test.ids(kind, self.kinds).join(known_ids, "id", "left_anti")
         examples, spellings = (
             sorted(acted(rows.toArrow)["id"].to_pylist())
-            for rows in (unknown_ids.limit(checks.ASKED), known_ids.limit(MOST_KNOWN))
+            for rows in (unknown_ids.limit(checks.MAX_TRIED), known_ids.limit(MOST_KNOWN))
         )
         return checks.Unknown(examples, spellings)
 
@@ -453,7 +455,7 @@ class Plan:
         items are only sent to the driver if the ids of one side start at 0 and those of the other
         do not.
         """
-        protocol, by_hand = self.arguments.protocol, self.arguments.by_hand
+        protocol, user_rules = self.arguments.protocol, self.arguments.user_rules
         data = [self.sides[name] for name in ("test", "train") if name in self.sides]
 
         def differ(kind: Kind) -> bool:
@@ -461,7 +463,7 @@ class Plan:
             return (theirs == 0 and ours != 0) or (ours == 0 and theirs == 1)
 
         if not data or self.kinds.session is not None or not any(map(differ, checks.KINDS)):
-            checks.check_shifted(self.source.like, [], protocol, by_hand)
+            checks.check_shifted(self.source.like, [], protocol, user_rules)
             return
         sides: list[Any] = []
         for table in data:
@@ -471,7 +473,7 @@ class Plan:
         arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in known.items()}
         like = self.source.like
         like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
-        checks.check_shifted(like, sides, protocol, by_hand)
+        checks.check_shifted(like, sides, protocol, user_rules)
 
     def _sorted(self, table: Table, kind: str) -> Array:
         """Return all user ids or item ids of a table in ascending order."""
@@ -480,7 +482,7 @@ class Plan:
 
 def _sides(source: Output, test: object, train: object, candidates: object) -> dict[str, Table]:
     """Return the tables of test data, training data and candidates, if there are any."""
-    reading.truth_beside(source.like, given=test is not None)
+    reading.included_test(source.like, test_passed=test is not None)
     sets = candidates.items if isinstance(candidates, Negatives) else candidates
     on_spark = isinstance(sets, Interactions) or tables.is_frame(sets)
     if isinstance(candidates, Negatives) and not on_spark:

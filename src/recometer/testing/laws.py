@@ -540,7 +540,7 @@ def _rating_formula(ratings: Ratings, metric: Metric) -> Float64:
         predictions = dataclasses.replace(predictions, ranked=resolve(ratings.ranks))
     cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
     raw = definition.function(predictions, np.array(cutoffs), **dict(metric.parameters))
-    return raw[predictions.has(definition.needs) & (predictions.n_rows > 0)]
+    return raw[predictions.meets(definition.needs) & (predictions.n_rows > 0)]
 
 
 RATINGS = Kind(

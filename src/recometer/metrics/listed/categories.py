@@ -94,8 +94,8 @@ def share(data: ListData, cutoffs: Int64) -> Float64:
     Abdollahpouri, Burke & Mobasher 2019, Managing popularity bias in recommender systems with
     personalized re-ranking (APLT).
     """
-    has = np.diff(needed(data.categories).indptr) > 0
-    counts = sums_within(of_listed(has, data.lists.items), cutoffs)
+    has_category = np.diff(needed(data.categories).indptr) > 0
+    counts = sums_within(of_listed(has_category, data.lists.items), cutoffs)
     return ratio(counts, lengths(data.lists, cutoffs).astype(float))
 
 
@@ -267,12 +267,12 @@ def _divergence(
     kind: str,
     smoothing: float,
 ) -> Float64:
-    p, q = history.data, _at(listed, history)
+    p, q = history.data, _values_at(listed, history)
     if kind == "kl":
         smooth = (1 - smoothing) * q + smoothing * p
         return sum_by_user(_rows(history), p * log2(p / smooth), history.shape[0])
     halves = sum_by_user(_rows(history), p * log2(2 * p / (p + q)), history.shape[0])
-    p, q = _at(history, listed), listed.data
+    p, q = _values_at(history, listed), listed.data
     halves += sum_by_user(_rows(listed), q * log2(2 * q / (p + q)), history.shape[0])
     return halves / 2
 
@@ -289,8 +289,8 @@ def _best_sums(data: ListData, cutoffs: Int64, factor: float) -> Float64:
     worth = np.ones(len(key))
     available = np.ones(len(rows), bool)
     begin = np.flatnonzero(begins(user))  # the first row of each user
-    most = largest(np.diff(begin, append=len(rows)))
-    gains = np.zeros((data.n_users, min(largest(cutoffs), most)))
+    max_rows = largest(np.diff(begin, append=len(rows)))
+    gains = np.zeros((data.n_users, min(largest(cutoffs), max_rows)))
     for step in range(gains.shape[1]):
         gain = np.where(available, sum_by_user(row, worth[topic], len(rows)), -1.0)
         best = np.maximum.reduceat(gain, begin)
@@ -339,7 +339,7 @@ def _relevant(data: ListData) -> scipy.sparse.csr_array:
     return table_of(data, side, np.ones(len(side.items)))
 
 
-def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float64:
+def _values_at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float64:
     """Return the values of `table` at the positions of `entries`, and 0 where it has no entry."""
     keys = pairs(_rows(entries), entries.indices, table.shape[1])
     table_keys = pairs(_rows(table), table.indices, table.shape[1])
@@ -351,8 +351,8 @@ def _at(table: scipy.sparse.csr_array, entries: scipy.sparse.csr_array) -> Float
 
 def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
     """Return one pair for each category of each item: an index in `items`, and the category."""
-    indptr, at = take(categories.indptr, items)
-    return users_of(indptr), categories.indices[at].astype(np.int64)
+    indptr, entries = take(categories.indptr, items)
+    return users_of(indptr), categories.indices[entries].astype(np.int64)
 
 
 def _rows(table: scipy.sparse.csr_array) -> Int64:

@@ -244,9 +244,9 @@ def log2(values: Array) -> Float64:
     """Return the base-2 logarithm of positive numbers."""
     # Use math.log2, because the last bit of np.log2's result depends on the instruction set. The
     # loop is fast enough, because there are usually few distinct numbers.
-    distinct, at = np.unique(values, return_inverse=True)
+    distinct, index = np.unique(values, return_inverse=True)
     logs = np.fromiter(map(math.log2, distinct.tolist()), np.float64, len(distinct))
-    return logs[at].reshape(values.shape)
+    return logs[index].reshape(values.shape)
 
 
 def relevant_places(data: ListData) -> Bool:

@@ -203,12 +203,12 @@ def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     """
     import scipy.sparse
 
-    has, values = data.keep("features as values", lambda: _as_values(_features(data)))
+    nonzero, values = data.keep("features as values", lambda: _as_values(_features(data)))
     ones = np.ones(data.lists.n_items)
-    width = np.diff(has.indptr).astype(np.float64)
+    width = np.diff(nonzero.indptr).astype(np.float64)
     n = lengths(data.lists, cutoffs).astype(np.float64)
     sizes = sums_within(of_listed(width, data.lists.items), cutoffs)
-    both = _sums_of_products(data, cutoffs, scipy.sparse.csr_array(has), ones)
+    both = _sums_of_products(data, cutoffs, scipy.sparse.csr_array(nonzero), ones)
     return (n - 1) * sizes - both - _sums_of_products(data, cutoffs, values, ones)
 
 
@@ -284,8 +284,8 @@ def _compact(features: Any, items: Int64) -> Float64:
     """Return rows of sparse features as [n_users, width, n_columns], without unused columns."""
     n_users, width = items.shape
     rows = features[np.maximum(items, 0).ravel()]
-    at = np.repeat(np.arange(n_users * width), np.diff(rows.indptr))
-    user, place = np.divmod(at, width)
+    cell = np.repeat(np.arange(n_users * width), np.diff(rows.indptr))
+    user, place = np.divmod(cell, width)
     column, number = np.unique(user * features.shape[1] + rows.indices, return_inverse=True)
     owner = column // features.shape[1]
     begin = np.searchsorted(owner, np.arange(n_users + 1))
@@ -318,7 +318,7 @@ def _as_values(
     table = scipy.sparse.csr_array(features)
     table.eliminate_zeros()
     ones = np.ones(table.nnz)
-    has = scipy.sparse.csr_array((ones, table.indices, table.indptr), shape=table.shape)
+    nonzero = scipy.sparse.csr_array((ones, table.indices, table.indptr), shape=table.shape)
     order = np.lexsort((table.data, table.indices))
     column, value = table.indices[order], table.data[order]
     new = np.ones(len(order), np.int64)
@@ -326,4 +326,4 @@ def _as_values(
     number = np.empty(len(order), np.int64)
     number[order] = np.cumsum(new) - 1
     shape = (table.shape[0], int(new.sum()))
-    return has, scipy.sparse.csr_array((ones, number, table.indptr), shape=shape)
+    return nonzero, scipy.sparse.csr_array((ones, number, table.indptr), shape=shape)

@@ -54,13 +54,13 @@ def _bits(data: ListData, probability: str, unseen: str, normalised: bool = Fals
         total = needed(data.n_train_users)
         if probability == "interactions":
             total = needed(data.n_train_interactions)
-        seen = count > 0
+        is_trained = count > 0
         users_of_item = np.maximum(count, 1) if unseen != "epsilon" else count + EPSILON
         bits: Float64 = math.log2(max(total, 1)) - log2(users_of_item)
         if unseen in ("dropped", "zero"):
-            bits[~seen] = 0
+            bits[~is_trained] = 0
         elif unseen == "largest":
-            bits[~seen] = bits[seen].max(initial=0)
+            bits[~is_trained] = bits[is_trained].max(initial=0)
         users = needed(data.n_train_users)
         if normalised and users > 1:
             bits /= math.log2(users)
@@ -378,10 +378,10 @@ def _percentiles(count: Int64) -> Float64:
 
     Equally popular items share their mean rank, and items without training users get 0.
     """
-    seen = np.sort(count[count > 0])
-    below = np.searchsorted(seen, count, side="left")
-    until = np.searchsorted(seen, count, side="right")
-    rank = (below + until + 1) / 2 / max(len(seen), 1)
+    sorted_counts = np.sort(count[count > 0])
+    below = np.searchsorted(sorted_counts, count, side="left")
+    until = np.searchsorted(sorted_counts, count, side="right")
+    rank = (below + until + 1) / 2 / max(len(sorted_counts), 1)
     return np.where(count > 0, rank, 0.0)
 
 

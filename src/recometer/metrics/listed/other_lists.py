@@ -277,9 +277,9 @@ def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
     baseline_key, baseline_place = _numbered(baseline_items, numbers, None)
     order = np.argsort(baseline_key)
     baseline_key, baseline_place = baseline_key[order], baseline_place[order]
-    at = np.minimum(np.searchsorted(baseline_key, key), max(len(baseline_key) - 1, 0))
-    in_common = baseline_key[at] == key if len(baseline_key) else np.zeros(len(key), bool)
-    depth = np.maximum(place[in_common], baseline_place[at[in_common]])
+    baseline_row = np.minimum(np.searchsorted(baseline_key, key), max(len(baseline_key) - 1, 0))
+    in_common = baseline_key[baseline_row] == key if len(baseline_key) else np.zeros(len(key), bool)
+    depth = np.maximum(place[in_common], baseline_place[baseline_row[in_common]])
     cell = key[in_common] // numbers * width + depth
     return np.bincount(cell, minlength=len(items) * width).reshape(len(items), width)
 

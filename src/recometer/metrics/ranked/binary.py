@@ -471,10 +471,10 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     Buckley & Voorhees 2000, Evaluating evaluation measure stability.
     """
     # All cut-offs above every user's number of relevant items give the same value.
-    most = np.minimum(cutoffs, largest(groups.n_relevant))
-    distinct, which = np.unique(most, return_inverse=True)
+    limits = np.minimum(cutoffs, largest(groups.n_relevant))
+    distinct, column = np.unique(limits, return_inverse=True)
     values = columns(_hits_until_relevant, groups, distinct)
-    return ratio(values.T[which].T, groups.n_relevant[:, np.newaxis])
+    return ratio(values.T[column].T, groups.n_relevant[:, np.newaxis])
 
 
 def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
@@ -492,10 +492,10 @@ def _possible(groups: Groups, cutoffs: Int64) -> Int64:
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
     """Return k or, without a cut-off, the length of the ranking: [n_users or 1, n_cutoffs]."""
-    whole = cutoffs == WHOLE
-    if not any_of(whole):
+    without_cutoff = cutoffs == WHOLE
+    if not any_of(without_cutoff):
         return cutoffs[np.newaxis]
-    return np.where(whole[:, np.newaxis], groups.depth, cutoffs[:, np.newaxis]).T
+    return np.where(without_cutoff[:, np.newaxis], groups.depth, cutoffs[:, np.newaxis]).T
 
 
 def _best_gains(groups: Groups, cutoff: int) -> Float64:
@@ -527,14 +527,14 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     positive terms, so small probabilities are as accurate as large ones.
     """
     # `relevant` and `places` are interchangeable in the formula, so loop over the smaller one.
-    steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
-    # After i steps, the total is less than 1 by at most exp(-others * i / size). The limit on the
+    steps, larger = np.minimum(relevant, places), np.maximum(relevant, places)
+    # After i steps, the total is less than 1 by at most exp(-larger * i / size). The limit on the
     # number of steps makes this difference smaller than 1e-18.
-    steps = np.minimum(steps, 42 * size // others + 1)
+    steps = np.minimum(steps, 42 * size // larger + 1)
     total = np.zeros(len(size))
     for step, active in step_by_step(steps):
         # A quotient above 1 does no harm: the total reached 1 one step earlier, so 0 is added.
-        total[active] += (1 - total[active]) * (others[active] / (size[active] - step))
+        total[active] += (1 - total[active]) * (larger[active] / (size[active] - step))
     return total
 
 
@@ -568,13 +568,13 @@ def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Flo
     top[long] = np.minimum(n, r + away)
     upwards[long] = np.where((away > 14 * r) | (r == 1), r, NEVER)
     downwards[long] = np.where(places[long] == last[long], top[long] - r, NEVER)
-    way = np.argmin([places_left, upwards, downwards], axis=0)
+    method = np.argmin([places_left, upwards, downwards], axis=0)
     value = np.empty(len(size))
-    rows = np.flatnonzero(way == 0)
+    rows = np.flatnonzero(method == 0)
     value[rows] = _by_place(start[rows], size[rows], relevant[rows], places_left[rows])
-    rows = np.flatnonzero(way == 1)
+    rows = np.flatnonzero(method == 1)
     value[rows] = _upwards(start[rows], size[rows], relevant[rows], places[rows])
-    rows = np.flatnonzero(way == 2)
+    rows = np.flatnonzero(method == 2)
     value[rows] = _downwards(start[rows], size[rows], relevant[rows], top[rows])
     return value
 
@@ -586,8 +586,8 @@ def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Floa
     for step, active in step_by_step(places):
         total[active] += probability[active] / (start[active] + step + 1)
         # After the last place, no items are left, so avoid a division by 0.
-        left = np.maximum(size[active] - step - 1, 1)
-        probability[active] *= (left - relevant[active] + 1) / left
+        n_left = np.maximum(size[active] - step - 1, 1)
+        probability[active] *= (n_left - relevant[active] + 1) / n_left
     return total
 
 

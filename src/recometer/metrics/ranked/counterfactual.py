@@ -71,8 +71,8 @@ def ips_recall(
     Unbiased recommender learning from missing-not-at-random implicit feedback (propensity
     (n_i / max n)^0.5).
     """
-    found = _weighted_hits(groups, cutoffs, _exponent(propensity, power))
-    return ratio(found, groups.n_relevant[:, np.newaxis])
+    weighted_hits = _weighted_hits(groups, cutoffs, _exponent(propensity, power))
+    return ratio(weighted_hits, groups.n_relevant[:, np.newaxis])
 
 
 @weighted_metric(
@@ -198,6 +198,6 @@ def _powers(values: Float64, exponent: float) -> Float64:
         return np.sqrt(values)
     # Use math.pow, because the last bit of np.power's result depends on the instruction set. The
     # loop is fast enough, because there are few distinct values.
-    distinct, at = np.unique(values, return_inverse=True)
+    distinct, index = np.unique(values, return_inverse=True)
     powers = (math.pow(value, exponent) for value in distinct.tolist())
-    return np.fromiter(powers, np.float64, len(distinct))[at]
+    return np.fromiter(powers, np.float64, len(distinct))[index]

@@ -12,7 +12,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64, largest, steps
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import binary
-from recometer.metrics.ranked.facts import relevant_candidates, whole_sum
+from recometer.metrics.ranked.facts import relevant_candidates, sum_per_user
 from recometer.metrics.ranked.precisions import expand, hits_squared
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, hits_within, ratio, repeated
@@ -104,20 +104,20 @@ def roc_auc(
         n_items = n_items + groups.ranks.n_excluded
     elif negatives == "padded":
         n_items = n_items + 1
-    others = n_items - relevant_candidates(groups)
+    n_negatives = n_items - relevant_candidates(groups)
     if domain == "extended":
-        area = functools.partial(_auc_of_known, n_items=n_items, others=others)
+        area = functools.partial(_auc_of_known, n_items=n_items, n_negatives=n_negatives)
         return columns(area, groups, cutoffs)
     # `before` is twice the number of items above the relevant items; tied items count half.
     if groups.single:
-        hits, before = steps(groups.indptr), 2 * whole_sum(groups, groups.start)
+        hits, before = steps(groups.indptr), 2 * sum_per_user(groups, groups.start)
     else:
-        hits = whole_sum(groups, groups.relevant)
-        before = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size - 1))
+        hits = sum_per_user(groups, groups.relevant)
+        before = sum_per_user(groups, groups.relevant * (2 * groups.start + groups.size - 1))
     # The sum also contains the pairs of two relevant items, so subtract them.
     wrong = before - hits * (hits - 1)
-    right = 2 * hits * others - wrong
-    value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
+    right = 2 * hits * n_negatives - wrong
+    value = ratio(right.astype(np.float64), 2 * groups.n_relevant * n_negatives)
     return repeated(value, cutoffs)
 
 
@@ -204,7 +204,7 @@ def partial_auc(
     ----------
     McClish 1989, Analyzing a portion of the ROC curve.
     """
-    others = groups.n_candidates - relevant_candidates(groups)
+    n_negatives = groups.n_candidates - relevant_candidates(groups)
     above = groups.start - groups.hits_before
     tied = groups.size - groups.relevant
     begun = np.flatnonzero(above < largest(cutoffs))
@@ -213,7 +213,7 @@ def partial_auc(
     values = np.empty((len(cutoffs), groups.n_users))
     for column, cutoff in enumerate(cutoffs.tolist()):
         # If the number of candidates is unknown, assume that at least k are not relevant.
-        first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
+        first = np.where(groups.n_candidates < 0, cutoff, np.minimum(n_negatives, cutoff))
         if negatives == "k":
             first = np.full(groups.n_users, cutoff)
         rows = np.flatnonzero(above < cutoff)
@@ -249,13 +249,13 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     last = np.minimum(size, behind + hits)
     row = np.repeat(np.arange(len(rows)), last - 1)
     place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # number of earlier places
-    which, n_hits, chance = expand(size[row], relevant[row], place)
-    at, before = row[which], place[which]
-    unfinished = n_hits < hits[at]
-    at, before, n_hits = at[unfinished], before[unfinished], n_hits[unfinished]
-    here = chance[unfinished] * (relevant[at] - n_hits) / (size[at] - before)
-    pairs = np.maximum(behind[at] - (before - n_hits), 0)
-    return total + sum_by_user(at, here * pairs, len(rows))
+    entry, n_hits, chance = expand(size[row], relevant[row], place)
+    group, before = row[entry], place[entry]
+    unfinished = n_hits < hits[group]
+    group, before, n_hits = group[unfinished], before[unfinished], n_hits[unfinished]
+    here = chance[unfinished] * (relevant[group] - n_hits) / (size[group] - before)
+    pairs = np.maximum(behind[group] - (before - n_hits), 0)
+    return total + sum_by_user(group, here * pairs, len(rows))
 
 
 def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
@@ -263,23 +263,23 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
     start, before = groups.start, groups.hits_before
     # For each group, count the pairs of a relevant item and a non-relevant item above it.
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
-    whole = np.flatnonzero(start + groups.size <= cutoff)
-    wrong = groups.total(whole, pairs[whole])
+    inside = np.flatnonzero(start + groups.size <= cutoff)
+    wrong = groups.total(inside, pairs[inside])
     n_hits = hits_within(groups, np.array([cutoff]))[:, 0]
     value = _share_of_pairs(n_hits, length - n_hits, wrong, one_kind)
     parted = groups.parted(cutoff)
     if len(parted):
         user, places = groups.user[parted], cutoff - start[parted]
-        which, x, chance = expand(groups.size[parted], groups.relevant[parted], places)
-        hits = before[parted][which] + x
-        added = x * (start[parted] - before[parted] + places / 2)[which] - x * x / 2
-        wrong_pairs = wrong[user[which]] + added
-        shares = _share_of_pairs(hits, length[user[which]] - hits, wrong_pairs, one_kind)
-        value[user] = sum_by_user(which, chance * shares, len(parted))
+        group, x, chance = expand(groups.size[parted], groups.relevant[parted], places)
+        hits = before[parted][group] + x
+        added = x * (start[parted] - before[parted] + places / 2)[group] - x * x / 2
+        wrong_pairs = wrong[user[group]] + added
+        shares = _share_of_pairs(hits, length[user[group]] - hits, wrong_pairs, one_kind)
+        value[user] = sum_by_user(group, chance * shares, len(parted))
     return value
 
 
-def _auc_of_known(groups: Groups, cutoff: int, n_items: Int64, others: Int64) -> Float64:
+def _auc_of_known(groups: Groups, cutoff: int, n_items: Int64, n_negatives: Int64) -> Float64:
     """Return the area under the curve if only the order of the first places is known."""
     n_relevant = groups.n_relevant
     length = np.minimum(np.maximum(n_items, groups.depth), cutoff)
@@ -293,16 +293,16 @@ def _auc_of_known(groups: Groups, cutoff: int, n_items: Int64, others: Int64) ->
     wrong = groups.total(rows, relevant / size * before)
     square = hits_squared(groups, cutoff)
     certain = hits * length - square - wrong
-    beyond = (hits + n_relevant) * (others - length) + square + n_relevant * hits
-    return ratio(certain + beyond / 2, n_relevant * others)
+    beyond = (hits + n_relevant) * (n_negatives - length) + square + n_relevant * hits
+    return ratio(certain + beyond / 2, n_relevant * n_negatives)
 
 
 def _share_of_pairs(
-    relevant: Int64 | Float64, others: Int64 | Float64, wrong: Float64, one_kind: str
+    relevant: Int64 | Float64, negatives: Int64 | Float64, wrong: Float64, one_kind: str
 ) -> Float64:
     if one_kind == "share":
         without = np.greater(relevant, 0).astype(np.float64)
     else:
         without = np.full(len(wrong), 0.0 if one_kind == "zero" else np.nan)
-    pairs = np.asarray(relevant * others, np.float64)
+    pairs = np.asarray(relevant * negatives, np.float64)
     return np.divide(pairs - wrong, pairs, out=without, where=pairs > 0)

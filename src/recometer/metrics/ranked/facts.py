@@ -50,13 +50,13 @@ def relevant_candidates(groups: Groups) -> Int64:
     ranked counts as a candidate, because it may come later in the ranking.
     """
     ranks = groups.ranks
-    whole = ranks.depth >= ranks.n_candidates
-    every = np.minimum(ranks.n_relevant, ranks.n_candidates)
+    is_whole = ranks.depth >= ranks.n_candidates
+    at_most = np.minimum(ranks.n_relevant, ranks.n_candidates)
     n_rankable = listed_relevant(groups) if ranks.n_rankable is None else ranks.n_rankable
-    return np.where(whole, n_rankable, every)
+    return np.where(is_whole, n_rankable, at_most)
 
 
-def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
+def judged_nonrelevant(groups: Groups, *, from_zero: bool) -> Int64:
     """Count the judged items that are not relevant, ranked or not: int64 [n_users].
 
     `from_zero` leaves out items whose test value is below 0.
@@ -65,7 +65,7 @@ def judged_others(groups: Groups, *, from_zero: bool) -> Int64:
     return _count(groups, rows & ~(groups.ranks.gain < 0) if from_zero else rows)
 
 
-def whole_sum(groups: Groups, values: Int64) -> Int64:
+def sum_per_user(groups: Groups, values: Int64) -> Int64:
     """For each user, add up integers, one per group: int64 [n_users]."""
     return steps(indptr_of(values)[groups.indptr])
 

@@ -167,8 +167,8 @@ def ndcg(
     & Najork 2008.
     """
     if within != "k":
-        most = groups.n_relevant if within == "possible" else groups.depth
-        return _ndcg_within(most, groups, cutoffs, gain, discount, ideal)
+        limits = groups.n_relevant if within == "possible" else groups.depth
+        return _ndcg_within(limits, groups, cutoffs, gain, discount, ideal)
     with np.errstate(over="ignore", invalid="ignore"):  # infinite gains make a value undefined
         best = _ideal_dcg(groups, cutoffs, discount, ideal)
         values = ratio(_dcg(groups, cutoffs, discount), best)
@@ -178,9 +178,9 @@ def ndcg(
 
 
 def _ndcg_within(
-    most: Int64, groups: Groups, cutoffs: Int64, gain: str, discount: str, ideal: str
+    limits: Int64, groups: Groups, cutoffs: Int64, gain: str, discount: str, ideal: str
 ) -> Float64:
-    places = np.minimum(cutoffs, most[:, np.newaxis])
+    places = np.minimum(cutoffs, limits[:, np.newaxis])
     distinct, column = np.unique(np.maximum(places, 1), return_inverse=True)
     values = ndcg(groups, distinct, gain=gain, discount=discount, ideal=ideal)
     return np.take_along_axis(values, column.reshape(places.shape), axis=1)
@@ -220,10 +220,10 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         return result.T
     # All cut-offs above every user's number of gains give the same value.
     _, place, _ = _ideal_terms(groups, discount, ideal)
-    most = np.minimum(cutoffs, largest(place) + 1)
-    distinct, which = np.unique(most, return_inverse=True)
+    limits = np.minimum(cutoffs, largest(place) + 1)
+    distinct, column = np.unique(limits, return_inverse=True)
     best = columns(functools.partial(_best_gains, discount, ideal), groups, distinct)
-    return best.T[which].T
+    return best.T[column].T
 
 
 @functools.lru_cache(maxsize=4)
@@ -242,12 +242,12 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
     value = np.zeros(groups.n_users)
     largest = gain[indptr[with_gain]]
     if discount == "graded":
-        distinct, which = np.unique(largest, return_inverse=True)
+        distinct, index = np.unique(largest, return_inverse=True)
         rank = np.arange(cutoff) + 1
         sums = [
             _graded_terms(rank, np.full(cutoff, largest_gain)).sum() for largest_gain in distinct
         ]
-        value[with_gain] = np.array(sums)[which]
+        value[with_gain] = np.array(sums)[index]
         return value
     start, all_places = np.zeros(1, np.int64), np.array([cutoff])
     value[with_gain] = largest * _sum_of_discounts(start, all_places, discount)
@@ -301,8 +301,8 @@ def _graded_terms(rank: Int64, gain: Float64) -> Float64:
     """Return gain / log2(rank * gain + 1); NaN if there is no logarithm, and 0 if it is -inf."""
     product = np.where(gain == 0, rank, rank * gain)
     terms = np.full(len(gain), np.nan)
-    some = product > -1
-    terms[some] = gain[some] * math.log(2) / log1p_of(product[some])
+    valid = product > -1
+    terms[valid] = gain[valid] * math.log(2) / log1p_of(product[valid])
     terms[product == -1] = 0.0
     return terms
 

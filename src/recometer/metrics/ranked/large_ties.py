@@ -87,7 +87,7 @@ def _slope_of_sets(
     """
     share = places / size
     unsatisfied = complement[:, np.newaxis] + c[:, np.newaxis] * (1 - q)
-    others = size - count.sum()
+    n_zero = size - count.sum()
 
     def chances(growth: Float64) -> tuple[Float64, Float64]:
         """Return the probability of being in the set for items with q = 0, and for each other q."""
@@ -99,10 +99,10 @@ def _slope_of_sets(
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         chance, of_q = chances(middle)
-        below = others * chance + of_q @ count < places
+        below = n_zero * chance + of_q @ count < places
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     chance, of_q = chances(low)
-    variance = others * chance * (1 - chance) + (of_q * (1 - of_q)) @ count
+    variance = n_zero * chance * (1 - chance) + (of_q * (1 - of_q)) @ count
 
     def over_sets(growth: Float64, variance: Float64, weighted: bool) -> Float64:
         angle, weight = _angles(np.sqrt(variance))

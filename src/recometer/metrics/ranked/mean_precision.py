@@ -134,10 +134,10 @@ def _until_the_last(groups: Groups, cutoff: int) -> Float64:
     value[users], missed = _last_in_group(groups, last, places)
     # If the last group has no relevant item within the cut-off, the last relevant item is in the
     # previous group.
-    again = np.flatnonzero((missed > 0) & (count[users] > 1))
-    before = last[again] - 1
+    rows = np.flatnonzero((missed > 0) & (count[users] > 1))
+    before = last[rows] - 1
     earlier, _ = _last_in_group(groups, before, groups.size[before])
-    value[users[again]] += missed[again] * earlier
+    value[users[rows]] += missed[rows] * earlier
     return value
 
 
@@ -158,11 +158,11 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
         places_left = n - step  # number of places that may still hold a relevant item
         here = r / places_left
         # Each of the other places has an equal share of the r - 1 other relevant items.
-        others = (r - 1) / np.maximum(places_left - 1, 1)
+        rate = (r - 1) / np.maximum(places_left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
         earlier = earlier + before[active] * harmonic(t, place)
-        inner = others * _precisions(t, place - 1, end) + 1 / end
+        inner = rate * _precisions(t, place - 1, end) + 1 / end
         total[active] += free[active] * here * (earlier + inner) / end
         free[active] *= np.maximum(places_left - r, 0) / places_left
     return total, free
@@ -180,5 +180,5 @@ def _sums_before(groups: Groups, row: Int64) -> Float64:
     # For each row, add up only the earlier groups of the same user.
     begin = groups.indptr[groups.user[row]]
     count = row - begin
-    which, number = number_runs(count)
-    return sum_by_user(which, terms[begin[which] + number], len(row))
+    group, number = number_runs(count)
+    return sum_by_user(group, terms[begin[group] + number], len(row))

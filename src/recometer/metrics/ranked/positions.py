@@ -9,7 +9,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked.facts import all_gains, judged_others, whole_sum
+from recometer.metrics.ranked.facts import all_gains, judged_nonrelevant, sum_per_user
 from recometer.metrics.ranked.precisions import reciprocal_sum
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import harmonic, ratio, repeated
@@ -58,9 +58,9 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Bordes et al. 2013, Translating embeddings for modeling multi-relational data.
     """
-    missing = groups.n_relevant - whole_sum(groups, groups.relevant)
+    missing = groups.n_relevant - sum_per_user(groups, groups.relevant)
     # Compute twice the sum, which is an integer.
-    ranks = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size + 1))
+    ranks = sum_per_user(groups, groups.relevant * (2 * groups.start + groups.size + 1))
     ranks = ranks + missing * (2 * groups.n_candidates + missing + 1)
     return repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
 
@@ -100,8 +100,8 @@ def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -
             # If all relevant items were ranked, `missing` is only a rounding error.
             missing = np.where(missing > 1e-9 * every, missing, 0.0)
             return repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
-    behind = whole_sum(groups, groups.relevant * twice) / 2
-    unranked = groups.n_relevant - whole_sum(groups, groups.relevant)
+    behind = sum_per_user(groups, groups.relevant * twice) / 2
+    unranked = groups.n_relevant - sum_per_user(groups, groups.relevant)
     return repeated(ratio(ratio(behind, last) + unranked, groups.n_relevant), cutoffs)
 
 
@@ -141,16 +141,16 @@ def bpref(groups: Groups, cutoffs: Int64, *, negatives: str = "judged") -> Float
     # The gain of a judged item is 1 if it is relevant, and -1 if it is not.
     balance = np.rint(groups.gain * groups.size).astype(np.int64)
     relevant = (groups.relevant + balance) // 2
-    others = groups.relevant - relevant
-    seen = np.zeros(len(others) + 1, np.int64)
-    np.cumsum(others, out=seen[1:])
-    above = seen[:-1] - seen[groups.indptr[groups.user]]
-    most = groups.n_relevant[groups.user]
-    # Compute the sum of min(above + x, R) over x = 0 .. others; `free` terms are below R.
-    free = np.clip(most - above, 0, others + 1)
-    wrong = free * above + free * (free - 1) // 2 + (others + 1 - free) * most
-    every = judged_others(groups, from_zero=negatives == "unjudged")
-    divisor = np.minimum(most, every[groups.user])
-    share = ratio(wrong.astype(np.float64), divisor * (others + 1))
+    nonrelevant = groups.relevant - relevant
+    running = np.zeros(len(nonrelevant) + 1, np.int64)
+    np.cumsum(nonrelevant, out=running[1:])
+    above = running[:-1] - running[groups.indptr[groups.user]]
+    n_relevant = groups.n_relevant[groups.user]
+    # Compute the sum of min(above + x, R) over x = 0 .. nonrelevant; `free` terms are below R.
+    free = np.clip(n_relevant - above, 0, nonrelevant + 1)
+    wrong = free * above + free * (free - 1) // 2 + (nonrelevant + 1 - free) * n_relevant
+    n_judged = judged_nonrelevant(groups, from_zero=negatives == "unjudged")
+    divisor = np.minimum(n_relevant, n_judged[groups.user])
+    share = ratio(wrong.astype(np.float64), divisor * (nonrelevant + 1))
     value = groups.total(slice(None), relevant * (1 - share))
     return repeated(ratio(value, groups.n_relevant), cutoffs)

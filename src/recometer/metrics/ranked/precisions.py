@@ -75,9 +75,9 @@ def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
 
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
     """Return what the first places of each tie group add to the sum of P(j) rel(j)."""
-    others = (relevant - 1) / (size - 1)  # expected share of hits among the tied items above a hit
-    first = (before + 1 - others * (start + 1)) * harmonic(start, places)
-    return relevant / size * (first + others * places)
+    rate = (relevant - 1) / (size - 1)  # expected share of hits among the tied items above a hit
+    first = (before + 1 - rate * (start + 1)) * harmonic(start, places)
+    return relevant / size * (first + rate * places)
 
 
 def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
@@ -95,20 +95,20 @@ def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
     """Average the mean precision of hits over the possible numbers of hits in the split groups."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    whole = np.flatnonzero(groups.start + groups.size <= cutoff)
-    certain = groups.total(whole, _precision_terms(groups, whole, groups.size[whole]))
-    which, n_hits, chance = expand(groups.size[parted], groups.relevant[parted], places)
+    inside = np.flatnonzero(groups.start + groups.size <= cutoff)
+    certain = groups.total(inside, _precision_terms(groups, inside, groups.size[inside]))
+    group, n_hits, chance = expand(groups.size[parted], groups.relevant[parted], places)
     with_hit = n_hits > 0
-    inner = np.zeros(len(which))
-    row, x = which[with_hit], n_hits[with_hit]
+    inner = np.zeros(len(group))
+    row, x = group[with_hit], n_hits[with_hit]
     inner[with_hit] = np.where(
         places[row] > 1,
         precisions(start[row], places[row], before[row], np.maximum(places[row], 2), x),
         (before[row] + 1) / (start[row] + 1),
     )
-    hits = before[which] + n_hits
-    values = chance * ratio(certain[user[which]] + inner, hits)
-    return sum_by_user(which, values, len(parted))
+    hits = before[group] + n_hits
+    values = chance * ratio(certain[user[group]] + inner, hits)
+    return sum_by_user(group, values, len(parted))
 
 
 def last_places(groups: Groups, cutoffs: Int64) -> Int64:
@@ -125,8 +125,8 @@ def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
     depth = groups.depth[groups.user]
     rows = np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
     n, r = groups.size[rows], groups.relevant[rows]
-    others = (depth[rows] - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
-    return rows, r / n, groups.hits_before[rows] + 1 + others
+    earlier_hits = (depth[rows] - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
+    return rows, r / n, groups.hits_before[rows] + 1 + earlier_hits
 
 
 def last_precision(groups: Groups) -> Float64:
@@ -151,18 +151,18 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
     Returns the group, the number of hits (ascending within a group), and the probability, with one
     row per possible number. Requires ``1 <= places <= size``.
     """
-    least = np.maximum(relevant + places - size, 0)
-    most = np.minimum(relevant, places)
-    count = most - least + 1
+    lowest = np.maximum(relevant + places - size, 0)
+    highest = np.minimum(relevant, places)
+    count = highest - lowest + 1
     offset = indptr_of(count)
     group, number = number_runs(count)
-    n_hits = least[group] + number
+    n_hits = lowest[group] + number
 
     # Start from the most likely number and work outwards, so that nothing overflows and only
     # negligible probabilities underflow.
-    mode = np.clip((relevant + 1) * (places + 1) // (size + 2), least, most)
+    mode = np.clip((relevant + 1) * (places + 1) // (size + 2), lowest, highest)
     chance = np.ones(len(group))
-    for sign, steps in ((1, most - mode), (-1, mode - least)):
+    for sign, steps in ((1, highest - mode), (-1, mode - lowest)):
         for step, active in step_by_step(steps):
             x = mode[active] + sign * step
             n, r, s = size[active], relevant[active], places[active]
@@ -170,7 +170,7 @@ def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, F
                 factor = (r - x) / (x + 1) * ((s - x) / (n - r - s + x + 1))
             else:
                 factor = x / (r - x + 1) * ((n - r - s + x) / (s - x + 1))
-            row = offset[active] + x - least[active]
+            row = offset[active] + x - lowest[active]
             chance[row + sign] = chance[row] * factor
     total = np.bincount(group, weights=chance, minlength=len(size))
     return group, n_hits, chance / total[group]

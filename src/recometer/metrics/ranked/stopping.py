@@ -184,15 +184,15 @@ def _of_tied_groups(
 
     `first` is the position in `content` of each group's first judged item.
     """
-    most = np.minimum(_that_matter(size, relevant, content, first), places)
-    large = (relevant + places) * (most + ROW_FREE) > MOST_WORK
+    limit = np.minimum(_n_that_matter(size, relevant, content, first), places)
+    large = (relevant + places) * (limit + ROW_FREE) > MOST_WORK
     values = np.empty(len(size))
     for i in np.flatnonzero(large).tolist():
         of_members = content[first[i] : first[i] + relevant[i]]
         values[i] = of_large_tie(int(start[i]), int(size[i]), int(places[i]), of_members)
     few = np.flatnonzero(~large)
     values[few] = _place_by_place(
-        start[few], size[few], relevant[few], places[few], content, first[few], most[few]
+        start[few], size[few], relevant[few], places[few], content, first[few], limit[few]
     )
     return values
 
@@ -204,30 +204,30 @@ def _place_by_place(
     places: Int64,
     content: Float64,
     first: Int64,
-    most: Int64,
+    limit: Int64,
 ) -> Float64:
-    """Return what small groups add to ERR, ignoring judged items after the first `most`."""
+    """Return what small groups add to ERR, ignoring judged items after the first `limit`."""
     order = np.argsort(-places, kind="stable")  # groups with the fewest places come last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
-    most = most[order]
+    limit = limit[order]
     # There is a row for each group and each possible number m of judged items at earlier places.
-    offset = indptr_of(most + 1)
-    row, come = number_runs(most + 1)
+    offset = indptr_of(limit + 1)
+    row, n_earlier = number_runs(limit + 1)
     r, n = relevant[row], size[row]
-    product = _means_of_products(relevant, most, row, come, content, first[order])
+    product = _means_of_products(relevant, limit, row, n_earlier, content, first[order])
     drop = product - np.append(product[1:], 0.0)
     drop[offset[1:] - 1] = 0.0  # no further judged item matters
 
     sums = np.zeros(len(order))
-    chance = (come == 0).astype(np.float64)
+    chance = (n_earlier == 0).astype(np.float64)
     for place, in_group in step_by_step(places):
         active = len(in_group)
         rows = slice(0, int(offset[active]))
-        coming = chance[rows] * ((r[rows] - come[rows]) / (n[rows] - place))
-        added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
-        chance[rows] -= coming
-        coming[offset[1 : active + 1] - 1] = 0.0
-        chance[1 : rows.stop] += coming[:-1]
+        moved = chance[rows] * ((r[rows] - n_earlier[rows]) / (n[rows] - place))
+        added = np.bincount(row[rows], weights=moved * drop[rows], minlength=active)
+        chance[rows] -= moved
+        moved[offset[1 : active + 1] - 1] = 0.0
+        chance[1 : rows.stop] += moved[:-1]
         sums[:active] += added / (start[:active] + place + 1)
         if place % LOOK == LOOK - 1:
             # The remaining places add at most the probability that the user is not yet satisfied.
@@ -242,24 +242,24 @@ def _place_by_place(
 
 
 def _means_of_products(
-    relevant: Int64, most: Int64, row: Int64, come: Int64, content: Float64, first: Int64
+    relevant: Int64, limit: Int64, row: Int64, n_earlier: Int64, content: Float64, first: Int64
 ) -> Float64:
     """Return e(m) for each group and m: the mean product of ``1 - q`` over m items of the group."""
     # A random choice of m of the first i items contains the i-th item with probability m / i.
     r, member = relevant[row], first[row] - 1
-    product: Float64 = (come == 0).astype(np.float64)
-    widest, gone = largest(most), {n + 1 for n in np.unique(relevant).tolist()}
+    product: Float64 = (n_earlier == 0).astype(np.float64)
+    widest, gone = largest(limit), {n + 1 for n in np.unique(relevant).tolist()}
     for i in range(1, int(relevant.max(initial=0)) + 1):
         if i <= widest or i in gone:  # otherwise, the rows are unchanged
-            at = np.flatnonzero((r >= i) & (come <= i))
-            m, here = come[at], member[at]
-        previous = product[at - 1]  # the product for m - 1; unused if m = 0
-        unsatisfied = 1 - content[here + i]
-        product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
+            rows = np.flatnonzero((r >= i) & (n_earlier <= i))
+            m, base = n_earlier[rows], member[rows]
+        previous = product[rows - 1]  # the product for m - 1; unused if m = 0
+        unsatisfied = 1 - content[base + i]
+        product[rows] = m / i * unsatisfied * previous + (i - m) / i * product[rows]
     return product
 
 
-def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -> Int64:
+def _n_that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -> Int64:
     """Return the number of judged items in each group after which the remainder is negligible.
 
     By Maclaurin's inequality, e(m) is at most the m-th power of the mean of ``1 - q``. The first
