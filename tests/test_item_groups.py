@@ -259,7 +259,7 @@ def test_invalid_groups_are_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be the name of a group"):
         result.by_items(dict.fromkeys(ITEMS, "a]"))
     wide = rm.evaluate(rm.Scores(np.ones((2, 5000))), np.eye(2, 5000), metrics="recall@5")
-    with pytest.raises(InputError, match="5,000 groups of items make 10,000 metrics"):
+    with pytest.raises(InputError, match="5,000 groups of items result in 10,000 metrics"):
         wide.by_items([str(number) for number in range(5000)])
     with pytest.raises(InputTypeError, match="name columns of a table"):
         result.by_items(GROUP, column="age")

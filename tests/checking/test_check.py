@@ -223,7 +223,7 @@ def test_unknown_users_and_items_are_counted() -> None:
     model_of_few_users = rm.Factors(FACTORS[0][:3], FACTORS[1], user_ids=USERS[:3], item_ids=ITEMS)
     report = rm.check(model_of_few_users, TEST)
     assert report["test_users_unknown"].level == "problem"
-    assert "are ids spelled the same way? Those of test look like 'user 03'" in str(
+    assert "are ids spelled the same way? The test data have ids such as 'user 03'" in str(
         report["test_users_unknown"].sentence
     )
 

@@ -92,7 +92,7 @@ def test_models_are_compared_with_chance(result: rm.Evaluation) -> None:
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        (rm.Lists({"ann": ["x"]}), {"metrics": "rr"}, "lists end early"),
+        (rm.Lists({"ann": ["x"]}), {"metrics": "rr"}, "the lists end before the last candidate"),
         (
             rm.Lists({"ann": ["x"]}),
             {"metrics": "coverage@1", "catalogue": 3},

@@ -627,5 +627,7 @@ def test_unknown_items_metric_needs_the_items_of_the_catalogue():
             rm.evaluate(
                 rm.Lists(INVENTED), INVENTED_TEST, metrics="unknown_items@3", catalogue=catalogue
             )
-    with pytest.raises(rm.InputError, match="catalogue=6 is less than the 7 items that are listed"):
+    with pytest.raises(
+        rm.InputError, match="catalogue=6 is less than the number of listed items, 7"
+    ):
         rm.evaluate(rm.Lists(INVENTED), INVENTED_TEST, metrics="coverage@3", catalogue=6)

@@ -180,13 +180,13 @@ def test_unknown_parameters_are_refused(text, message):
     [
         (
             "ndcg@10(gain=exponental)",
-            r"gain=exponental: it must be linear, binary, .*Did you mean 'exponential'",
+            r"gain=exponental: gain must be linear, binary, .*Did you mean 'exponential'",
         ),
-        ("f@10(beta=0)", r"does not take beta=0: it must be a number above 0"),
+        ("f@10(beta=0)", r"does not take beta=0: beta must be a number above 0"),
         ("f@10(beta=nan)", r"does not take beta=nan"),
         ("f@10(beta=1_0)", r"does not take beta=1_0"),
         ("f@10(beta)", r"does not take beta=true"),
-        ("rbp(p=1)", r"does not take p=1: it must be a number between 0 and 1"),
+        ("rbp(p=1)", r"does not take p=1: p must be a number between 0 and 1"),
         ("rr(all=3)", r"does not take all=3.*Hint: write rr\(all\)"),
         ("f@10(beta=2,beta=3)", r"'beta' of the metric 'f' is given twice"),
         ("f(beta=2)@10", r"closing bracket.*as in f@10\(beta=2\)"),

@@ -343,9 +343,9 @@ def chance_of(
     if ranks.ends_early.any():
         sources = python_or_command("rm.Factors, rm.Scores and rm.Pairs", "--factors and --pairs")
         raise InputError(
-            f"{argument_text('chance', True)} needs all candidates to be ranked, but lists end "
-            "early, so it is unknown which other items could have been listed. Hint: "
-            f"{sources} rank all."
+            f"{argument_text('chance', True)} needs all candidates to be ranked, but the lists "
+            "end before the last candidate, so it is not known which other items could have been "
+            f"listed. Hint: {sources} rank all candidates."
         )
     if ranks.score is not None:
         raise InputError(

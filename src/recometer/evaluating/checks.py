@@ -393,9 +393,11 @@ class Unknown(NamedTuple):
             return ""
         spelling = guess(self.examples, self.known_ids)
         if spelling is None:
+            data = "training" if self.side == "train" else self.side
             return (
-                f" Hint: are ids spelled the same way? Those of {self.side} look like "
-                f"{brief(self.examples[0])}, those of the source like {brief(self.known_ids[0])}."
+                f" Hint: are ids spelled the same way? The {data} data have ids such as "
+                f"{brief(self.examples[0])}, and the source has ids such as "
+                f"{brief(self.known_ids[0])}."
             )
         return f" Hint: {spelling}. Spell ids the same way on both sides."
 

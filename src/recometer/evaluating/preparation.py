@@ -156,9 +156,9 @@ class Preparation:
             for name, current in arrays.items():
                 if current != self._glimpses[argument][name]:
                     raise InputError(
-                        f"{argument} was changed after the evaluator was made: its {name} are no "
-                        "longer those that were read, checked and matched. Hint: make "
-                        "another rm.Evaluator, or pass it a copy."
+                        f"{argument} was changed after the evaluator was made: its {name} differ "
+                        "from those that were read and checked. Hint: make another rm.Evaluator, "
+                        "or pass it a copy."
                     )
 
 

@@ -76,8 +76,8 @@ def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -
         name = able[0].name
         warn(
             f"The propensities of the catalogue are not used: {able[0]} computes them from the "
-            f"popularity in the training data. Hint: {name}@k(propensity=given) reads those of the "
-            "catalogue."
+            f"popularity in the training data. Hint: {name}@k(propensity=given) uses the "
+            "propensities from the catalogue."
         )
 
 

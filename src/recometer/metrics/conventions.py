@@ -472,7 +472,7 @@ def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convent
         if changed & OF_THE_CALL:
             raise InputError(
                 f"conventions.toml states the rule {min(changed & OF_THE_CALL)} for {key!r} of "
-                f"{name}, but it holds for all metrics of a call. Hint: state it under rules."
+                f"{name}, but this rule applies to all metrics of a call. Hint: put it under rules."
             )
     return Convention(
         name,

@@ -203,8 +203,9 @@ def of_groups(metrics: Sequence[Metric], groups: Sequence[str]) -> list[Metric]:
     requested = dict.fromkeys([*restrictable, *(Metric("share", cutoff) for cutoff in cutoffs)])
     if len(requested) * len(groups) > MAX_OF_GROUPS:
         raise InputError(
-            f"{len(groups):,} groups of items make {len(requested) * len(groups):,} metrics, more "
-            f"than {MAX_OF_GROUPS:,}. Hint: use larger groups, for instance ranges of a number."
+            f"{len(groups):,} groups of items result in {len(requested) * len(groups):,} metrics, "
+            f"which is more than {MAX_OF_GROUPS:,}. Hint: form larger groups, for instance ranges "
+            "of a number."
         )
     return list(dict.fromkeys(_in_group(metric, group) for metric in requested for group in groups))
 
@@ -263,14 +264,14 @@ def _parse_parameters(text: str, head: str, tail: str) -> tuple[tuple[str, Value
     inside, bracket, after = tail.partition(")")
     if TABLE_OF_GAINS.search(inside):
         raise InputError(
-            f"A parameter takes one value, but one in {text!r} has several. Hint: apply a table of "
-            "gains to the test values with np.take(table, label); ndcg@10 reads them unchanged "
-            "(under protocol='lightgbm', ndcg(label_gain=label)@10 does)."
+            f"A parameter takes one value, but {text!r} gives one of them several. Hint: to use a "
+            "table of gains, pass np.take(table, label) as the values of test; ndcg@10 reads them "
+            "unchanged (under protocol='lightgbm', ndcg(label_gain=label)@10 does)."
         )
     if not bracket or after or "(" in inside:
         order = f"{head}{after}({inside})" if after.startswith("@") else f"{head}(...)"
         raise InputError(
-            f"The parameters of {text!r} do not end with one closing bracket. "
+            f"The parameters of {text!r} must end with a single closing bracket. "
             f"Hint: the cut-off comes first and the parameters last, as in {order}."
         )
     pairs: list[tuple[str, Value]] = []

@@ -92,8 +92,8 @@ class Parameter:
                 return number
             hint = f"Hint: pass {self.values}."
         raise InputError(
-            f"The metric {metric!r} does not take {self.name}={value}: it must be {self.values}. "
-            f"{hint}"
+            f"The metric {metric!r} does not take {self.name}={value}: {self.name} must be "
+            f"{self.values}. {hint}"
         )
 
     def write(self, value: Value) -> str:

@@ -113,7 +113,7 @@ class Rule:
                 takes = " or ".join([*numbers, *choices])
                 raise InputError(f"{rule_text(name, value)} must be {takes}.") from None
             raise InputError(
-                f"The rule {rule_text(name, value)} does not exist. Hint: {name} is one of "
+                f"The rule {name} has no value {brief(value)}. Hint: use one of "
                 f"{', '.join(choices)}."
             ) from None
 
@@ -273,7 +273,7 @@ class Protocol:
         "undefined",
         {
             "undefined": "A user whose scores are all equal has an undefined value.",
-            "ties": "A user whose scores are all equal has a single group of ties.",
+            "ties": "If a user's scores are all equal, their items form a single tie group.",
         },
         step="undefined values",
     )
@@ -295,8 +295,8 @@ class Protocol:
             True: "Scores are rounded to single precision (float32) before they are compared.",
         },
         step="ranking",
-        about="Scores that are equal in single precision become ties. The rule applies to scores "
-        "that you pass. Factors computes scores in the precision of the factors.",
+        about="Scores that are equal in single precision become ties. The rule applies only to "
+        "scores that you pass; Factors computes its scores in the precision of the factors.",
     )
     infinite_scores: Literal["undefined", "ranked"] = rule(
         "undefined",
@@ -375,7 +375,7 @@ class Protocol:
         {
             "undefined": "A user without a relevant item has an undefined value.",
             "computed": "The value of a user without a relevant item follows from the formula.",
-            NUMBER: "A user without a relevant item has the value {}.",
+            NUMBER: "The value of a user without a relevant item is {}.",
         },
         step="undefined values",
         about="If a metric reads gains, the rule also applies to users without a positive gain.",
@@ -391,10 +391,10 @@ class Protocol:
     deep_cutoffs: Literal["undefined", "undefined_below", "computed"] = rule(
         "undefined",
         {
-            "undefined": "A user with at most k candidates has an undefined value if the order "
-            "does not matter.",
+            "undefined": "A user with at most k candidates has an undefined value for metrics that "
+            "ignore the order of the first k items.",
             "undefined_below": "A user with fewer than k candidates has an undefined value; so "
-            "does one with exactly k if the order does not matter.",
+            "does one with exactly k for metrics that ignore their order.",
             "computed": "A user with at most k candidates still has a value.",
         },
         step="undefined values",
@@ -469,7 +469,7 @@ class Protocol:
         None,
         {
             None: "Relevant items count as found whatever their score.",
-            NUMBER: "Relevant items count as found only with a score above {}.",
+            NUMBER: "Relevant items count as found only if their score is above {}.",
         },
         step="ranking",
     )
@@ -494,8 +494,8 @@ class Protocol:
             "largest of their values.",
             "counted": "Test rows with the same user and item each count as a relevant item, "
             "but only one of them can be a hit.",
-            "joined": "Test rows with the same user and item each count as a relevant item, all "
-            "at the item's place.",
+            "joined": "Test rows with the same user and item each count as a relevant item, and "
+            "all of them share the item's place.",
         },
         step="ranking",
         about="With 'once', the values of such rows are added up, which suits play counts. "

@@ -119,9 +119,9 @@ def _size(facts: ItemFacts, n_listed: int, padded: bool = False) -> int:
     n = needed(facts.n_catalogue)
     if n_listed > n + padded:
         raise InputError(
-            f"{argument_text('catalogue', n)} is less than the {n_listed:,} items that are listed. "
-            "Hint: pass the number of all items that could be recommended; or pass their ids, so "
-            "that listed items outside the catalogue do not count."
+            f"{argument_text('catalogue', n)} is less than the number of listed items, "
+            f"{n_listed:,}. Hint: pass the number of all items that could be recommended; or pass "
+            "their ids, so that listed items outside the catalogue do not count."
         )
     return n + padded
 
