@@ -120,12 +120,12 @@ def protocol_of(
         )
     for rule in rules:
         if rule not in protocol.declared:
-            hint = _not_here(rule) or did_you_mean(rule, [*parameters, *protocol.declared])
+            hint = _hint_for_name(rule) or did_you_mean(rule, [*parameters, *protocol.declared])
             raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
     return protocol.replace(**rules) if rules else protocol
 
 
-def _not_here(name: str) -> str:
+def _hint_for_name(name: str) -> str:
     """Return a hint for a name that belongs to another function, or an empty string."""
     if name == "label_gain":
         return (

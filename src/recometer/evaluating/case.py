@@ -90,7 +90,7 @@ class Case:
         """The source and the data that were passed, keyed by argument."""
         return {"source": self.source, **inputs_of(self.sides.arguments, self.sides)}
 
-    def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    def describe_inputs(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the description and the fingerprints of each argument."""
         texts = {"source": {"description": self.source.describe()}, **self.sides.descriptions}
         facts = {name: {**text, "fingerprints": fingerprints[name]} for name, text in texts.items()}
@@ -109,8 +109,8 @@ class Case:
         if n_bytes > KEPT_BYTES or not all(source.facts.sized for source in sources):
             return None
         # If the source contains the test data, the repeated evaluation takes no `test`.
-        own = {"test": None} if self.brings_truth else {}
-        return {**self.inputs, **self.sides.arguments.as_passed, **own}
+        replaced = {"test": None} if self.brings_truth else {}
+        return {**self.inputs, **self.sides.arguments.as_passed, **replaced}
 
     def inputs_for_messages(self) -> Inputs:
         """Return the inputs that errors and warnings mention."""
@@ -402,7 +402,7 @@ class Part:
 def measure(case: Case, records: Records) -> Part:
     """Compute all metrics for the users of a case."""
     sides, rules, needs = case.sides, case.protocol, case.requirements
-    arguments, test, more = sides.arguments, sides.test, dict[str, Any]()
+    arguments, test, optional = sides.arguments, sides.test, dict[str, Any]()
     ranked, rated, listed = list[RankedUsers](), list[RatedUsers](), list[ListedUsers]()
     if records.ranks is not None and needs.of_rankings:
         keys = ids.user_keys(test.user_ids, test.n_users) if needs.at_random else None
@@ -415,24 +415,24 @@ def measure(case: Case, records: Records) -> Part:
         listed += _listed_users(case, records, records.lists)
     values, reasons = compute([*ranked, *rated, *listed], sides.metrics, rules, arguments.threads)
     if arguments.chance:
-        more["chance"] = chance_of(ranked, sides.metrics, rules, arguments.threads)
+        optional["chance"] = chance_of(ranked, sides.metrics, rules, arguments.threads)
     if rated:
-        more["rated"] = together = rated[0].together(reasons)
-        more["over_rows"] = compute_for_all(together, needs.over_rows, rules)
+        optional["rated"] = together = rated[0].together(reasons)
+        optional["over_rows"] = compute_for_all(together, needs.over_rows, rules)
     if listed:
         needed = needed_by(needs.over_users)
-        gone = [name for name in ("train", "test", "baseline") if name not in needed]
-        changes: dict[str, Any] = dict.fromkeys(gone)
-        if "test" in gone:
+        unneeded = [name for name in ("train", "test", "baseline") if name not in needed]
+        changes: dict[str, Any] = dict.fromkeys(unneeded)
+        if "test" in unneeded:
             changes["relevant"] = None
-        more |= {
+        optional |= {
             "lists": records.lists,
             "over_users": compute_for_all(listed[0], needs.over_users, rules),
             # The result keeps these data, so drop the parts that it does not need.
             "list_data": dataclasses.replace(listed[0].data, **changes),
         }
     facts = _facts(case, records, values, reasons)
-    return Part(values, reasons, records.users, records.counts, facts, **more)
+    return Part(values, reasons, records.users, records.counts, facts, **optional)
 
 
 def _facts(
@@ -497,7 +497,7 @@ def fields_of(case: Case, begin: float) -> dict[str, Any]:
             "total": time.perf_counter() - begin,
         },
         "versions": versions(),
-        "inputs": case.described(prints),
+        "inputs": case.describe_inputs(prints),
         "inputs_kept": case.inputs_to_keep(arrays),
     }
 

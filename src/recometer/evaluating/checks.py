@@ -97,7 +97,7 @@ def check_facts(
             "user ids spelled the same in both?"
         )
     if not facts.n_known:
-        raise _none_known(n_users, inputs())
+        raise _no_known_user(n_users, inputs())
     # Under "undefined_for_all", `warn_of_undefined` warns instead, and names the metrics.
     if 2 * facts.n_unusable > facts.n_judged and protocol.nan_scores != "undefined_for_all":
         _warn_of_unusable(facts.n_unusable, facts.n_judged, inputs().source)
@@ -145,7 +145,7 @@ def check_facts(
         warn_of_undefined(facts, inputs().value_range, protocol.relevant_from)
 
 
-def _none_known(n_users: int, inputs: Inputs) -> InputError:
+def _no_known_user(n_users: int, inputs: Inputs) -> InputError:
     named = inputs.source.facts.arrays.get("user_ids")
     hint = python_or_command(
         "pass the source the ids of the test data: user_ids=...",
@@ -320,11 +320,11 @@ def warn_of_undefined(
     for reason, names in names_of.items():
         cause = ""
         if Reason.NO_RELEVANT.sentence in reason and facts.n_rows:
-            cause = _below(value_range, relevant_from)
+            cause = _threshold_note(value_range, relevant_from)
         warn(f"{', '.join(names)}: undefined for all {facts.n_users:,} users: {reason}.{cause}")
 
 
-def _below(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
+def _threshold_note(value_range: tuple[float, float] | None, relevant_from: RelevantFrom) -> str:
     """If no test value reaches the threshold, return a sentence that says so; otherwise ""."""
     high = 1.0 if value_range is None else value_range[1]
     if not is_threshold(relevant_from) or high >= relevant_from:
@@ -384,7 +384,7 @@ class Unknown(NamedTuple):
     @property
     def clause(self) -> str:
         """A clause that names a few unknown ids, or an empty string."""
-        return f", such as {_few(self.examples)}" if self.examples else ""
+        return f", such as {_shortened(self.examples)}" if self.examples else ""
 
     @property
     def hint(self) -> str:
@@ -402,7 +402,7 @@ class Unknown(NamedTuple):
         return f" Hint: {spelling}. Spell ids the same way on both sides."
 
 
-def _few(examples: Sequence[Any]) -> str:
+def _shortened(examples: Sequence[Any]) -> str:
     return ", ".join(map(brief, examples[:EXAMPLES]))
 
 

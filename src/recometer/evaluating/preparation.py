@@ -135,9 +135,9 @@ class Preparation:
         rules = adapt_protocol(source, arguments.protocol, trained=trained)
         facts, brings_truth = source.facts, sides is None
         if sides is None or facts.truth is not None:
-            own = included_test(source, test_passed=not brings_truth)
-            assert own is not None
-            sides = Sides.of(arguments, own, in_source=True)
+            truth = included_test(source, test_passed=not brings_truth)
+            assert truth is not None
+            sides = Sides.of(arguments, truth, in_source=True)
         needs = requirements_of(sides.metrics, rules)
         if facts.listed is not None and needs.listed_users:
             sides = sides.with_users(facts.listed())

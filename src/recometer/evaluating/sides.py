@@ -191,14 +191,14 @@ def merge_rows(
 
     If a metric counts each row, the value is the mean of the repeated rows. Otherwise the rule
     `repeated_test` decides; by default, values are added up unless the user set a threshold. If the
-    data are `in_source`, see also `rows_stay`.
+    data are `in_source`, see also `keeps_rows`.
     """
-    if in_source and rows_stay(metrics, protocol):
+    if in_source and keeps_rows(metrics, protocol):
         test = settled_repeats(test, "largest")
     return settled_repeats(test, requirements_of(metrics, protocol).repeated_test)
 
 
-def rows_stay(metrics: Sequence[Metric], protocol: Protocol) -> bool:
+def keeps_rows(metrics: Sequence[Metric], protocol: Protocol) -> bool:
     """Return whether repeated rows of a source count as different items.
 
     They do for rating metrics, and under ``duplicates="joined"``.

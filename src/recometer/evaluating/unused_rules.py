@@ -99,28 +99,27 @@ def warn_without_effect(
     definitions = [metric.definition for metric in metrics]
     kinds = dict.fromkeys("all users" if d.over_users else d.record for d in definitions)
     for rule in rules:
-        reasons, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
+        reasons, reason = [_reason(source, kind, rule, protocol) for kind in kinds], ""
         if protocol.defects and convention is not None and rule in convention.defect_rules:
-            why = f"{convention.library} does not follow it ({rule_text('defects', True)})"
+            reason = f"{convention.library} does not follow it ({rule_text('defects', True)})"
         elif rule in ("seen", "cold_start") and not trained:
-            why = "there are no training data"
+            reason = "there are no training data"
         elif rule == "seen" and source.facts.removes_train(protocol):
-            why = f"{type(source).__name__} are not lists: training items are not ranked"
+            reason = f"{type(source).__name__} are not lists: training items are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
             refused = convention is not None and any(map(convention.refused_for, metrics))
             documented = parse_under(names, protocol.replace(defects=False)) == list(metrics)
             if documented and not refused:
-                why = "these metrics are computed as documented"
+                reason = "these metrics are computed as documented"
         elif all(reasons):
-            why = "; ".join(dict.fromkeys(filter(None, reasons)))
-        if why:
-            warn(
-                f"The rule {rule_text(rule, getattr(protocol, rule))} changes nothing here: {why}."
-            )
+            reason = "; ".join(dict.fromkeys(filter(None, reasons)))
+        if reason:
+            text = rule_text(rule, getattr(protocol, rule))
+            warn(f"The rule {text} changes nothing here: {reason}.")
 
 
-def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
+def _reason(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
     """Return why a rule does not change the metrics, or None if it does."""
     if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
         return "every user already counts equally"

@@ -17,7 +17,7 @@ import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, any_of, read_only
 from recometer.errors import InternalError
-from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
+from recometer.measuring.reasons import Reason, mark, replace_undefined, users_left_out
 from recometer.metrics.registry import Metric, Record, rules_of
 from recometer.protocol import Protocol
 from recometer.tasks import Ticker, run_tasks
@@ -117,7 +117,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def outside(self, variant: Variant) -> Bool | None:
-        """Return a mask of users who do not count towards a mean; see `reasons.outside`."""
+        """Return a mask of users who do not count towards a mean; see `reasons.users_outside`."""
 
     @classmethod
     def bounded(cls, rules: Protocol) -> bool:
@@ -146,12 +146,12 @@ class _Plan(NamedTuple):
             pair = (definition.lower, definition.upper) if bounded else (-np.inf, np.inf)
             bounds += [] if variant.over_users else [pair] * len(variant.metrics)
         limits = np.array(bounds, np.float64).reshape(len(bounds), 2, 1)
-        every = [name for variant in variants for name in variant.names]
+        names = [name for variant in variants for name in variant.names]
         valued = [n for variant in variants if not variant.over_users for n in variant.names]
-        numbered = [{name: row for row, name in enumerate(names)} for names in (every, valued)]
+        numbered = [{name: row for row, name in enumerate(part)} for part in (names, valued)]
         order = [str(metric) for metric in metrics]
         rows, values = ({name: row[name] for name in order if name in row} for row in numbered)
-        return cls(variants, len(every), rows, values, limits[:, 0], limits[:, 1])
+        return cls(variants, len(names), rows, values, limits[:, 0], limits[:, 1])
 
 
 class _Task(NamedTuple):
@@ -299,7 +299,7 @@ def _settle(
         replace_undefined(values, reasons, rules)
     if rules.decimals is not None:
         values[:] = np.round(values, rules.decimals)
-    removed = left_out(outside, values, rules)
+    removed = users_left_out(outside, values, rules)
     if removed is not None:
         reasons[removed] = Reason.NOT_COUNTED
 
@@ -321,7 +321,7 @@ def _variants(
     groups: dict[Hashable, tuple[list[Metric], Protocol]] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)
-        alone = rules.ties == "item_desc_within"
-        key: Hashable = metric if alone else (metric.variant, metric.rules)
+        separate = rules.ties == "item_desc_within"
+        key: Hashable = metric if separate else (metric.variant, metric.rules)
         groups.setdefault(key, ([], rules))[0].append(metric)
     return [make(group, rules) for group, rules in groups.values()]

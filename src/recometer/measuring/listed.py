@@ -9,9 +9,8 @@ from dataclasses import field
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, any_of, slices
-from recometer.measuring import reasons as why
 from recometer.measuring.compute import Measured, Variant
-from recometer.measuring.reasons import Reason, mark
+from recometer.measuring.reasons import Reason, mark, mark_scores, mark_unknown, users_outside
 from recometer.metrics.adding_up import Summed
 from recometer.metrics.listed.data import ListData, Side, needed, of_listed, relevant_places
 from recometer.metrics.listed.whole import add_up
@@ -98,7 +97,7 @@ class ListedUsers(Measured):
         reads = "relevant" in without and rules.no_relevant != "undefined"
         if rules.users in ("test", "known", "all") and not reads:
             return None
-        return why.outside(
+        return users_outside(
             self.data.lists.known,
             lambda: self.judged.n_relevant > 0,
             lambda: self.judged.n_rows > 0,
@@ -150,10 +149,10 @@ class ListedUsers(Measured):
         """Return the reasons that do not depend on the metric."""
         lists = self.data.lists
         result = np.zeros(self.n_users, np.uint8)
-        why.mark_unknown(result, lists.known, rules)
+        mark_unknown(result, lists.known, rules)
         if not rules.cold_start:
             mark(result, ~raised(lists.flags, UserFlag.TRAINED), Reason.COLD_START)
-        why.mark_scores(result, lists.flags, rules)
+        mark_scores(result, lists.flags, rules)
         return result
 
 

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, all_of, any_of, begins, steps
-from recometer.measuring import reasons as why
 from recometer.measuring import settling
 from recometer.measuring.compute import Measured, Variant
-from recometer.measuring.reasons import Reason, mark
+from recometer.measuring.reasons import Reason, mark, mark_scores, mark_unknown, users_outside
 from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol, RelevantFrom, TieRule
@@ -91,11 +90,11 @@ class RankedUsers(Measured):
     def compute(self, variant: Variant) -> Float64:
         """Return the values of the metrics, as float64 [n_users, n_metrics]."""
         if self._parts is not None:
-            tied, every, alone = self._parts
-            values = every.compute(variant)
-            if alone.tied_within(variant):
+            rows, untied, tied = self._parts
+            values = untied.compute(variant)
+            if tied.tied_within(variant):
                 values = values.copy()
-                values[tied] = alone.compute(variant)
+                values[rows] = tied.compute(variant)
             return values
         return variant.values(self.groups(variant))
 
@@ -153,8 +152,8 @@ class RankedUsers(Measured):
         if len(users) > FEW_TIED * self.n_users:
             return None
         none = np.zeros_like(ranks.tied)
-        every = RankedUsers(dataclasses.replace(ranks, tied=none, before=none), *self._seeds())
-        return users, every, RankedUsers(ranks.users(users), *self._seeds(users))
+        untied = RankedUsers(dataclasses.replace(ranks, tied=none, before=none), *self._seeds())
+        return users, untied, RankedUsers(ranks.users(users), *self._seeds(users))
 
     def _seeds(self, users: slice | Int64 = slice(None)) -> tuple[int, UInt64]:
         """Return the seed for random draws, and the keys of a block of users."""
@@ -274,7 +273,7 @@ class _Rules:
         """The reasons that do not depend on the metric."""
         ranks, protocol = self.ranks, self.protocol
         result = np.zeros(ranks.n_users, np.uint8)
-        why.mark_unknown(result, self.known, protocol)
+        mark_unknown(result, self.known, protocol)
         if protocol.no_relevant != "computed":
             mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
         # An unknown user has only misses, and nothing to rank.
@@ -284,13 +283,13 @@ class _Rules:
             mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
         if not protocol.cold_start:
             mark(result, ~raised(ranks.flags, UserFlag.TRAINED), Reason.COLD_START)
-        why.mark_scores(result, ranks.flags, protocol)
+        mark_scores(result, ranks.flags, protocol)
         return result
 
     @cached_property
     def outside(self) -> Bool | None:
         """The users who do not count towards any mean, or None if all count."""
-        return why.outside(self.known, self._have_relevant, self._have_rows, self.protocol)
+        return users_outside(self.known, self._have_relevant, self._have_rows, self.protocol)
 
     def _have_relevant(self) -> Bool:
         return self.ranks.n_relevant > 0

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64, any_of
-from recometer.measuring import reasons as why
 from recometer.measuring.compute import Measured, Variant
 from recometer.measuring.ranked import RankedUsers
-from recometer.measuring.reasons import Reason, mark
+from recometer.measuring.reasons import OF_ONE_USER, Reason, mark, mark_scores
 from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
@@ -66,7 +65,7 @@ class RatedUsers(Measured):
             mark(result, nan, Reason.NAN_SCORE)
             mark(result, infinite, Reason.INFINITE_SCORE)
             mark(result, too_large, Reason.GAIN_NOT_FINITE)
-        why.mark_scores(result, ranks.flags, None)
+        mark_scores(result, ranks.flags, None)
         if definition.needs != "relevant" or rules.no_relevant != "computed":
             meets = _read_by(definition, rows).meets(definition.needs)
             mark(result, ~meets, WITHOUT[definition.needs])
@@ -130,7 +129,7 @@ class RatedTogether:
         """Return each metric's value over all rows; `weights` say how often a user counts."""
         values = np.empty(len(metrics))
         for column, metric in enumerate(metrics):
-            counted = np.isin(self.reasons[str(metric)], why.OF_ONE_USER).astype(np.float64)
+            counted = np.isin(self.reasons[str(metric)], OF_ONE_USER).astype(np.float64)
             weight = counted if weights is None else counted * weights
             values[column] = metric.compute_over_rows(self.predictions, weight)
         return values

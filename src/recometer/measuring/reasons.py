@@ -101,7 +101,7 @@ def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
     values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
-def outside(
+def users_outside(
     known: Bool, has_relevant: Callable[[], Bool], has_rows: Callable[[], Bool], rules: Protocol
 ) -> Bool | None:
     """Return a mask of the users that the rule `users` excludes from means; None if all count.
@@ -121,7 +121,7 @@ def outside(
     return outside
 
 
-def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
+def users_left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
     """Return a mask of users left out of a mean by the rule `users`, or None if there are none."""
     removed = ~(values > 0) if rules.users == "positive" else outside
     if removed is not None and rules.missing == "skip" and rules.average != "parts":
@@ -129,16 +129,16 @@ def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | N
     return removed
 
 
-def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
+def values_in_mean(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
     """Return the values that count towards a metric's mean, and NaN for other users.
 
     The rules `users` and `missing` decide which values count. Under ``missing="nan"``, one NaN
     makes all values NaN.
     """
-    gone = reasons == Reason.NOT_COUNTED
+    not_counted = reasons == Reason.NOT_COUNTED
     if rules.missing == "skip":
-        return np.where(gone, np.nan, values) if any_of(gone) else values
+        return np.where(not_counted, np.nan, values) if any_of(not_counted) else values
     undefined = np.isnan(values)
-    if rules.missing == "nan" and any_of(undefined & ~gone):
+    if rules.missing == "nan" and any_of(undefined & ~not_counted):
         return np.full(len(values), np.nan)
-    return np.where(gone, np.nan, np.where(undefined, 0.0, values))
+    return np.where(not_counted, np.nan, np.where(undefined, 0.0, values))

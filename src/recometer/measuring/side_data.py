@@ -70,12 +70,12 @@ def check_side_data(
 
 def warn_of_propensity(metrics: Iterable[Metric], catalogue: Catalogue | None) -> None:
     """Warn if the catalogue has propensities, but metrics use popularity instead."""
-    able = [metric for metric in metrics if "propensity" in metric.definition.parameters]
-    used = any(dict(metric.parameters).get("propensity") == "given" for metric in able)
-    if able and not used and catalogue is not None and catalogue.propensity is not None:
-        name = able[0].name
+    weighted = [metric for metric in metrics if "propensity" in metric.definition.parameters]
+    used = any(dict(metric.parameters).get("propensity") == "given" for metric in weighted)
+    if weighted and not used and catalogue is not None and catalogue.propensity is not None:
+        name = weighted[0].name
         warn(
-            f"The propensities of the catalogue are not used: {able[0]} computes them from the "
+            f"The propensities of the catalogue are not used: {weighted[0]} computes them from the "
             f"popularity in the training data. Hint: {name}@k(propensity=given) uses the "
             "propensities from the catalogue."
         )

@@ -53,8 +53,8 @@ def _octave(start: int) -> tuple[Float64, Float64]:
     """Return log2(n / start) for start <= n < 2 start, each as the sum of two numbers."""
     numbers = np.arange(start, 2 * start - 1)
     high, low = np.empty(len(numbers)), np.empty(len(numbers))
-    for here in slices(len(numbers), BLOCK):
-        high[here], low[here] = _steps(numbers[here])
+    for block in slices(len(numbers), BLOCK):
+        high[block], low[block] = _steps(numbers[block])
     return running_sums(high, low)
 
 
@@ -140,7 +140,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
 
 
 @shared
-def _placed(groups: Groups) -> tuple[Int64, Int64]:
+def _starts(groups: Groups) -> tuple[Int64, Int64]:
     """Return `indptr` and `start` as contiguous arrays, which the kernel requires."""
     # A user-defined source may pass columns of a table, which are not contiguous.
     return np.ascontiguousarray(groups.indptr), np.ascontiguousarray(groups.start)
@@ -151,13 +151,13 @@ def hit_totals(add: AddHits, value: PerGroup, groups: Groups, cutoffs: Int64) ->
     if not groups.single:
         return totals(value, groups, cutoffs)
     sums = np.empty((len(cutoffs), groups.n_users))
-    add(*_placed(groups), cutoffs, sums)
+    add(*_starts(groups), cutoffs, sums)
     return sums.T
 
 
 def single_within(groups: Groups, limits: Int64) -> Int64:
     """Count the items within each user's limit; all groups must be single places."""
-    indptr, start = _placed(groups)
+    indptr, start = _starts(groups)
     counts = np.empty(groups.n_users, np.int64)
     _kernel.count_within(indptr, start, limits.astype(np.int64, copy=False), counts)
     return counts
@@ -165,7 +165,7 @@ def single_within(groups: Groups, limits: Int64) -> Int64:
 
 def discounted_totals(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up gain / log2(rank + 1); all groups must be single places: [n_users, n_cutoffs]."""
-    indptr, start = _placed(groups)
+    indptr, start = _starts(groups)
     last = min(largest(cutoffs), largest(start) + 1)  # log2(last + 1) is needed too
     table = log2_table(table_size(last))
     sums = np.empty((len(cutoffs), groups.n_users))

@@ -20,7 +20,7 @@ from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.measuring.compute import Together, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedTogether
-from recometer.measuring.reasons import OF_ONE_USER, Reason, entering
+from recometer.measuring.reasons import OF_ONE_USER, Reason, values_in_mean
 from recometer.metrics.conventions import describe, parse_under
 from recometer.metrics.listed.data import ListData
 from recometer.metrics.names import Metrics, without_group
@@ -441,7 +441,7 @@ class EvaluationRecord(rendering.Printed):
     def counted_values(self, metric: str | Metric) -> Float64:
         """Return the values that count in a metric's mean, and NaN for other users."""
         name = self._known(metric)
-        return entering(self.values[name], self.reasons[name], self._rules(name))
+        return values_in_mean(self.values[name], self.reasons[name], self._rules(name))
 
     def counted_weights(self, metric: str | Metric, weights: Weights = None) -> Float64:
         """Return the users' weights in a metric's mean, by default those of the rule `average`."""

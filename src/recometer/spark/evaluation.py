@@ -20,7 +20,7 @@ from recometer.evaluating import checks
 from recometer.evaluating.arguments import Arguments, check_no_train, each_fold
 from recometer.evaluating.checks import BlockFacts
 from recometer.evaluating.requirements import definitions_of, requirements_of
-from recometer.evaluating.sides import rows_stay, warn_of_zeros, warning_of
+from recometer.evaluating.sides import keeps_rows, warn_of_zeros, warning_of
 from recometer.evaluating.unused_rules import changed_rules, warn_without_effect
 from recometer.evaluation import FoldedEvaluation
 from recometer.measuring import side_data
@@ -425,7 +425,7 @@ class Plan:
             return 1.0
         per_row = any(rules_of(metric, protocol).repeated_test in COUNT_EACH for metric in metrics)
         aggregate = "avg" if per_row else "sum"
-        stays = "test" not in self.sides and rows_stay(metrics, protocol)
+        stays = "test" not in self.sides and keeps_rows(metrics, protocol)
         if stays or protocol.repeated_test == "largest":
             aggregate = "max"
         rows = table.select(

@@ -22,7 +22,7 @@ from recometer.metrics.listed.data import (
     relevant_places,
     sums_within,
 )
-from recometer.metrics.listed.whole import first_by_second
+from recometer.metrics.listed.whole import ratio_of_totals
 from recometer.metrics.parameters import Parameter, Value
 from recometer.metrics.sums import ratio
 
@@ -114,7 +114,7 @@ def _over_rows(sums_of: Callable[..., Float64]) -> dict[Value, dict[str, Any]]:
             sums, counts = sums * weights, counts * weights
         return Summed(None, np.array([sums.sum(), counts.sum()], np.float64))
 
-    return {"rows": {"over_users": True, "adds_up": AddsUp(add_up, first_by_second)}}
+    return {"rows": {"over_users": True, "adds_up": AddsUp(add_up, ratio_of_totals)}}
 
 
 @list_metric(

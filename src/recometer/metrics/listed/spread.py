@@ -12,7 +12,7 @@ from recometer.metrics.listed.whole import (
     GINI,
     PERSONALIZATION,
     USER_COVERAGE,
-    at_each,
+    at_cutoffs,
 )
 from recometer.metrics.parameters import Parameter
 
@@ -87,7 +87,7 @@ def coverage(
     systems. Ge, Delgado-Battenfeld & Jannach 2010, Beyond accuracy: evaluating recommender
     systems by coverage and serendipity.
     """
-    return at_each(
+    return at_cutoffs(
         COVERAGE,
         data,
         cutoffs,
@@ -121,7 +121,7 @@ def user_coverage(
     ----------
     Ge, Delgado-Battenfeld & Jannach 2010.
     """
-    return at_each(USER_COVERAGE, data, cutoffs, weights, least=least)
+    return at_cutoffs(USER_COVERAGE, data, cutoffs, weights, least=least)
 
 
 @list_metric(
@@ -182,7 +182,7 @@ def gini(
     Fleder & Hosanagar 2009, Blockbuster culture's next rise or fall. Raj & Ekstrand 2022,
     Measuring fairness in ranked results (weights of places).
     """
-    return at_each(
+    return at_cutoffs(
         GINI,
         data,
         cutoffs,
@@ -235,7 +235,7 @@ def entropy(
     Shannon 1948, A mathematical theory of communication. Adomavicius & Kwon 2012, Improving
     aggregate recommendation diversity using ranking-based techniques.
     """
-    return at_each(ENTROPY, data, cutoffs, weights, unit=unit, divisor=divisor)
+    return at_cutoffs(ENTROPY, data, cutoffs, weights, unit=unit, divisor=divisor)
 
 
 @list_metric(
@@ -277,4 +277,4 @@ def personalization(
     Zhou, Kuscsik, Liu, Medo, Wakeling & Zhang 2010, Solving the apparent diversity-accuracy
     dilemma of recommender systems ("Hamming distance").
     """
-    return at_each(PERSONALIZATION, data, cutoffs, weights, overlap=overlap)
+    return at_cutoffs(PERSONALIZATION, data, cutoffs, weights, overlap=overlap)

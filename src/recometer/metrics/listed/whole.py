@@ -34,7 +34,7 @@ class ItemFacts(Protocol):
         """The number of training users who interacted with each item."""
 
 
-def at_each(
+def at_cutoffs(
     parts: AddsUp, data: ListData, cutoffs: Int64, weights: Int64 | None, **parameters: object
 ) -> Float64:
     """Return the value for all users at each cut-off: float64 [n_cutoffs]."""
@@ -137,12 +137,12 @@ def _served(data: ListData, cutoff: int, weights: Any, *, least: str) -> Summed:
     return Summed(None, np.array([(served * weight).sum(), weight.sum()]))
 
 
-def first_by_second(_: ItemFacts, summed: Summed, __: int, **___: object) -> float:
+def ratio_of_totals(_: ItemFacts, summed: Summed, __: int, **___: object) -> float:
     """Divide the first total by the second, or return NaN if the second is 0."""
     return float(_or_nan(summed.totals[0], summed.totals[1]))
 
 
-USER_COVERAGE = AddsUp(_served, first_by_second)
+USER_COVERAGE = AddsUp(_served, ratio_of_totals)
 
 
 def _placed(

@@ -15,9 +15,9 @@ from recometer.arrays import Float64, Int64, any_of, largest
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant, sum_of_gains
 from recometer.metrics.ranked.precisions import (
-    last_places,
     last_precision,
     mean_precision_of_hits,
+    missing_places,
     precision_sum,
     precision_sum_by_place,
     reciprocal_sum,
@@ -430,7 +430,7 @@ def ap(
         possible = hits_within(groups, cutoffs)
     total = (precision_sum_by_place if by_place else precision_sum)(groups, cutoffs)
     if repeat_last:
-        total = total + last_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
+        total = total + missing_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
     return ratio(total, possible)
 
 

@@ -253,9 +253,9 @@ def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> F
     group, before = row[entry], place[entry]
     unfinished = n_hits < hits[group]
     group, before, n_hits = group[unfinished], before[unfinished], n_hits[unfinished]
-    here = chance[unfinished] * (relevant[group] - n_hits) / (size[group] - before)
+    hit_chance = chance[unfinished] * (relevant[group] - n_hits) / (size[group] - before)
     pairs = np.maximum(behind[group] - (before - n_hits), 0)
-    return total + sum_by_user(group, here * pairs, len(rows))
+    return total + sum_by_user(group, hit_chance * pairs, len(rows))
 
 
 def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:

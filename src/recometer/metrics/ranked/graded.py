@@ -58,7 +58,7 @@ WHEN: dict[str, Any] = {
 }
 
 
-def _most_of_ones(
+def _max_of_ones(
     cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
 ) -> float:
     """Return an upper bound of DCG: the sum of the discounts for binary gains, else infinity.
@@ -80,7 +80,7 @@ def _most_of_ones(
     lower=-np.inf,
     lower_of_gains=0.0,
     upper=np.inf,
-    upper_at=_most_of_ones,
+    upper_at=_max_of_ones,
     reads="gain",
     parameters={"gain": GAIN, "discount": DISCOUNT},
     when=WHEN,
@@ -209,7 +209,7 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
     if ideal == "k":
         return columns(functools.partial(_largest_gain_throughout, discount), groups, cutoffs)
     if ideal == "sum":
-        return columns(functools.partial(_ones, discount), groups, cutoffs)
+        return columns(functools.partial(_ideal_of_ones, discount), groups, cutoffs)
     gains = groups.ideal_gain
     if ideal == "all" and len(gains) and all_equal(gains):
         counts = np.minimum(steps(groups.ideal_indptr), cutoffs[:, np.newaxis])
@@ -254,7 +254,7 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
     return value
 
 
-def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
+def _ideal_of_ones(discount: str, groups: Groups, cutoff: int) -> Float64:
     total = np.minimum(np.trunc(sum_of_gains(groups)), float(cutoff))
     # A negative sum counts backwards from the end of a table whose first entry is for 0.
     best = np.maximum(np.where(total < 0, cutoff + 1 + total, total), 1).astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64, steps
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked.precisions import at_the_end, hits_squared, last_places
+from recometer.metrics.ranked.precisions import hits_squared, last_groups, missing_places
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, harmonic, hits_within, ratio, step_by_step
 from recometer.ranks import number_runs
@@ -45,7 +45,7 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     recommender systems evaluation.
     """
     if stop == "last":
-        return columns(_until_the_last, groups, cutoffs)
+        return columns(_up_to_last_hit, groups, cutoffs)
     return columns(_sums_until, groups, cutoffs) / cutoffs
 
 
@@ -91,7 +91,7 @@ def mean_recall(
     hits = hits_within(groups, cutoffs)
     total = (columns(hits_squared, groups, cutoffs) + hits) / 2
     if repeat_last:
-        total = total + last_places(groups, cutoffs) * _last_hits(groups)[:, np.newaxis]
+        total = total + missing_places(groups, cutoffs) * _last_hits(groups)[:, np.newaxis]
     return ratio(total, relevant * (np.minimum(relevant, cutoffs) if over == "first" else relevant))
 
 
@@ -105,7 +105,7 @@ def _recalls_until(groups: Groups, cutoff: int) -> Float64:
 
 def _last_hits(groups: Groups) -> Float64:
     """Return the (expected) h(n) rel(n) at the last place n of each list."""
-    rows, chance, hits = at_the_end(groups)
+    rows, chance, hits = last_groups(groups)
     return groups.total(rows, chance * hits)
 
 
@@ -125,7 +125,7 @@ def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:
     return np.asarray(inside + places * harmonic(start + places, end - start - places))
 
 
-def _until_the_last(groups: Groups, cutoff: int) -> Float64:
+def _up_to_last_hit(groups: Groups, cutoff: int) -> Float64:
     count = steps(groups.first(cutoff)[1])  # number of groups that begin within the cut-off
     users = np.flatnonzero(count)
     last = groups.indptr[users] + count[users] - 1
@@ -156,14 +156,14 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
     for step, active in step_by_step(places):
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
         places_left = n - step  # number of places that may still hold a relevant item
-        here = r / places_left
+        hit_chance = r / places_left
         # Each of the other places has an equal share of the r - 1 other relevant items.
         rate = (r - 1) / np.maximum(places_left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
         earlier = earlier + before[active] * harmonic(t, place)
         inner = rate * _precisions(t, place - 1, end) + 1 / end
-        total[active] += free[active] * here * (earlier + inner) / end
+        total[active] += free[active] * hit_chance * (earlier + inner) / end
         free[active] *= np.maximum(places_left - r, 0) / places_left
     return total, free
 

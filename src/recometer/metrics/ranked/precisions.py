@@ -111,12 +111,12 @@ def _mean_over_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
     return sum_by_user(group, values, len(parted))
 
 
-def last_places(groups: Groups, cutoffs: Int64) -> Int64:
+def missing_places(groups: Groups, cutoffs: Int64) -> Int64:
     """Return by how many places each list is shorter than k: int64 [n_users, n_cutoffs]."""
     return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
-def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
+def last_groups(groups: Groups) -> tuple[Int64, Float64, Float64]:
     """Find the tie group at the last place of each list.
 
     Returns these groups, the probability of a hit at the last place, and the (expected) number of
@@ -131,7 +131,7 @@ def at_the_end(groups: Groups) -> tuple[Int64, Float64, Float64]:
 
 def last_precision(groups: Groups) -> Float64:
     """Return the (expected) P(n) rel(n) at the last place n of each list: float64 [n_users]."""
-    rows, chance, hits = at_the_end(groups)
+    rows, chance, hits = last_groups(groups)
     return groups.total(rows, chance * (hits / groups.depth[groups.user[rows]]))
 
 

@@ -248,9 +248,9 @@ def _means_of_products(
     # A random choice of m of the first i items contains the i-th item with probability m / i.
     r, member = relevant[row], first[row] - 1
     product: Float64 = (n_earlier == 0).astype(np.float64)
-    widest, gone = largest(limit), {n + 1 for n in np.unique(relevant).tolist()}
+    widest, completed = largest(limit), {n + 1 for n in np.unique(relevant).tolist()}
     for i in range(1, int(relevant.max(initial=0)) + 1):
-        if i <= widest or i in gone:  # otherwise, the rows are unchanged
+        if i <= widest or i in completed:  # otherwise, the rows are unchanged
             rows = np.flatnonzero((r >= i) & (n_earlier <= i))
             m, base = n_earlier[rows], member[rows]
         previous = product[rows - 1]  # the product for m - 1; unused if m = 0
