@@ -165,12 +165,12 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     position[chosen] = np.arange(len(chosen))
 
     def value(rows: Int64 | slice, places: Int64) -> Float64:
-        at, start, size = position[rows], groups.start[rows], groups.size[rows]
-        terms = before[at] * content[indptr[at]] / (start + 1)
+        index, start, size = position[rows], groups.start[rows], groups.size[rows]
+        terms = before[index] * content[indptr[index]] / (start + 1)
         tied = np.flatnonzero(size > 1)
-        at = at[tied]
-        terms[tied] = before[at] * _of_tied_groups(
-            start[tied], size[tied], relevant[at], places[tied], content, indptr[at]
+        index = index[tied]
+        terms[tied] = before[index] * _of_tied_groups(
+            start[tied], size[tied], relevant[index], places[tied], content, indptr[index]
         )
         return terms
 
