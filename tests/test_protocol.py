@@ -85,7 +85,8 @@ def test_declaration_is_enough_to_add_a_rule() -> None:
     assert up.sentences() == ["Lists are read upwards."]
     assert up.describe() == "upwards 1 reading='up'"
     with pytest.raises(
-        rm.InputError, match=r"rule reading has no value 'in'\. Hint: use one of 'down', 'up'"
+        rm.InputError,
+        match=r"reading='in': the rule has no such value\. Hint: use one of 'down', 'up'",
     ):
         WiderProtocol(reading="in")
     # The rule appears in the protocol of a result and in explanations.
@@ -142,12 +143,18 @@ def test_unknown_rule_is_refused(make: Callable[..., rm.Protocol]) -> None:
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"ties": ["item"]}, r"rule ties has no value \['item'\]\. Hint: use one of 'expec"),
+        (
+            {"ties": ["item"]},
+            r"ties=\['item'\]: the rule has no such value\. Hint: use one of 'expec",
+        ),
         ({"min_positives": -1}, "min_positives=-1 must be a whole number, 0 or more"),
         ({"min_candidates": False}, "min_candidates=False must be a whole number, 0 or more.$"),
         ({"min_candidates": 2.0}, "min_candidates=2.0 must be a whole number"),
         ({"decimals": 1.5}, "decimals=1.5 must be a whole number from 0 to 15 or None"),
-        ({"cold_start": 1}, "The rule cold_start has no value 1. Hint: use one of True, False"),
+        (
+            {"cold_start": 1},
+            "cold_start=1: the rule has no such value. Hint: use one of True, False",
+        ),
         ({"confidence": 1}, "confidence=1 must be a number between 0 and 1"),
         (
             {"relevant_from": math.inf},

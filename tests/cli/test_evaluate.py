@@ -680,7 +680,10 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         (("--test", "test.csv", "--factors", "a=b,c,d"), "is not [NAME=]USERS,ITEMS"),
         (("--test", "test.csv", "--factors", "=a,b"), "has no name before '='"),
         ((*BASIC, *MF, *MF), "two models are called 'mf'"),
-        ((*BASIC, *MF, "--ties", "luck"), "The rule ties has no value 'luck'. Hint: use one of"),
+        (
+            (*BASIC, *MF, "--ties", "luck"),
+            "--ties luck: the rule has no such value. Hint: use one of",
+        ),
         ((*BASIC, *MF, "--protocol", "trec"), "there is no protocol 'trec'"),
         ((*BASIC, *MF, "--rule", "undefined"), "'undefined' is not RULE=VALUE"),
         ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),

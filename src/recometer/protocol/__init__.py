@@ -113,7 +113,7 @@ class Rule:
                 takes = " or ".join([*numbers, *choices])
                 raise InputError(f"{rule_text(name, value)} must be {takes}.") from None
             raise InputError(
-                f"The rule {name} has no value {brief(value)}. Hint: use one of "
+                f"{rule_text(name, value)}: the rule has no such value. Hint: use one of "
                 f"{', '.join(choices)}."
             ) from None
 
