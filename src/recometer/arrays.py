@@ -25,14 +25,14 @@ def plain_number(value: Any) -> Any:
     return float(number) if isinstance(number, np.floating) else number
 
 
-def any_of(which: Bool | UInt8 | Int64) -> bool:
+def any_of(values: Bool | UInt8 | Int64) -> bool:
     """Return whether any entry is True (or positive); faster than ``any()`` for small arrays."""
-    return which.size > 0 and bool(which.item(which.argmax()) > 0)
+    return values.size > 0 and bool(values.item(values.argmax()) > 0)
 
 
-def all_of(which: Bool) -> bool:
+def all_of(values: Bool) -> bool:
     """Return whether all entries are True; faster than ``all()`` for small arrays."""
-    return which.size == 0 or bool(which.item(which.argmin()))
+    return values.size == 0 or bool(values.item(values.argmin()))
 
 
 def all_equal(numbers: Array) -> bool:

@@ -171,9 +171,9 @@ class Comparison(Compared, Tracked, Reported):
 
     def flat_values(self) -> Iterator[tuple[FlatName, float]]:
         """Yield the names and values that `flat` returns."""
-        each: list[Any] = [(row, None, row.mean, ()) for row in self.standings]
-        each += [(row, row.other, row.difference, ("p_value", "adjusted_p")) for row in self.rows]
-        for row, other, mean, more in each:
+        lines: list[Any] = [(row, None, row.mean, ()) for row in self.standings]
+        lines += [(row, row.other, row.difference, ("p_value", "adjusted_p")) for row in self.rows]
+        for row, other, mean, more in lines:
             values = {"mean": mean, "low": row.low, "high": row.high, "counted": row.n}
             values |= {name: getattr(row, name) for name in more}
             for statistic, value in values.items():
@@ -345,7 +345,7 @@ def compare(
     if confidence is None:
         confidence = first.protocol.confidence
     if isinstance(margin, Mapping):
-        margin = {known_metric(name, compared, first): each for name, each in margin.items()}
+        margin = {known_metric(name, compared, first): value for name, value in margin.items()}
     options = Options(
         test=test,
         confidence=check_confidence(confidence),
@@ -398,7 +398,7 @@ def _metrics(models: Sequence[Model], metrics: str | Iterable[str] | None) -> li
     if metrics is not None:
         names = names_among(metrics, first.first.metrics, first.first.protocol)
         for model, name in itertools.product(models, names):
-            if not model.has(name):
+            if not model.has_metric(name):
                 hint = did_you_mean(name, model.first.reasons)
                 raise UnknownNameError(f"{model.name} has no metric {name!r}. {hint}")
         return names
@@ -407,14 +407,14 @@ def _metrics(models: Sequence[Model], metrics: str | Iterable[str] | None) -> li
         differing = set(own) ^ set(other)
         if differing:
             common = [name for name in own if name in other]
-            way = (
+            remedy = (
                 f"{argument_text('metrics', ' '.join(common))} compares what both have"
                 if common
                 else "evaluate both with the same metrics"
             )
             raise InputError(
                 f"{first.name} and {model.name} were evaluated with different metrics: only one of "
-                f"them has {', '.join(sorted(differing))}. Hint: {way}."
+                f"them has {', '.join(sorted(differing))}. Hint: {remedy}."
             )
     return own
 
@@ -423,8 +423,8 @@ def _with_chance(
     metrics: list[str], chance: Model, *, is_baseline: bool
 ) -> tuple[list[str], list[str]]:
     """Return the metrics to compare if one model is a random order, and notes on that order."""
-    left = [name for name in metrics if chance.has(name)]
-    names = ", ".join(name for name in metrics if name not in left)
+    remaining = [name for name in metrics if chance.has_metric(name)]
+    names = ", ".join(name for name in metrics if name not in remaining)
     if not is_baseline:
         note = (
             "chance: a random order of the same candidates. It is not ranked, and p of comparisons "
@@ -432,13 +432,13 @@ def _with_chance(
         )
         lacking = f"chance is left out for {names}: a random order has no value there."
         return metrics, [lacking, note] if names else [note]
-    if not left:
+    if not remaining:
         raise InputError(
             f"The baseline is chance, and a random order has no value for {names}. Hint: use "
             "another baseline, or ranking metrics, such as ndcg@10."
         )
     note = f"Left out: {names}. The baseline, a random order, has no value there."
-    return left, [note] if names else []
+    return remaining, [note] if names else []
 
 
 def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
@@ -466,14 +466,14 @@ def _of_users(
 ) -> tuple[list[str], list[str]]:
     """Return the metrics on which groups of any size are comparable, and notes on the others."""
     left_out = [name for name in metrics if name in first.over_users]
-    left, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
+    remaining, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
     why = "they depend on the number of users, which differs between groups"
-    if left_out and (chosen or not left):
+    if left_out and (chosen or not remaining):
         raise InputError(
             f"Groups of different users cannot be compared on {names}: {why}. Hint: "
-            f"{argument_text('metrics', ' '.join(left) or 'ndcg@10')}."
+            f"{argument_text('metrics', ' '.join(remaining) or 'ndcg@10')}."
         )
-    return left, [f"Left out: {names}; {why}."] if left_out else []
+    return remaining, [f"Left out: {names}; {why}."] if left_out else []
 
 
 def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRatio:
@@ -487,13 +487,13 @@ def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRa
     every, counts = np.unique(np.concatenate([*groups.values()]), return_counts=True)
     shared = every[counts > 1]
     if len(shared):
-        what, example = "clusters of users", ""
+        noun, example = "clusters of users", ""
         if options.clusters is None:
-            what, example = "users", f", for instance {users.show(int(shared[0]))}"
-        way = python_or_command("paired=True", "leave out --unpaired, which")
+            noun, example = "users", f", for instance {users.show(int(shared[0]))}"
+        call = python_or_command("paired=True", "leave out --unpaired, which")
         raise InputError(
-            f"{len(shared):,} {what} are in several groups{example}, so the groups are not "
-            f"independent. Hint: {way} compares models on the same users; if few users changed "
+            f"{len(shared):,} {noun} are in several groups{example}, so the groups are not "
+            f"independent. Hint: {call} compares models on the same users; if few users changed "
             "groups, evaluate each group without them."
         )
     return sizes
@@ -532,19 +532,19 @@ def _compare_all(
     if baseline is not None:
         pairs = [(name, baseline) for name in names if name != baseline]
     together = [name for name in metrics if name in models[0].first.together]
-    whole = resolve_whole(together, models, users, options) if together else {}
+    of_whole = resolve_whole(together, models, users, options) if together else {}
     rows: list[PairRow] = []
     standings: list[Standing] = []
     tests: dict[str, Tukey] = {}
     for metric in metrics:
-        of: Any = whole.get(metric)
+        of: Any = of_whole.get(metric)
         if of is None:
             of = resolve(metric, models, users, options, code=len(pairs) > 1)
-        has = {model.name for model in models if model.has(metric)}
-        own, board = of.compare([pair for pair in pairs if has.issuperset(pair)])
+        evaluated = {model.name for model in models if model.has_metric(metric)}
+        own, board = of.compare([pair for pair in pairs if evaluated.issuperset(pair)])
         rows += own
         tukey = None
-        if counted and metric not in whole:
+        if counted and metric not in of_whole:
             tukey = of.tukey(of.ranked)
             tests[metric] = tukey if counted == of.ranked else of.tukey(counted)
         standings += rank_models(
@@ -587,13 +587,13 @@ def _check_correction(
             f"the variance between seeds, but {seeds} has several. Hint: "
             f"{argument_text('correction', 'holm')}."
         )
-    whole = [name for name in primary if name in together]
-    if whole:
-        others = [name for name in primary if name not in whole]
+    for_all_users = [name for name in primary if name in together]
+    if for_all_users:
+        per_user = [name for name in primary if name not in for_all_users]
         raise InputError(
             f"{argument_text('correction', 'tukey')} shuffles the values of each user, but "
-            f"{', '.join(whole)} has one value for all users. Hint: "
-            f"{argument_text('primary', ' '.join(others) or 'ndcg@10')}."
+            f"{', '.join(for_all_users)} has one value for all users. Hint: "
+            f"{argument_text('primary', ' '.join(per_user) or 'ndcg@10')}."
         )
 
 
@@ -661,11 +661,11 @@ def _smallest_difference(row: PairRow, alpha: float) -> float:
 
 def _check_users(rows: Sequence[PairRow]) -> None:
     """Raise an error if no user has a value from both models of a pair on any metric."""
-    most: dict[tuple[str, str], int] = {}
+    largest: dict[tuple[str, str], int] = {}
     for row in rows:
         if not row.for_all_users:
-            most[row.model, row.other] = max(row.n, most.get((row.model, row.other), 0))
-    for (model, other), n in most.items():
+            largest[row.model, row.other] = max(row.n, largest.get((row.model, row.other), 0))
+    for (model, other), n in largest.items():
         if not n:
             raise InputError(
                 f"{model} and {other} have no user in common with a value from both. Hint: "

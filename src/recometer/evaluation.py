@@ -420,16 +420,16 @@ def evaluate_again(inputs: Mapping[str, Any], **changes: Any) -> Evaluation:
     """Evaluate the inputs of a result again, without repeating the first evaluation's warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        found: Evaluation = evaluate(**inputs, **changes, progress=False)
-        return found
+        result: Evaluation = evaluate(**inputs, **changes, progress=False)
+        return result
 
 
 def _evaluate_one(source: object, test: object, train: object, prepared: Prepared) -> Evaluation:
     """Evaluate one model, on a single test set or on folds."""
     if are_folds(test):
         check_no_train(test, train)
-        made = each_fold(source, test)
-        folds = [_evaluate_one(one, split, None, prepared) for one, split in made]
+        by_fold = each_fold(source, test)
+        folds = [_evaluate_one(own, split, None, prepared) for own, split in by_fold]
         return pool(folds, FoldedEvaluation)
     begin = time.perf_counter()
     if not isinstance(source, Source):
@@ -437,14 +437,14 @@ def _evaluate_one(source: object, test: object, train: object, prepared: Prepare
     return Evaluation(**fields_of(prepared(test, train=train).case(source), begin))
 
 
-def _is_output(given: object) -> bool:
-    if isinstance(given, list | tuple):  # a source per fold
-        return any(isinstance(one, Source) for one in given)
-    if isinstance(given, Source) or callable(given):
+def _is_output(argument: object) -> bool:
+    if isinstance(argument, list | tuple):  # a source per fold
+        return any(isinstance(entry, Source) for entry in argument)
+    if isinstance(argument, Source) or callable(argument):
         return True
     from recometer.sources.models import is_model
 
-    return is_model(given)
+    return is_model(argument)
 
 
 def _evaluate_models(
@@ -462,7 +462,7 @@ def _evaluate_models(
             'rm.evaluate({"als": source, "bpr": other}, test).'
         )
     named = dict(zip(names, sources.values(), strict=True))
-    folded, found = are_folds(test), dict[str, Evaluation]()
+    folded, results = are_folds(test), dict[str, Evaluation]()
     if not folded:
         for name, source in named.items():
             with naming(name):
@@ -471,8 +471,8 @@ def _evaluate_models(
     for name, source in named.items():
         with naming(name):
             if folded:
-                found[name] = _evaluate_one(source, test, train, prepared)
+                results[name] = _evaluate_one(source, test, train, prepared)
             else:
                 begin = time.perf_counter()
-                found[name] = Evaluation(**fields_of(preparation.case(source), begin))
-    return found
+                results[name] = Evaluation(**fields_of(preparation.case(source), begin))
+    return results

@@ -178,7 +178,7 @@ class Stream:
         # Whether users and items in arrays are positions in the test data.
         self._by_position = item_ids is None and sides is not None and sides.test.user_ids is None
         self._counted: Streamed | None = None
-        self._n_batches = self._n_again = 0
+        self._n_batches = self._n_repeated = 0
         self._latest: Int64 | None = None
 
     def update(
@@ -256,8 +256,8 @@ class Stream:
                 "scores."
             )
         if items is not None or are_lists(scores):
-            given = scores if items is None else items
-            self._add_lists(lists_of(given, users, self._item_ids))
+            lists = scores if items is None else items
+            self._add_lists(lists_of(lists, users, self._item_ids))
         else:
             self._add_scores(scores_of(scores), users)
 
@@ -318,30 +318,30 @@ class Stream:
             users = self._places.of(user_ids_of(users, len(items)))
         return isinstance(counted, StreamedLists) and counted.take_indices(items, users)
 
-    def _new(self, users: Array, places: Int64, came: Array) -> Int64:
+    def _new(self, users: Array, places: Int64, present: Array) -> Int64:
         """Return the rows of new users; with ``repeated="error"``, refuse users who occur again."""
         numbers = np.arange(len(places))
         if follow(places):  # all users are known and distinct
             place = int(places[0])
-            if not any_of(came[place : place + len(places)]):
+            if not any_of(present[place : place + len(places)]):
                 return numbers
         # A user's last row overwrites the earlier ones, which reveals users with several rows.
         if self._latest is None:
-            self._latest = np.empty(len(came) + 1, np.int64)
+            self._latest = np.empty(len(present) + 1, np.int64)
         self._latest[places] = numbers
-        if not any_of(came[places]) and all_of(self._latest[places] == numbers):
+        if not any_of(present[places]) and all_of(self._latest[places] == numbers):
             return numbers
         known = places >= 0
-        again = known & came[places]
+        repeats = known & present[places]
         first = np.zeros(len(places), bool)
         first[np.unique(places, return_index=True)[1]] = True
         twice = known & ~first
-        if self._repeated == "error" and (again | twice).any():
-            user = int(np.argmax(again | twice))
-            where = "an earlier batch" if again[user] else "two rows of a batch"
-            raise came_twice(ids.show(users, user), where)
-        self._n_again += int(np.count_nonzero(again | twice))
-        return np.flatnonzero(~(again | twice))
+        if self._repeated == "error" and (repeats | twice).any():
+            user = int(np.argmax(repeats | twice))
+            location = "an earlier batch" if repeats[user] else "two rows of a batch"
+            raise repeated_user(ids.show(users, user), location)
+        self._n_repeated += int(np.count_nonzero(repeats | twice))
+        return np.flatnonzero(~(repeats | twice))
 
     def _add_pairs(self, batch: Pairs | None, named: bool) -> None:
         if batch is None:
@@ -350,14 +350,14 @@ class Stream:
         counted.check(batch, named, self._check)
         user_ids = batch.rows.user_ids
         if named and user_ids is not None:
-            again = counted.came(user_ids)
-            if again.any() and self._repeated == "error":
-                raise came_twice(ids.show(user_ids, int(np.argmax(again))), "an earlier batch")
-            self._n_again += int(np.count_nonzero(again))
-            if again.all():
+            repeats = counted.came(user_ids)
+            if repeats.any() and self._repeated == "error":
+                raise repeated_user(ids.show(user_ids, int(np.argmax(repeats))), "an earlier batch")
+            self._n_repeated += int(np.count_nonzero(repeats))
+            if repeats.all():
                 return
-            if again.any():
-                batch = batch.of_users(~again)
+            if repeats.any():
+                batch = batch.of_users(~repeats)
         counted.add(batch, named)
         self._counted = counted
 
@@ -431,16 +431,16 @@ class Stream:
     def reset(self) -> None:
         """Forget all batches."""
         self._counted = None
-        self._n_batches = self._n_again = 0
+        self._n_batches = self._n_repeated = 0
 
     def state(self) -> dict[str, Any]:
         """Return everything counted so far as numbers, strings and arrays, to pickle or send."""
         counted, of = self._counted, dict(self._identity)
-        found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "of": of}
+        state: dict[str, Any] = {"batches": self._n_batches, "again": self._n_repeated, "of": of}
         if counted is None:
-            return {**found, "kind": None}
+            return {**state, "kind": None}
         items = counted.index_of_items if isinstance(counted, StreamedScores) else (0, None)
-        return {**found, "kind": KINDS[type(counted)], "items": items, "counted": counted.state()}
+        return {**state, "kind": KINDS[type(counted)], "items": items, "counted": counted.state()}
 
     @cached_property
     def _identity(self) -> dict[str, str]:
@@ -485,22 +485,22 @@ class Stream:
             )
         if state["kind"] is None:
             self._n_batches += state["batches"]
-            self._n_again += state["again"]
+            self._n_repeated += state["again"]
             return
-        kind = {name: one for one, name in KINDS.items()}[state["kind"]]
+        kind = {name: store for store, name in KINDS.items()}[state["kind"]]
         counted = self._begun(kind, *state["items"])
         if state["items"][0] and counted.index_of_items[0] != state["items"][0]:
             raise InputError(
                 f"One stream has scores for {counted.index_of_items[0]:,} items, the other for "
                 f"{state['items'][0]:,}."
             )
-        again = counted.in_both(state["counted"])
-        if len(again) and self._repeated == "error":
-            raise came_twice(ids.show(again, 0), "both streams")
+        repeated = counted.in_both(state["counted"])
+        if len(repeated) and self._repeated == "error":
+            raise repeated_user(ids.show(repeated, 0), "both streams")
         counted.merge(state["counted"], self._check)
         self._counted = counted
         self._n_batches += state["batches"]
-        self._n_again += state["again"] + len(again)
+        self._n_repeated += state["again"] + len(repeated)
 
     def __getstate__(self) -> dict[str, Any]:
         options = {
@@ -524,10 +524,10 @@ class Stream:
         return 0 if self._counted is None else self._counted.n_users
 
     def __repr__(self) -> str:
-        again = f", {self._n_again:,} repeated" if self._n_again else ""
+        repeated = f", {self._n_repeated:,} repeated" if self._n_repeated else ""
         kind = "" if self._counted is None else f" of {KINDS[type(self._counted)]}"
         return (
-            f"<Stream{kind}: {self.n_users:,} users{again}, {self._n_batches:,} batches, "
+            f"<Stream{kind}: {self.n_users:,} users{repeated}, {self._n_batches:,} batches, "
             f"{self.nbytes / 2**20:.1f} MB>"
         )
 
@@ -570,53 +570,53 @@ class UserPlaces:
 
 def user_ids_of(users: object, n: int) -> Array:
     """Read the users of a batch of n rows."""
-    found: Array
+    user_ids: Array
     if type(users) is np.ndarray and users.dtype == np.int64 and users.ndim == 1:
-        found = users
+        user_ids = users
     else:
-        found = ids.as_ids(users, "users of the batch")
-    if len(found) != n:
+        user_ids = ids.as_ids(users, "users of the batch")
+    if len(user_ids) != n:
         raise InputError(
-            f"The batch has {n:,} rows, but {len(found):,} users. Hint: users= must contain the "
+            f"The batch has {n:,} rows, but {len(user_ids):,} users. Hint: users= must contain the "
             "user of each row, in the same order."
         )
-    return found
+    return user_ids
 
 
-def scores_of(given: object) -> Scores:
+def scores_of(batch: object) -> Scores:
     """Read scores [batch, n_items] from an array, or from a tensor, which stays on its device."""
-    if isinstance(given, Scores):
-        return given
-    if isinstance(given, Source):
+    if isinstance(batch, Scores):
+        return batch
+    if isinstance(batch, Source):
         raise InputTypeError(
-            f"A batch cannot be {type(given).__name__} if the evaluator has test data. Hint: "
+            f"A batch cannot be {type(batch).__name__} if the evaluator has test data. Hint: "
             "stream.update(scores, users=...), with the scores of all items; Pairs, which contain "
             "labels, are batches of rm.Evaluator(metrics=...), without test data."
         )
-    if callable(given):
+    if callable(batch):
         raise InputTypeError(
             "The batch is a function. Hint: stream.update(function(rows), users=rows); or "
             "evaluator(rm.Scores(function, ...)), which asks for the batches itself."
         )
-    return Scores(given)  # type: ignore[arg-type]
+    return Scores(batch)  # type: ignore[arg-type]
 
 
-def are_lists(given: object) -> bool:
+def are_lists(batch: object) -> bool:
     """Return whether a batch must consist of lists, because it is a table or a dict."""
-    return isinstance(given, Lists | Mapping) or is_frame(given)
+    return isinstance(batch, Lists | Mapping) or is_frame(batch)
 
 
-def lists_of(given: object, users: object, item_ids: object) -> Lists:
+def lists_of(batch: object, users: object, item_ids: object) -> Lists:
     """Read lists from a table or dict that names users, or from items [batch, k], best first."""
-    if isinstance(given, Lists) or are_lists(given):
+    if isinstance(batch, Lists) or are_lists(batch):
         if users is not None:
             raise InputError(
-                f"users= does not apply to {type(given).__name__}, which already contains the "
+                f"users= does not apply to {type(batch).__name__}, which already contains the "
                 "users. Hint: leave it out."
             )
-        return given if isinstance(given, Lists) else Lists(given)
+        return batch if isinstance(batch, Lists) else Lists(batch)
     try:
-        items = as_array(given, "items=")
+        items = as_array(batch, "items=")
     except InputError:
         items = None
     if items is None or items.ndim != 2:
@@ -629,10 +629,10 @@ def lists_of(given: object, users: object, item_ids: object) -> Lists:
     return Lists(items, user_ids=named, item_ids=item_ids)
 
 
-def _unnamed(what: str) -> InputError:
+def _unnamed(name: str) -> InputError:
     return InputError(
         "users= is missing, so the users of the rows are unknown. Hint: "
-        f"stream.update({'items=' if what == 'items' else ''}{what}, users=...) takes the user of "
+        f"stream.update({'items=' if name == 'items' else ''}{name}, users=...) takes the user of "
         "each row, by id if test has user ids, and otherwise by position."
     )
 
@@ -650,8 +650,8 @@ def pairs_of(
         Whether users have ids.
     """
     if isinstance(scores, Pairs) or is_frame(scores):
-        given = {"relevance": relevance, "users": users, "padding": padding}
-        for name, value in given.items():
+        arguments = {"relevance": relevance, "users": users, "padding": padding}
+        for name, value in arguments.items():
             if value is not None:
                 raise InputError(
                     f"{name}= does not apply to {type(scores).__name__}, which already contains "
@@ -687,25 +687,25 @@ def _rows(users: object, score: Array) -> Array | None:
         codes, distinct = ids.encode(named, "users of the batch")
         if len(distinct) < len(named):
             twice = int(np.flatnonzero(np.bincount(codes) > 1)[0])
-            raise came_twice(ids.show(distinct, twice), "two rows of a batch")
+            raise repeated_user(ids.show(distinct, twice), "two rows of a batch")
     return np.repeat(named, score.shape[1]).reshape(score.shape)
 
 
-def came_twice(user: str, where: str) -> InputError:
-    """Return the error for a user who occurs twice; `where` describes the two places."""
+def repeated_user(user: str, location: str) -> InputError:
+    """Return the error for a user who occurs twice; `location` describes the two places."""
     return InputError(
-        f"The user {user} was in {where}. Hint: each user may appear only once; if a sampler "
+        f"The user {user} was in {location}. Hint: each user may appear only once; if a sampler "
         "repeats users, as DistributedSampler does, evaluator.stream(repeated='first') keeps each "
         "user's first row; stream.reset() starts again."
     )
 
 
-def _numbers(given: object, what: str) -> Array:
-    array = without_mask(as_array(given, f"The {what}"))
+def _numbers(argument: object, name: str) -> Array:
+    array = without_mask(as_array(argument, f"The {name}"))
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
-            f"The {what} of the batch must be numbers, found dtype {array.dtype} "
-            f"({type(given).__name__})."
+            f"The {name} of the batch must be numbers, found dtype {array.dtype} "
+            f"({type(argument).__name__})."
         )
     return array
 
@@ -715,8 +715,8 @@ def _padding(padding: object, relevance: Array) -> Bool:
     if padding is None:
         return np.zeros(relevance.shape, bool)
     if isinstance(padding, numbers.Real) and not isinstance(padding, bool):
-        found: Bool = relevance == padding
-        return found
+        is_padding: Bool = relevance == padding
+        return is_padding
     mask = np.asarray(as_array(padding, "padding="))
     if mask.dtype != bool or mask.shape != relevance.shape:
         raise InputError(
@@ -735,7 +735,7 @@ def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
         if not sides.fingerprints:
             sides.fingerprints.update(_prints(arguments, sides))
         prints = sides.fingerprints
-        texts = {name: one["description"] for name, one in sides.descriptions.items()}
+        texts = {name: described["description"] for name, described in sides.descriptions.items()}
     return {
         "metrics": " ".join(map(str, arguments.metrics)),
         "protocol": arguments.protocol.describe(),
@@ -747,10 +747,10 @@ def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
     }
 
 
-def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
+def difference(own: Mapping[str, str], other: Mapping[str, str]) -> str:
     """Describe the first difference between two evaluators; return "" if there is none."""
-    for name in sorted({*one, *other}, key=lambda name: (name != "test", name)):
-        mine, theirs = one.get(name), other.get(name)
+    for name in sorted({*own, *other}, key=lambda name: (name != "test", name)):
+        mine, theirs = own.get(name), other.get(name)
         if mine == theirs:
             continue
         if name in ("metrics", "protocol", "seed"):
@@ -763,8 +763,8 @@ def difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
 
 def _prints(arguments: Arguments, sides: Sides | None) -> dict[str, dict[str, str]]:
     arrays = {name: arrays_of(data) for name, data in inputs_of(arguments, sides).items()}
-    with Fingerprinting(arrays, arguments.threads) as found:
-        return found.result()
+    with Fingerprinting(arrays, arguments.threads) as fingerprinting:
+        return fingerprinting.result()
 
 
 def _digest(description: str, prints: Mapping[str, str]) -> str:

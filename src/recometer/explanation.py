@@ -262,22 +262,22 @@ def explain(
     other_rules = protocol_of(protocol, {}, []).replace(shifted_ids=result.protocol.shifted_ids)
     theirs = _counterpart(mine, other_rules)
 
-    def again(requested: Metric, rules: Protocol) -> Evaluation:
+    def reevaluate(requested: Metric, rules: Protocol) -> Evaluation:
         return evaluate_again(inputs, metrics=[requested], protocol=rules, seed=result.seed)
 
-    notes = _defects_shown(again, theirs, other_rules)
-    explanation = walk(again, (mine, result.protocol), (theirs, other_rules))
+    notes = _defects_shown(reevaluate, theirs, other_rules)
+    explanation = walk(reevaluate, (mine, result.protocol), (theirs, other_rules))
     return dataclasses.replace(explanation, notes=notes)
 
 
-def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
+def _defects_shown(reevaluate: Evaluate, metric: Metric, protocol: Protocol) -> tuple[str, ...]:
     """Describe a library's defects that affect these data, but are not shown by any step."""
     convention = find_convention(protocol.name)
     refused = None if convention is None else convention.refused_for(metric)
     if convention is None or refused is None:
         return ()
     try:
-        again(metric, protocol.replace(defects=True))
+        reevaluate(metric, protocol.replace(defects=True))
     except InputError:
         if protocol.defects:
             raise
@@ -287,18 +287,18 @@ def _defects_shown(again: Evaluate, metric: Metric, protocol: Protocol) -> tuple
 
 
 def walk(
-    again: Evaluate, left: tuple[Metric, Protocol], right: tuple[Metric, Protocol]
+    reevaluate: Evaluate, left: tuple[Metric, Protocol], right: tuple[Metric, Protocol]
 ) -> Explanation:
-    """Change one definition into another; `again` evaluates one metric under a protocol."""
+    """Change one definition into another; `reevaluate` evaluates one metric under a protocol."""
     metric, rules = _plain(left[0]), _own_rules(*left)
     last_metric, last_rules = _plain(right[0]), _own_rules(*right)
-    results = [again(metric, rules)]
+    results = [reevaluate(metric, rules)]
     texts: list[tuple[str, str]] = []
 
     def take(name: str, change: str, to_metric: Metric, to_rules: Protocol) -> None:
         nonlocal metric, rules
         metric, rules = to_metric, to_rules
-        results.append(again(metric, rules))
+        results.append(reevaluate(metric, rules))
         texts.append((name, change))
 
     for step in STEPS:

@@ -206,7 +206,7 @@ class Leaderboard(Tracked, Printed):
 
     @property
     def _steps(self) -> list[str]:
-        return list(dict.fromkeys(step for taken in self.seconds.values() for step in taken))
+        return list(dict.fromkeys(step for seconds in self.seconds.values() for step in seconds))
 
     def _best_first(
         self, summaries: Mapping[str, Mapping[str, SummaryRow]], metric: str
@@ -235,9 +235,9 @@ class Leaderboard(Tracked, Printed):
             lines.append(line)
         lines += self._by_chance(metrics)
         for column, metric in enumerate(metrics, start=1):
-            most = self.rows[self._best_first(self.rows, metric)[0]][metric].mean
+            best_mean = self.rows[self._best_first(self.rows, metric)[0]][metric].mean
             means = [of_model[metric].mean for of_model in self.rows.values()]
-            best |= {(place, column) for place, mean in enumerate(means) if mean == most}
+            best |= {(place, column) for place, mean in enumerate(means) if mean == best_mean}
         shown = [*metrics, "counted", "skipped", *steps]
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
 
@@ -271,14 +271,14 @@ class Leaderboard(Tracked, Printed):
         metrics = [name for name in self._metrics if name in self._first.values]
         numbers = [Column(name, show=show if people else str, number=True) for name in metrics]
         shown = dict.fromkeys(name for row in rows for name in row if name in ("user", "session"))
-        who = [Column(name, number=people) for name in shown]
-        return Table([MODEL, *who, *numbers], rows)
+        user_columns = [Column(name, number=people) for name in shown]
+        return Table([MODEL, *user_columns, *numbers], rows)
 
     def _interval_notes(self) -> list[str]:
         result = self._first
         confidence = result.protocol.confidence
-        whole = [name for name in self._metrics if name in result.together]
-        exception = f", or one value for all users ({', '.join(whole)})" if whole else ""
+        together = [name for name in self._metrics if name in result.together]
+        exception = f", or one value for all users ({', '.join(together)})" if together else ""
         rows = [row for of_model in self.rows.values() for row in of_model.values()]
         has_chance = any(not math.isnan(row.chance) for row in rows)
         chance = [CHANCE] if has_chance else []
@@ -295,17 +295,17 @@ class Leaderboard(Tracked, Printed):
         same_users = all(result.n_users == n_users for result in self.results.values())
         total = f" of {n_users:,} user{'' if n_users == 1 else 's'}" if same_users else " users"
         return [
-            f"Skipped {users:,}{total}: {reason}{self._scope(where)}."
-            for (reason, users), where in skipped.items()
+            f"Skipped {users:,}{total}: {reason}{self._scope(cases)}."
+            for (reason, users), cases in skipped.items()
         ]
 
-    def _scope(self, where: Sequence[tuple[str, str]]) -> str:
+    def _scope(self, cases: Sequence[tuple[str, str]]) -> str:
         """Name the models and metrics that a note applies to; empty if it applies to all."""
-        if len(where) == len(self.rows) * len(self._metrics):
+        if len(cases) == len(self.rows) * len(self._metrics):
             return ""
         by_models: dict[tuple[str, ...], list[str]] = {}
-        for model in dict.fromkeys(model for model, _ in where):
-            metrics = tuple(metric for owner, metric in where if owner == model)
+        for model in dict.fromkeys(model for model, _ in cases):
+            metrics = tuple(metric for owner, metric in cases if owner == model)
             by_models.setdefault(metrics, []).append(model)
         parts = []
         for metrics, models in by_models.items():

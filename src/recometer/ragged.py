@@ -87,29 +87,29 @@ class Record:
         per_item = field.metadata["per"] == "item"
         return self.n_items if per_item else int(self._table_of(field).indptr[-1])
 
-    def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
-        """Return the record with only the users in `which`.
+    def users(self: AnyRecord, chosen: slice | Int64) -> AnyRecord:
+        """Return the record with only the users in `chosen`.
 
         Parameters
         ----------
-        which
+        chosen
             A slice of users, which copies nothing; or their positions, int64 [n_taken], with -1 for
             a missing user.
         """
-        if isinstance(which, slice) and which == slice(0, self.n_users):
+        if isinstance(chosen, slice) and chosen == slice(0, self.n_users):
             return self
         changes: dict[str, Any] = {}
         rows_of_table: dict[int, tuple[Int64, Int64 | slice]] = {}  # the rows of each table
         for field, value in self._columns():
             per = field.metadata.get("per")
             if isinstance(value, Record):
-                changes[field.name] = value.users(which)
+                changes[field.name] = value.users(chosen)
             elif per == "user":
-                changes[field.name] = _entries_of(value, which, field.metadata.get("absent", 0))
+                changes[field.name] = _entries_of(value, chosen, field.metadata.get("absent", 0))
             elif per in ("row", "offset"):
                 table_indptr = self._table_of(field).indptr
                 if id(table_indptr) not in rows_of_table:
-                    rows_of_table[id(table_indptr)] = _rows_of(table_indptr, which)
+                    rows_of_table[id(table_indptr)] = _rows_of(table_indptr, chosen)
                 indptr, rows = rows_of_table[id(table_indptr)]
                 changes[field.name] = indptr if per == "offset" else value[rows]
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
@@ -149,12 +149,12 @@ class Table(Record):
         """The user of each row: int64 [n_rows]."""
         return users_of(self.indptr)
 
-    def rows(self: AnyTable, which: Array) -> AnyTable:
-        """Return the table with only the rows in `which`; columns per user stay unchanged.
+    def rows(self: AnyTable, chosen: Array) -> AnyTable:
+        """Return the table with only the rows in `chosen`; columns per user stay unchanged.
 
         Parameters
         ----------
-        which
+        chosen
             A mask of the rows to keep, bool [n_rows]; or their positions, int64 [n_taken], in
             ascending order of users. A row may occur several times.
         """
@@ -162,13 +162,13 @@ class Table(Record):
         for field, value in self._columns():
             per = field.metadata.get("per")
             if isinstance(value, Table):
-                changes[field.name] = value.rows(which)
+                changes[field.name] = value.rows(chosen)
             elif per == "row" and "of" not in field.metadata:
-                changes[field.name] = value[which]
-            elif per == "offset" and which.dtype == bool:
-                changes[field.name] = offsets(which, self.indptr)
+                changes[field.name] = value[chosen]
+            elif per == "offset" and chosen.dtype == bool:
+                changes[field.name] = offsets(chosen, self.indptr)
             elif per == "offset":
-                counts = np.bincount(self.user[which], minlength=self.n_users)
+                counts = np.bincount(self.user[chosen], minlength=self.n_users)
                 changes[field.name] = indptr_of(counts)
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
@@ -187,24 +187,24 @@ def _shaped(record: Any) -> tuple[tuple[dataclasses.Field[Any], str | None], ...
     return tuple((field, per) for field, per in described if per in ("row", "user", "item", None))
 
 
-def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
-    """Return the indptr of the users in `which`, and the positions of their rows."""
-    if not isinstance(which, slice):
-        return take(indptr, which)
-    start, stop, _ = which.indices(len(indptr) - 1)
+def _rows_of(indptr: Int64, chosen: slice | Int64) -> tuple[Int64, slice | Int64]:
+    """Return the indptr of the users in `chosen`, and the positions of their rows."""
+    if not isinstance(chosen, slice):
+        return take(indptr, chosen)
+    start, stop, _ = chosen.indices(len(indptr) - 1)
     bounds = indptr[start : stop + 1]
     first = int(bounds[0])
     return bounds - first if first else bounds, slice(first, int(bounds[-1]))
 
 
-def _entries_of(column: Array, which: slice | Int64, absent: int) -> Array:
-    """Return the entries of the users in `which`, and `absent` for user -1."""
-    if isinstance(which, slice):
-        return column[which]
+def _entries_of(column: Array, chosen: slice | Int64, absent: int) -> Array:
+    """Return the entries of the users in `chosen`, and `absent` for user -1."""
+    if isinstance(chosen, slice):
+        return column[chosen]
     if not len(column):
-        return np.full((len(which), *column.shape[1:]), absent, column.dtype)
-    entries: Array = column[which]
-    entries[which < 0] = absent
+        return np.full((len(chosen), *column.shape[1:]), absent, column.dtype)
+    entries: Array = column[chosen]
+    entries[chosen < 0] = absent
     return entries
 
 
@@ -281,8 +281,8 @@ def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
     """Split users into blocks of up to `n_users` users and `n_rows` rows, but at least one user."""
     slices, start, end = [], 0, len(indptr) - 1
     while start < end:
-        most = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1
-        slices.append(slice(start, min(end, start + n_users, max(start + 1, most))))
+        last = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1
+        slices.append(slice(start, min(end, start + n_users, max(start + 1, last))))
         start = slices[-1].stop
     return slices
 
@@ -307,8 +307,8 @@ def among(numbers: Int64, ascending: Int64) -> Bool:
     """Return a mask of the numbers that occur in another array, which must be sorted."""
     if not len(ascending):
         return np.zeros(numbers.shape, bool)
-    at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-    is_member: Bool = ascending[at] == numbers
+    position = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    is_member: Bool = ascending[position] == numbers
     return is_member
 
 

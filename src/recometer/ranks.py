@@ -33,14 +33,14 @@ class UserFlag(enum.IntFlag):
 
 
 @functools.cache
-def _bits(which: tuple[UserFlag, ...]) -> np.uint32:
+def _bits(user_flags: tuple[UserFlag, ...]) -> np.uint32:
     """Combine several flags into one number; cached, because combining flags is slow."""
-    return np.uint32(functools.reduce(operator.or_, which))
+    return np.uint32(functools.reduce(operator.or_, user_flags))
 
 
-def raised(flags: UInt32, *which: UserFlag) -> Bool:
+def raised(flags: UInt32, *user_flags: UserFlag) -> Bool:
     """Return a mask of the users with at least one of the given flags: bool [n_users]."""
-    is_raised: Bool = (flags & _bits(which)) != 0
+    is_raised: Bool = (flags & _bits(user_flags)) != 0
     return is_raised
 
 
@@ -130,10 +130,10 @@ class Ranks(Table):
     item_ids: Array | None = None
 
     @classmethod
-    def unchecked(cls, *columns: Any, **others: Any) -> Ranks:
+    def unchecked(cls, *columns: Any, **fields: Any) -> Ranks:
         """Make ranks from valid columns, without checks; `columns` are the first fields' values."""
         ranks = object.__new__(cls)
-        vars(ranks).update(zip(cls.__match_args__, columns, strict=False), **others)
+        vars(ranks).update(zip(cls.__match_args__, columns, strict=False), **fields)
         return ranks
 
     @property
@@ -227,8 +227,8 @@ class TopLists(Record):
     @property
     def n_places(self) -> Int64:
         """The number of places in each list, including those of kept repeats: int64 [n_users]."""
-        kept: Int64 = np.count_nonzero(self.repeats == KEPT_REPEAT, axis=1).astype(np.int64)
-        return self.lengths + kept
+        n_kept: Int64 = np.count_nonzero(self.repeats == KEPT_REPEAT, axis=1).astype(np.int64)
+        return self.lengths + n_kept
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -214,16 +214,16 @@ def each_block(
 
     def task(first: int) -> list[R]:
         last = min(first + per_task, n)
-        return [function(slice(at, min(at + size, last))) for at in range(first, last, size)]
+        return [function(slice(row, min(row + size, last))) for row in range(first, last, size)]
 
-    found = on_all_threads(task, range(0, n, per_task))
-    return [result for results in found for result in results]
+    by_task = on_all_threads(task, range(0, n, per_task))
+    return [result for results in by_task for result in results]
 
 
 def any_in_blocks(n: int, function: Callable[[slice], Any]) -> bool:
     """Call a function on slices that cover n rows; return whether it returns True for any row."""
-    found = each_block(n, lambda rows: bool(function(rows).any()), ROWS_PER_TASK, ROWS_LOOKED_AT)
-    return any(found)
+    by_block = each_block(n, lambda rows: bool(function(rows).any()), ROWS_PER_TASK, ROWS_LOOKED_AT)
+    return any(by_block)
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -349,8 +349,8 @@ class _Bar:
         self._label = label
         self._total = total
         if progress is None:
-            wanted = sys.stderr is not None and sys.stderr.isatty()
-            self._show_from = time.monotonic() + PATIENCE if wanted else float("inf")
+            is_terminal = sys.stderr is not None and sys.stderr.isatty()
+            self._show_from = time.monotonic() + PATIENCE if is_terminal else float("inf")
         else:
             self._show_from = float("-inf") if progress else float("inf")
         self._transient = progress is None
@@ -416,7 +416,7 @@ def control_groups(
     except OSError:
         return []
     own = next((PurePosixPath(line[3:]) for line in lines if line.startswith("0::")), None)
-    return [] if own is None else [root / one.relative_to("/") for one in (own, *own.parents)]
+    return [] if own is None else [root / path.relative_to("/") for path in (own, *own.parents)]
 
 
 def memory() -> int:

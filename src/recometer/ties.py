@@ -180,9 +180,9 @@ class Groups:
                 inside = _chosen(inside, remaining)
                 start, size, user = start[remaining], size[remaining], user[remaining]
             room = cutoff - start
-            at = np.flatnonzero(size > room)
-            within[cutoff] = inside, user, at
-            parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
+            cut = np.flatnonzero(size > room)
+            within[cutoff] = inside, user, cut
+            parted[cutoff] = _chosen(rows, _chosen(inside, cut)), room[cut]
         ends = np.cumsum([len(parted[cutoff][0]) for cutoff in requested]).tolist()
         spans = zip(requested, [0, *ends], ends, strict=False)
         return Reach(
@@ -221,9 +221,9 @@ class Reach:
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 
-def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
-    """Return the entries of `rows` at the positions `which`; a slice stands for all rows."""
-    return which if isinstance(rows, slice) else rows[which]
+def _chosen(rows: Int64 | slice, positions: Int64) -> Int64:
+    """Return the entries of `rows` at these positions; a slice stands for all rows."""
+    return positions if isinstance(rows, slice) else rows[positions]
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
@@ -284,13 +284,13 @@ def resolve(
         The cut-off of the rule ``"item_desc_within"``. None means the whole ranking.
     """
     indptr = ranks.indptr
-    has, every_worth = worth_of(ranks, by, relevant_from)
-    has_and_ranked = has & (ranks.above >= 0)
+    has_property, every_worth = worth_of(ranks, by, relevant_from)
+    counted = has_property & (ranks.above >= 0)
     # Usually, all judged items have the property and are ranked, so nothing is copied.
     rows: Int64 | slice = slice(None)
-    if not all_of(has_and_ranked):
-        rows = np.flatnonzero(has_and_ranked)
-        indptr = offsets(has_and_ranked, indptr)
+    if not all_of(counted):
+        rows = np.flatnonzero(counted)
+        indptr = offsets(counted, indptr)
     above, tied = ranks.above[rows], ranks.tied[rows]
     count = _equal_to(_FEW_COUNTS, len(above))
     members = worth = every_worth[rows]
@@ -369,20 +369,20 @@ def worth_of(
         ones = _equal_to(_FEW_ONES, len(relevant))
         return relevant, ones if all_of(relevant) else relevant.astype(np.float64)
     if by in ("judgement", "judgement_from_zero"):
-        has = (
+        has_worth = (
             relevant | ~(gain < 0) if by == "judgement_from_zero" else np.ones(len(gain), np.bool_)
         )
-        return has, np.where(relevant, 1.0, np.where(has, -1.0, 0.0))
+        return has_worth, np.where(relevant, 1.0, np.where(has_worth, -1.0, 0.0))
     if by == "gain":
         return gain != 0, gain
     if by in ("positive_gain", "positive_exponential"):
-        has = ~(gain <= 0)
-        if not all_of(has):
-            gain = np.where(has, gain, 0.0)
-        return has, gain if by == "positive_gain" else two_to_less_one(gain)
+        has_worth = ~(gain <= 0)
+        if not all_of(has_worth):
+            gain = np.where(has_worth, gain, 0.0)
+        return has_worth, gain if by == "positive_gain" else two_to_less_one(gain)
     if by == "relevant_gain":
-        has = relevant & ~(gain <= 0)
-        return has, np.where(has, gain, 0.0)
+        has_worth = relevant & ~(gain <= 0)
+        return has_worth, np.where(has_worth, gain, 0.0)
     if by in ("inverse_popularity", "inverse_propensity"):
         chance = ranks.popularity if by == "inverse_popularity" else ranks.propensity
         if chance is None:
@@ -408,8 +408,8 @@ def _equal_to(few: Array, n: int) -> Array:
 def two_to(power: Float64) -> Float64:
     """Return 2^power, or infinity if that overflows."""
     with np.errstate(invalid="ignore"):
-        whole = bool((np.abs(power) <= 1000).all()) and bool((power == np.rint(power)).all())
-    if whole:
+        integral = bool((np.abs(power) <= 1000).all()) and bool((power == np.rint(power)).all())
+    if integral:
         return np.ldexp(1.0, power.astype(np.int64))
     # Use math.pow, because the last bit of np.exp2 differs between instruction sets.
     large = power >= 1024

@@ -335,7 +335,7 @@ def test_folds_have_students_t_test_on_metrics_with_one_value() -> None:
     assert row.difference == pytest.approx(np.mean(first) - np.mean(second))
     assert row.p_value == pytest.approx(expected.pvalue)
     assert tuple(row.interval) == pytest.approx(tuple(expected.confidence_interval(0.95)))
-    assert "From the differences of 3 folds" in row.notes[0]
+    assert "Computed from the differences in 3 folds" in row.notes[0]
     other_folds = rm.evaluate(
         sources[:2], rm.split.folds(frame, rm.split.KFold(2)), metrics="gini@3"
     )

@@ -34,15 +34,15 @@ def evaluate(source: rm.Lists, **options: object) -> rm.Evaluation:
 def compare(**options: object) -> rm.Comparison:
     """Compare popularity, which knows all 100 users, with a perfect model that knows only 40."""
     results = {"popular": evaluate(lists(OLD + NEW)), "own": evaluate(lists(OLD, "*"))}
-    with pytest.warns(rm.DataWarning, match="the order changes"):
+    with pytest.warns(rm.DataWarning, match="the order is different"):
         return rm.compare(results, **options)
 
 
 SENTENCE = "60 of 100 users (60.0%) are unknown to own; none to popular."
 MEANS = (
-    "rr over the 40 users known to all models: own 1.0000, popular 0.5000. Over all 100 users the "
-    "order changes (popular 0.8000, own 0.4000), because it also depends on how many users are "
-    "known to each model."
+    "rr over the 40 users known to all models: own 1.0000, popular 0.5000. Over all 100 users, "
+    "the order is different (popular 0.8000, own 0.4000), because the means also depend on how "
+    "many users each model knows."
 )
 
 
@@ -142,7 +142,7 @@ def test_models_that_know_all_users_are_compared_without_a_note() -> None:
 
 def test_unknown_users_are_reported_for_seeds_but_not_for_random_orders() -> None:
     seeds = {"popular": [evaluate(lists(OLD + NEW))] * 2, "own": [evaluate(lists(OLD, "*"))] * 2}
-    with pytest.warns(rm.DataWarning, match="the order changes"):
+    with pytest.warns(rm.DataWarning, match="the order is different"):
         assert rm.compare(seeds).known_users == (SENTENCE, MEANS)
     scores = np.random.default_rng(0).random((100, 8))
     matrix = np.array([[item in TEST[user] for item in ITEMS] for user in OLD + NEW])

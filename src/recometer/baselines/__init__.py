@@ -286,13 +286,13 @@ def truncated_svd(
     """
     factors, seed = None if factors is None else check_count(factors, "factors"), seed_of(seed)
     train, matrix = user_item_matrix(train)
-    most = min(matrix.shape)
+    limit = min(matrix.shape)
     if factors is None:
-        factors = max(1, min(FACTORS, most // 4))
-    if factors > most:
+        factors = max(1, min(FACTORS, limit // 4))
+    if factors > limit:
         raise InputError(
-            f"factors={factors} exceeds the {most:,} singular values of a matrix of "
-            f"{train.n_users:,} users x {train.n_items:,} items. Hint: use at most factors={most}."
+            f"factors={factors} exceeds the {limit:,} singular values of a matrix of "
+            f"{train.n_users:,} users x {train.n_items:,} items. Hint: use at most factors={limit}."
         )
     norms = np.ones(train.n_items)
     if flag("normalise", normalise):

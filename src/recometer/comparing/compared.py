@@ -120,7 +120,7 @@ class Compared(Printed):
         return pl.DataFrame(ids.id_columns(users)).with_columns(
             pl.Series(model.name, self.users.values(model, name))
             for model in self.models
-            if model.has(name)
+            if model.has_metric(name)
         )
 
     def changes(self, metric: str, model: str, other: str | None = None, *, n: int = 5) -> Changes:
@@ -231,7 +231,7 @@ class Compared(Printed):
         if model is None:
             pairs = list(dict.fromkeys((row.model, row.other) for row in self.rows))
             if len(pairs) > 1:
-                names = ", ".join(dict.fromkeys(one for one, _ in pairs))
+                names = ", ".join(dict.fromkeys(first for first, _ in pairs))
                 raise InputError(
                     f"{len(pairs)} pairs of models were compared. Hint: set model= to one "
                     f"of {names}."
@@ -239,7 +239,7 @@ class Compared(Printed):
             model, other = pairs[0]
         pair = self._pair(name, model, other)
         planned = pair.power(difference, wanted, alpha)
-        both = {each.name for each in pair.models}
+        both = {m.name for m in pair.models}
         row = next(
             (row for row in self.rows if row.metric == name and {row.model, row.other} == both),
             None,
@@ -270,11 +270,11 @@ class Compared(Printed):
     def _pair(self, metric: str, model: str, other: str | None) -> UserPair:
         self._check_per_user(metric)
         models = self.model(model), self.model(self._other(model, other))
-        for each in models:
-            if not each.has(metric):
-                raise InputError(f"{metric} has no value for a random order, {each.name!r}.")
+        for m in models:
+            if not m.has_metric(metric):
+                raise InputError(f"{metric} has no value for a random order, {m.name!r}.")
         on_metric = resolve(metric, models, self.users, self.options)
-        return on_metric.pair(*(each.name for each in models))
+        return on_metric.pair(*(m.name for m in models))
 
     def _other(self, model: str, other: str | None) -> str:
         self.model(model)
@@ -282,14 +282,14 @@ class Compared(Printed):
             return self.model(other).name
         if self.baseline is not None and self.baseline != model:
             return self.baseline
-        others = [each.name for each in self.models if each.name != model]
-        if len(others) > 1:
-            names = ", ".join(others)
+        choices = [m.name for m in self.models if m.name != model]
+        if len(choices) > 1:
+            names = ", ".join(choices)
             raise InputError(
                 f"The model to compare {model!r} with is unclear. Hint: set other= to one of "
                 f"{names}."
             )
-        return others[0]
+        return choices[0]
 
     def _check_per_user(self, metric: str) -> None:
         if metric not in self.models[0].first.values:
@@ -322,22 +322,22 @@ class Compared(Printed):
         names = [name for name in self.metrics if name in ranked]
         boards = leaderboard(self.standings, names, width=width) if names else []
         if boards:
-            whole = {row.metric for row in self.rows if row.for_all_users}
-            of_users = [row.n for row in self.standings if row.metric not in whole]
+            for_all_users = {row.metric for row in self.rows if row.for_all_users}
+            of_users = [row.n for row in self.standings if row.metric not in for_all_users]
             on_board = wording.on_standings(of_users, self.options, self.correction)
             boards[-1] = dataclasses.replace(boards[-1], legend=SIGNS, notes=on_board)
         per_user = [row for row in self._rows(metrics) if not row.for_all_users]
-        others = [name for name in self.metrics if name not in metrics]
-        if others and len(per_user) > MOST_PAIRS:
+        remaining = [name for name in self.metrics if name not in metrics]
+        if remaining and len(per_user) > MOST_PAIRS:
             per_user = []
         columns = user_columns(self.options.confidence, paired=self.options.paired)
         users = [Table(columns, per_user)] if per_user else []
         differences, notes = self._differences(metrics), self.said(metrics)
-        if not others:
+        if not remaining:
             return [*boards, *users, dataclasses.replace(differences, notes=notes)]
-        has = python_or_command("comparison.full() shows", "--all shows")
-        notes.append(f"{has} all pairs for all metrics, and how they were compared.")
-        lines = [{"metric": name, "found": self._line(name)} for name in others]
+        command = python_or_command("comparison.full() shows", "--all shows")
+        notes.append(f"{command} all pairs for all metrics, and how they were compared.")
+        lines = [{"metric": name, "found": self._line(name)} for name in remaining]
         columns = [Column("other metric", ("metric",)), Column("found", wraps=True)]
         return [*boards, *users, differences, Table(columns, lines, notes)]
 
@@ -407,25 +407,25 @@ def leaderboard(
     order = [row.model for row in standings if row.metric == metrics[0]]
     of = {(row.model, row.metric): row for row in standings}
 
-    def table(some: Sequence[str]) -> Table:
+    def table(shown: Sequence[str]) -> Table:
         lines = [
-            {"model": model, **{metric: standing_text(of[model, metric]) for metric in some}}
+            {"model": model, **{metric: standing_text(of[model, metric]) for metric in shown}}
             for model in order
         ]
         best = {
-            (line, at)
+            (line, column)
             for line, model in enumerate(order)
-            for at, metric in enumerate(some, start=1)
+            for column, metric in enumerate(shown, start=1)
             if of[model, metric].leads
         }
-        return Table([Column("model"), *map(metric_column, some)], lines, best=best)
+        return Table([Column("model"), *map(metric_column, shown)], lines, best=best)
 
     return fitting(table, metrics, width)
 
 
 def known_metric(metric: str, metrics: Sequence[str], result: EvaluationRecord) -> str:
     """Return the standard name of one of `metrics`, given any of its spellings."""
-    compared = {str(each): each for each in result.metrics if str(each) in metrics}
+    compared = {str(parsed): parsed for parsed in result.metrics if str(parsed) in metrics}
     try:
         return name_of(metric, compared, result.protocol)
     except UnknownNameError:
@@ -517,17 +517,17 @@ def changes(pair: UserPair, n: int) -> Changes:
     """Return the n users that a model harms most, and the n that it helps most."""
     check_whole("n", n, 1)
     users, columns = pair.of.users, pair.columns
-    model, other = (each.name for each in pair.models)
+    model, other = (m.name for m in pair.models)
     lowest, highest = stats.most_changed(pair.values, n)
     harmed, helped = (
         tuple(
             UserChange(
-                users.id(at),
-                float(columns[0].values[at]),
-                float(columns[1].values[at]),
-                float(pair.values[at]),
+                users.id(position),
+                float(columns[0].values[position]),
+                float(columns[1].values[position]),
+                float(pair.values[position]),
             )
-            for at in positions.tolist()
+            for position in positions.tolist()
         )
         for positions in (lowest, highest)
     )
@@ -543,8 +543,8 @@ def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
         columns = [getattr(run, name) for run in model.runs]
         if any(column is None for column in columns):
             continue
-        each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
-        for column in each:
+        spread = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
+        for column in spread:
             merged = column if merged is None else np.where(np.isnan(merged), column, merged)
         if merged is not None and not np.isnan(merged).any():
             break

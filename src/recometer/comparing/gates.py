@@ -67,7 +67,7 @@ class GateRow:
     model: str
     verdict: Verdict
     # The difference from the baseline and the ends of its interval, all relative if the gate is.
-    found: float
+    difference: float
     low: float
     high: float
     method: str  # how the interval was computed
@@ -76,7 +76,7 @@ class GateRow:
 
     def sentences(self) -> list[str]:
         """Return the verdict as a sentence, followed by the note."""
-        size = _difference(self.gate.relative, self.found)
+        size = _difference(self.gate.relative, self.difference)
         ends = _shown(self.gate.relative, self.low, self.high)
         text = f"{self.model}: {self.gate}: {self.verdict}: {size}"
         text += f" ({ends}, {self.method})" if ends else ""
@@ -140,7 +140,7 @@ class GateReport(Printed):
         notes += [text for row in self.rows if row.verdict != "passed" for text in row.sentences()]
         columns = [
             *map(Column, ("gate", "model", "verdict")),
-            Column("difference", ("relative", "found"), _difference, number=True),
+            Column("difference", ("relative", "difference"), _difference, number=True),
             Column(
                 f"{self.confidence:.0%} interval", ("relative", "low", "high"), _shown, number=True
             ),
@@ -202,7 +202,7 @@ def read_gate(text: str, comparison: Compared) -> Gate:
 
 
 def check_gates(
-    comparison: Compared, given: str | Sequence[str], undecided: Undecided | None = None
+    comparison: Compared, gate: str | Sequence[str], undecided: Undecided | None = None
 ) -> GateReport:
     """Check gates for all models; see `Comparison.gate`."""
     if undecided not in tuple(COUNTED):
@@ -215,7 +215,7 @@ def check_gates(
             "A gate bounds the difference from a baseline, but there is no baseline. Hint: "
             f"{argument_text('baseline')} names one of the models."
         )
-    texts: Any = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    texts: Any = gate if isinstance(gate, Sequence) and not isinstance(gate, str) else [gate]
     if not texts:
         raise InputError("No gate was given. Hint: for instance 'ndcg@10 >= -5%'.")
     gates = [read_gate(text, comparison) for text in texts]
@@ -242,7 +242,7 @@ def _check(gate: Gate, row: PairRow) -> GateRow:
         gate=gate,
         model=row.model,
         verdict=verdict,
-        found=row.relative if gate.relative else row.difference,
+        difference=row.relative if gate.relative else row.difference,
         low=interval.low,
         high=interval.high,
         method=interval.method,
@@ -269,15 +269,15 @@ def junit(report: GateReport, path: str | os.PathLike[str] | None = None) -> str
                 suite, "testcase", classname=f"recometer.{model}", name=str(row.gate)
             )
             sentences = [visible(text) for text in report.said]
-            first, *others = *row.sentences(), *sentences
+            first, *details = *row.sentences(), *sentences
             counted = report.counted(row.verdict)
             if counted == "passed":
                 ElementTree.SubElement(case, "system-out").text = "\n".join([first, *sentences])
             elif counted == "failed":
                 failure = ElementTree.SubElement(case, "failure", type=row.verdict, message=first)
-                failure.text = "\n".join([first, *others])
+                failure.text = "\n".join([first, *details])
             else:
-                ElementTree.SubElement(case, "skipped", message=" ".join([first, *others]))
+                ElementTree.SubElement(case, "skipped", message=" ".join([first, *details]))
     ElementTree.indent(root)
     text = '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, "unicode")
     if path is not None:

@@ -128,9 +128,9 @@ class Paired(OnMetric):
         kind = UserPair
         if not self.options.paired:
             kind = GroupPair
-        elif max(len(each.runs) for each in models) > 1:
+        elif max(len(m.runs) for m in models) > 1:
             kind = SeedPair
-        elif all(isinstance(each.first, FoldedRecord) for each in models):
+        elif all(isinstance(m.first, FoldedRecord) for m in models):
             kind = FoldPair
         return kind(self, models, (self.columns[model], self.columns[other]))
 
@@ -164,14 +164,14 @@ class Paired(OnMetric):
             if row.n == n[0] or not options.paired
         }
         every_pair = list(itertools.combinations(ranked, 2))
-        others = [pair for pair in every_pair if frozenset(pair) not in tested]
-        p_of_others = run_tasks(
+        untested = [pair for pair in every_pair if frozenset(pair) not in tested]
+        untested_p = run_tasks(
             lambda pair, _: everyone.pair(*pair).p(),
-            others,
+            untested,
             threads=options.threads,
             label="Comparing",
         )
-        tested |= zip(map(frozenset, others), p_of_others, strict=True)
+        tested |= zip(map(frozenset, untested), untested_p, strict=True)
         p_values = [tested[frozenset(pair)] for pair in every_pair]
         n += n[:1] * (len(means) - len(n))
         return rows, (means, p_values, intervals[: len(ranked)], n)
@@ -305,14 +305,14 @@ class SeedPair(UserPair):
         """Return the row with p and intervals that treat both users and seeds as samples."""
         moments = run_moments(*self.tables)
         runs = over_runs_of(moments, confidence=self.options.confidence)
-        known = bool(np.isfinite(runs.p_value))
+        finite = bool(np.isfinite(runs.p_value))
         test = dataclasses.replace(
             row.test,
             p_value=runs.p_value,
             test="random effects",
-            method="student" if known else "none",
+            method="student" if finite else "none",
             smallest_p=0.0,
-            note="" if known else runs.note,
+            note="" if finite else runs.note,
         )
         relative = row.relative_interval
         if np.isfinite(row.relative):
@@ -412,26 +412,26 @@ def _bounds_of(
 
     If a value is outside the range, the range is treated as unknown, and the remark says so.
     """
-    each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
-    low, high = min(low for low, _ in each), max(high for _, high in each)
+    ends = [run.bounds(metric) for m in models if m.has_metric(metric) for run in m.runs]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
     rounding = 1e-9 * (high - low) if np.isfinite(high - low) else 0.0
     for column in columns:
         for value in (min(column.least, low), max(column.most, high)):
             if value < low - rounding or value > high + rounding:
                 note = f"The value {value:g} lies outside the range from {low:g} to {high:g}"
-                return (-np.inf, np.inf), f"{note}, so no interval relies on that range."
+                return (-np.inf, np.inf), f"{note}, so no interval uses that range."
     return (low, high), ""
 
 
 Pair = tuple[Model, Model]
 
 OTHER_FOLDS = (
-    "There is one value per fold, but the models have different numbers of folds: nothing is "
+    "There is one value per fold, but the models have different numbers of folds, so nothing is "
     "tested."
 )
 FOLDS = (
-    "From the differences of {} folds, by Student's t. Models of different folds are trained on "
-    "overlapping data; no interval over the folds shows the error that they share."
+    "Computed from the differences in {} folds, by Student's t. Models from different folds are "
+    "trained on overlapping data, so no interval over the folds includes the error that they share."
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals treat every user as independent."
 SAVED = (
@@ -460,7 +460,8 @@ class Whole(OnMetric):
     """The models compared on a metric with one value for all users."""
 
     names: tuple[str, ...]  # all metrics that are resampled together
-    known: dict[tuple[str, str], Mapping[str, WholeValues]]  # their values for each pair of models
+    # Their values for each pair of models that was compared.
+    values_by_pair: dict[tuple[str, str], Mapping[str, WholeValues]]
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
         """Compare the given pairs of models, and then all others, which the leaderboard needs.
@@ -468,10 +469,10 @@ class Whole(OnMetric):
         The mean of a random order is NaN.
         """
         options, ranked = self.options, self.ranked
-        others = [
+        more_pairs = [
             pair for pair in itertools.combinations(ranked, 2) if not {pair, pair[::-1]} & {*pairs}
         ]
-        every = run_tasks(lambda pair, _: self.row(*pair), [*pairs, *others], label="Comparing")
+        every = run_tasks(lambda pair, _: self.row(*pair), [*pairs, *more_pairs], label="Comparing")
         p_values, means = {}, dict.fromkeys(self.models, np.nan)
         for row in every:
             p_values[frozenset((row.model, row.other))] = row.p_value
@@ -490,7 +491,7 @@ class Whole(OnMetric):
         between users. For folds, the test and the interval use the difference in each fold.
         """
         pair, confidence = (self.models[model], self.models[other]), self.options.confidence
-        runs = [run for each in pair for run in each.runs]
+        runs = [run for m in pair for run in m.runs]
         folds = [run.folds for run in runs if isinstance(run, FoldedRecord)]
         if folds and (len(runs) > 2 or len(folds) < 2 or len(folds[0]) != len(folds[1])):
             means = [float(np.mean([run.together[self.metric] for run in m.runs])) for m in pair]
@@ -499,9 +500,9 @@ class Whole(OnMetric):
             return self._row(pair, means, (unknown, unknown), test)
         if folds:
             return self._of_folds(pair, folds)
-        if (model, other) not in self.known:
-            self.known[model, other] = self._values(pair, runs)
-        return self._of_values(pair, self.known[model, other][self.metric])
+        if (model, other) not in self.values_by_pair:
+            self.values_by_pair[model, other] = self._values(pair, runs)
+        return self._of_values(pair, self.values_by_pair[model, other][self.metric])
 
     def _values(self, pair: Pair, runs: Sequence[EvaluationRecord]) -> Mapping[str, WholeValues]:
         """Return the values and their standard errors, using whatever data the runs still have."""
@@ -594,9 +595,9 @@ def resolve_whole(
     by_name, by_metric = {model.name: model for model in models}, {}
     for of_lists in (True, False):  # the metrics of each group are resampled together
         names = tuple(name for name in metrics if (name in models[0].first.over_users) == of_lists)
-        known: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
+        values_by_pair: dict[tuple[str, str], Mapping[str, WholeValues]] = {}
         for name in names:
-            by_metric[name] = Whole(name, by_name, users, options, names, known)
+            by_metric[name] = Whole(name, by_name, users, options, names, values_by_pair)
     return by_metric
 
 
@@ -620,21 +621,21 @@ def _resampled_values(
         of_runs = [of_run(weights) for of_run in computed]
         by_metric: dict[str, float] = {}
         for name in metrics:
-            each = [values[name] for values in of_runs]
-            means = [float(np.mean(part)) for part in (each[:split], each[split:])]
-            numbers = (*each, *means, means[0] - means[1])
+            run_values = [values[name] for values in of_runs]
+            means = [float(np.mean(part)) for part in (run_values[:split], run_values[split:])]
+            numbers = (*run_values, *means, means[0] - means[1])
             ratio = means[0] / means[1] if means[1] > 0 else np.nan
-            by_metric |= {f"{name} {at}": own for at, own in enumerate((*numbers, ratio))}
+            by_metric |= {f"{name} {number}": own for number, own in enumerate((*numbers, ratio))}
         return by_metric
 
     centre = numbers(None)
     how = confidence, options.seed, resamples_of(data[0].size), clusters
     ends = resampled(numbers, centre, n, *how)
-    n_units, what = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
-    note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
+    n_units, unit = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
+    note = "" if n_units > 1 else f"Fewer than two {unit}: there is nothing to resample."
     by_metric = {}
     for name in metrics:
-        keys = [f"{name} {at}" for at in range(len(runs) + 4)]
+        keys = [f"{name} {number}" for number in range(len(runs) + 4)]
         values = np.array([centre[key] for key in keys[: len(runs)]])
         errors = [_error((high - low) / 2, confidence) for low, high in map(ends.__getitem__, keys)]
         own, (first, second, difference, ratio) = errors[: len(runs)], errors[len(runs) :]
@@ -707,7 +708,7 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int6
     for run, place in own:
         read = run.read_together(metric)
         assert read is not None
-        at = np.full(users.n, -1)
-        at[place] = np.arange(len(place))
-        data.append(read.users(at[common]))
+        positions = np.full(users.n, -1)
+        positions[place] = np.arange(len(place))
+        data.append(read.users(positions[common]))
     return data, common

@@ -54,7 +54,7 @@ class Model:
         """Return the first evaluation, or the only one."""
         return self.runs[0]
 
-    def has(self, metric: str) -> bool:
+    def has_metric(self, metric: str) -> bool:
         """Return whether the model has values for a metric; a random order lacks some metrics."""
         return metric in self.first.reasons
 
@@ -74,20 +74,20 @@ def read_models(models: Any) -> list[Model]:
     return [_model(name, evaluations) for name, evaluations in entries.items()]
 
 
-def named(given: object, what: str, hint: Callable[[], str]) -> dict[str, Any]:
+def named(argument: object, requirement: str, hint: Callable[[], str]) -> dict[str, Any]:
     """Return the entries of a mapping or a sequence, keyed by model name.
 
-    For any other object, an error is raised whose message begins with `what`.
+    For any other object, an error is raised whose message begins with `requirement`.
     """
-    if isinstance(given, Mapping):
-        entries = [(str(name), entry) for name, entry in given.items()]
-    elif isinstance(given, Sequence) and not isinstance(given, str):
+    if isinstance(argument, Mapping):
+        entries = [(str(name), entry) for name, entry in argument.items()]
+    elif isinstance(argument, Sequence) and not isinstance(argument, str):
         entries = [
             (Path(entry).stem if isinstance(entry, str | os.PathLike) else f"model {number}", entry)
-            for number, entry in enumerate(given, start=1)
+            for number, entry in enumerate(argument, start=1)
         ]
     else:
-        raise InputTypeError(f"{what}, found {type(given).__name__}. {hint()}")
+        raise InputTypeError(f"{requirement}, found {type(argument).__name__}. {hint()}")
     names = [name for name, _ in entries]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
@@ -112,7 +112,7 @@ def by_chance(models: Sequence[Model]) -> Model:
     # The metrics of a random order are undefined for the same users as the model's metrics.
     names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
     fields = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
-    kept = {name: getattr(run, name) for name in fields} | {
+    arguments = {name: getattr(run, name) for name in fields} | {
         "values": {
             name: np.where(run.reasons[name] == 0, run.chance[name], run.values[name])
             for name in names
@@ -122,11 +122,11 @@ def by_chance(models: Sequence[Model]) -> Model:
         **{name: {} for name in ("chance", "over_users", "over_rows")},
         **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
     }
-    return Model("chance", (EvaluationRecord(**kept),), by_chance=True)
+    return Model("chance", (EvaluationRecord(**arguments),), by_chance=True)
 
 
-def _model(name: str, given: Any) -> Model:
-    parts = given if isinstance(given, list | tuple) else [given]
+def _model(name: str, evaluations: Any) -> Model:
+    parts = evaluations if isinstance(evaluations, list | tuple) else [evaluations]
     if not parts:
         raise InputError(f"{name!r} has no evaluation. {_hint()}")
     runs = tuple(_evaluation(name, part) for part in parts)
@@ -168,8 +168,8 @@ def _check_seeds(name: str, runs: Sequence[EvaluationRecord]) -> None:
 
 
 def _check_kinds(user_ids: Sequence[Array], labels: Sequence[str]) -> None:
-    some = [(own, label) for own, label in zip(user_ids, labels, strict=True) if len(own)]
-    for (own, label), (other, other_label) in itertools.pairwise(some):
+    nonempty = [(own, label) for own, label in zip(user_ids, labels, strict=True) if len(own)]
+    for (own, label), (other, other_label) in itertools.pairwise(nonempty):
         if ids.kind(own) != ids.kind(other):
             raise InputTypeError(
                 f"The user ids of {label} are of type {ids.kind(own)} (for instance "
@@ -194,14 +194,13 @@ class Users:
 
         If users are not paired and have no ids, the models are assumed to share no users.
         """
-        runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
+        runs = [(m.label(number), run) for m in models for number, run in enumerate(m.runs)]
         label, first = runs[0]
         if not paired and any(run.user_ids is None for _, run in runs):
             ends = np.cumsum([0, *(run.n_users for _, run in runs)])
             own = map(np.arange, ends, ends[1:])  # each model has a single run
-            return cls(
-                None, int(ends[-1]), {m.name: (at,) for m, at in zip(models, own, strict=True)}
-            )
+            positions = {m.name: (place,) for m, place in zip(models, own, strict=True)}
+            return cls(None, int(ends[-1]), positions)
         for other, run in runs:
             if (run.user_ids is None) != (first.user_ids is None):
                 raise InputError(
@@ -245,7 +244,7 @@ class Users:
 
         All are NaN for a random order that lacks the metric.
         """
-        if model.by_chance and not model.has(metric):
+        if model.by_chance and not model.has_metric(metric):
             return [np.full(self.n, np.nan)]
         columns = (run.counted_values(metric) for run in model.runs)
         return self.spread(model, columns, np.nan)
@@ -254,7 +253,7 @@ class Users:
         """Return each user's mean over seeds; NaN unless all seeds have a value."""
         return mean_of_runs(self.runs(model, metric))
 
-    def known(self, model: Model) -> Bool:
+    def known_to(self, model: Model) -> Bool:
         """Return which users are known to every run of a model: bool [n].
 
         Users who were not evaluated count as known, as do all users of a run without flags.
@@ -303,12 +302,12 @@ def check_alike(
     """Raise InputError for differences not named in `allow`; return notes on allowed ones."""
     refused: dict[str, str] = {}
     allowed: dict[str, str] = {}
-    first, *others = (
-        (model.label(at), run, users.places[model.name][at])
+    first, *other_runs = (
+        (model.label(number), run, users.places[model.name][number])
         for model in models
-        for at, run in enumerate(model.runs)
+        for number, run in enumerate(model.runs)
     )
-    for other in others:
+    for other in other_runs:
         for name, reason in _differences(first, other, users, paired):
             by_rule = name in RULES and "protocol" in allow
             (allowed if name in allow or by_rule else refused).setdefault(name, reason)
@@ -317,10 +316,10 @@ def check_alike(
         more = f" {len(further)} more: {' '.join(further)}" if further else ""
         names = " ".join(refused)
         n_each = sum(model.first.n_users for model in models)
-        apart = f" {on_unpaired()}" if "test" in refused and users.n == n_each else ""
+        unpaired = f" {on_unpaired()}" if "test" in refused and users.n == n_each else ""
         raise InputError(
             f"{reason}{more} Hint: evaluate both the same way; or, if the difference is intended, "
-            f"{argument_text('allow', names)} compares them anyway.{apart}"
+            f"{argument_text('allow', names)} compares them anyway.{unpaired}"
         )
     notes = [f"Allowed: {reason}" for reason in allowed.values()]
     unused = [
@@ -341,7 +340,7 @@ def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterat
     """Yield each input or rule in which two evaluations differ, with a sentence that says how."""
     (first, result, _), (second, other, _) = run, other_run
     inputs = False
-    for name, what in INPUTS.items():
+    for name, noun in INPUTS.items():
         found_in = fingerprints(result, name), fingerprints(other, name)
         if not paired:  # different users have different data, so only compare whether there are any
             found_in = bool(found_in[0]), bool(found_in[1])  # type: ignore[assignment]
@@ -351,7 +350,7 @@ def _differences(run: Run, other_run: Run, users: Users, paired: bool) -> Iterat
                 f"{_described(of, name)} ({label})"
                 for label, of in ((first, result), (second, other))
             )
-            yield (name, f"{first} and {second} were evaluated with different {what}: {inputs_of}.")
+            yield (name, f"{first} and {second} were evaluated with different {noun}: {inputs_of}.")
     for name in RULES:
         values = getattr(result.protocol, name), getattr(other.protocol, name)
         if values[0] != values[1]:

@@ -203,16 +203,16 @@ def rank_models(
             metric=metric,
             model=name,
             mean=mean,
-            interval=intervals[at]
-            if at < n_ranked
+            interval=intervals[position]
+            if position < n_ranked
             else Interval.unknown(confidence, n[0], "A random order is not ranked."),
-            n=n[at],
-            leads=at < n_ranked and bool(mean == lead),
-            best=at < n_ranked and bool(ranking.best[at]) and not math.isnan(mean),
-            rank_low=int(ranking.low[at]) if at < n_ranked else 0,
-            rank_high=int(ranking.high[at]) if at < n_ranked else 0,
+            n=n[position],
+            leads=position < n_ranked and bool(mean == lead),
+            best=position < n_ranked and bool(ranking.best[position]) and not math.isnan(mean),
+            rank_low=int(ranking.low[position]) if position < n_ranked else 0,
+            rank_high=int(ranking.high[position]) if position < n_ranked else 0,
         )
-        for at, (name, mean) in enumerate(zip(names, means, strict=True))
+        for position, (name, mean) in enumerate(zip(names, means, strict=True))
     ]
     sign = -1 if higher_is_better else 1
     return sorted(rows, key=lambda row: math.inf if math.isnan(row.mean) else sign * row.mean)

@@ -47,16 +47,16 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
     notes = []
     for test in dict.fromkeys(row.test.test for row in rows):
         of_test = [row for row in rows if row.test.test == test]
-        ways = _by(of_test, lambda row: METHODS.get(row.test.method, row.test.method))
-        notes.append(f"p: {sentences[test]}: {'; '.join(ways)}.")
-    ways = _by(rows, lambda row: INTERVALS.get(row.interval.method, ""))
-    if ways:
-        notes.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(ways)}.")
-    ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""))
-    if ways:
+        methods = _grouped(of_test, lambda row: METHODS.get(row.test.method, row.test.method))
+        notes.append(f"p: {sentences[test]}: {'; '.join(methods)}.")
+    methods = _grouped(rows, lambda row: INTERVALS.get(row.interval.method, ""))
+    if methods:
+        notes.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(methods)}.")
+    methods = _grouped(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""))
+    if methods:
         notes.append(
             "relative: ratio of the means over users, minus 1 (not a mean of ratios); its "
-            f"interval: {'; '.join(ways)}."
+            f"interval: {'; '.join(methods)}."
         )
     return notes
 
@@ -199,7 +199,7 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
     for text, entries in of_note.items():
         numbers = sorted({count for count, _ in entries}, key=lambda count: (len(count), count))
         number = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        notes.append(f"{_where([row for _, row in entries], rows)}: {number}{text}")
+        notes.append(f"{_scope([row for _, row in entries], rows)}: {number}{text}")
     return notes
 
 
@@ -211,29 +211,29 @@ def on_standings(n_users: Iterable[int], options: Options, correction: Correctio
     counts = sorted(set(n_users))
     users = f"{' or '.join(f'{n:,}' for n in counts)} user{'s' if counts != [1] else ''}"
     means = f"The means are over the {users} with a value from every model. " if counts else ""
-    by = "paired tests of all pairs, adjusted by Holm's method"
+    basis = "paired tests of all pairs, adjusted by Holm's method"
     if not options.paired:
         means = "Each mean is over the users of its own group. "
-        by = by.replace("paired", "Welch's")
+        basis = basis.replace("paired", "Welch's")
     if correction == "tukey":
-        by = "Tukey's test of all models by randomisation"
+        basis = "Tukey's test of all models by randomisation"
     return [
-        f"{means}The marks and the ranks are based on {by} ({options.confidence:.0%} for all ranks "
-        "of a metric at once; Mogstad et al. 2024)."
+        f"{means}The marks and the ranks are based on {basis} ({options.confidence:.0%} for all "
+        "ranks of a metric at once; Mogstad et al. 2024)."
     ]
 
 
 def on_undefined(rows: Sequence[PairRow]) -> str:
     """Say how many users have a value from only one of two models; return "" if there are none."""
-    some = [row for row in rows if row.n_only_model + row.n_only_other]
+    affected = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
         f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "
         f"{row.n_only_other:,} with {row.other} alone"
-        for row in some[:MOST]
+        for row in affected[:MOST]
     ]
     if not parts:
         return ""
-    more = f"; and {len(some) - MOST} more" if len(some) > MOST else ""
+    more = f"; and {len(affected) - MOST} more" if len(affected) > MOST else ""
     return (
         "Users with a value from only one of two models are left out "
         f"({'; '.join(parts)}{more}), which can favour a model. Hint: evaluate with "
@@ -246,26 +246,26 @@ def _pair(row: PairRow) -> str:
     return f"{row.metric}, {pair_name(row.model, row.other)}"
 
 
-def _where(some: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
-    """Name the rows in `some`. If they include all pairs of a metric, name the metric instead."""
-    metrics = list(dict.fromkeys(row.metric for row in some))
+def _scope(subset: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
+    """Name the rows in `subset`. If they include all pairs of a metric, name the metric instead."""
+    metrics = list(dict.fromkeys(row.metric for row in subset))
     n_of = {metric: sum(row.metric == metric for row in rows) for metric in metrics}
-    if len(some) == len(rows):
+    if len(subset) == len(rows):
         return "All comparisons" if len(rows) > 1 else _pair(rows[0])
-    if len(some) == sum(n_of.values()):
+    if len(subset) == sum(n_of.values()):
         return _shortened(metrics)
-    return _shortened([_pair(row) for row in some], 1)
+    return _shortened([_pair(row) for row in subset], 1)
 
 
-def _by(rows: Sequence[PairRow], way: Callable[[PairRow], str]) -> list[str]:
-    """Return each method that `way` names, followed by its rows if there are several methods."""
-    ways: dict[str, list[PairRow]] = {}
+def _grouped(rows: Sequence[PairRow], method: Callable[[PairRow], str]) -> list[str]:
+    """Return each method that `method` names, followed by its rows if there are several methods."""
+    by_method: dict[str, list[PairRow]] = {}
     for row in rows:
-        if way(row):
-            ways.setdefault(way(row), []).append(row)
-    if len(ways) == 1:
-        return list(ways)
-    return [f"{name} ({_where(of_way, rows)})" for name, of_way in ways.items()]
+        if method(row):
+            by_method.setdefault(method(row), []).append(row)
+    if len(by_method) == 1:
+        return list(by_method)
+    return [f"{name} ({_scope(own_rows, rows)})" for name, own_rows in by_method.items()]
 
 
 def _shortened(names: Sequence[str], shown: int = MOST) -> str:
@@ -275,8 +275,8 @@ def _shortened(names: Sequence[str], shown: int = MOST) -> str:
     return f"{'; '.join(names[:shown])}; and {len(names) - shown} more"
 
 
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def on_known_users(
@@ -300,7 +300,8 @@ def on_known_users(
     """
     models = [model for model in models if not model.by_chance]
     names, first = [model.name for model in models], models[0].first
-    known, sentences, changes = np.column_stack([users.known(model) for model in models]), [], False
+    known = np.column_stack([users.known_to(model) for model in models])
+    sentences, changes = [], False
     if not known.all():
         by_all: Bool = np.logical_and.reduce(known, axis=1)
         counts = np.zeros(len(known), bool)
@@ -327,9 +328,9 @@ def on_known_users(
         sentences.append(f"{_shares(rows, n_rows, 'relevant test rows')}.")
     if not changes:
         return tuple(sentences), ""
-    where = python_or_command("in evaluate", "of recometer evaluate")
+    call = python_or_command("in evaluate", "of recometer evaluate")
     hint = (
-        f"Hint: {rule_text('cold_start', False)} {where} leaves out users without training items, "
+        f"Hint: {rule_text('cold_start', False)} {call} leaves out users without training items, "
         f"and {python_or_command('result.by', '--by')} shows groups; see the page 'New users and "
         "new items'."
     )
@@ -346,22 +347,22 @@ def _on_means(
             f"No user who is known to all models has a value of {metric} from each of them.",
             False,
         )
-    means, known = ragged.column_sums(table) / n, ragged.column_sums(table[by_all]) / n_known
+    means, known_means = ragged.column_sums(table) / n, ragged.column_sums(table[by_all]) / n_known
     texts = [
-        ", ".join(f"{names[at]} {each[at]:.4f}" for at in np.argsort(sign * each, kind="stable"))
-        for each in (means, known)
+        ", ".join(f"{names[i]} {values[i]:.4f}" for i in np.argsort(sign * values, kind="stable"))
+        for values in (means, known_means)
     ]
-    said = f"{metric} over the {n_known:,} users known to all models: {texts[1]}."
+    sentence = f"{metric} over the {n_known:,} users known to all models: {texts[1]}."
     pairs = itertools.combinations(range(len(names)), 2)
-    if not any((means[a] - means[b]) * (known[a] - known[b]) < 0 for a, b in pairs):
-        return said, False
+    if not any((means[a] - means[b]) * (known_means[a] - known_means[b]) < 0 for a, b in pairs):
+        return sentence, False
     return (
-        f"{said} Over all {n:,} users the order changes ({texts[0]}), because it also depends on "
-        "how many users are known to each model."
+        f"{sentence} Over all {n:,} users, the order is different ({texts[0]}), because the means "
+        "also depend on how many users each model knows."
     ), True
 
 
-def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
+def _shares(unknown: Mapping[str, int], n: int, noun: str) -> str:
     """Return how many of n users or rows each model does not know, largest number first."""
     by_count: dict[int, list[str]] = {}
     for name, count in unknown.items():
@@ -370,7 +371,7 @@ def _shares(unknown: Mapping[str, int], n: int, what: str) -> str:
     for count in sorted(by_count, reverse=True):
         names = ", ".join(by_count[count])
         if not parts:
-            parts.append(f"{count:,} of {n:,} {what} ({count / n:.1%}) are unknown to {names}")
+            parts.append(f"{count:,} of {n:,} {noun} ({count / n:.1%}) are unknown to {names}")
         else:
             parts.append(f"{count:,} ({count / n:.1%}) to {names}" if count else f"none to {names}")
     return "; ".join(parts)

@@ -101,7 +101,7 @@ def _with_interval(inputs: Inputs, standing: Standing) -> Standing:
     """Set the number of users and, if the model was evaluated only once, the interval."""
     model = inputs.model(standing.model)
     n = standing.n or max(run.n_users for run in model.runs)
-    if len(model.runs) > 1 or not model.has(standing.metric):
+    if len(model.runs) > 1 or not model.has_metric(standing.metric):
         return dataclasses.replace(standing, n=n)
     interval = model.first.interval(standing.metric)
     return dataclasses.replace(standing, interval=interval, n=n)
