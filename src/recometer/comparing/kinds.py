@@ -416,7 +416,7 @@ def _bounds_of(
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     rounding = 1e-9 * (high - low) if np.isfinite(high - low) else 0.0
     for column in columns:
-        for value in (min(column.least, low), max(column.most, high)):
+        for value in (min(column.lowest, low), max(column.highest, high)):
             if value < low - rounding or value > high + rounding:
                 note = f"The value {value:g} lies outside the range from {low:g} to {high:g}"
                 return (-np.inf, np.inf), f"{note}, so no interval uses that range."

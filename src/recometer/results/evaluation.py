@@ -96,12 +96,13 @@ class EvaluationRecord(rendering.Printed):
     )
 
     def __post_init__(self) -> None:
-        known = vars(self)
+        fields = vars(self)
         for name in ("values", "reasons", "chance"):
-            known[name] = dict(zip(known[name], map(read_only, known[name].values()), strict=True))
+            columns = fields[name]
+            fields[name] = dict(zip(columns, map(read_only, columns.values()), strict=True))
         for name in (*PER_USER, *PROFILE):
-            if known[name] is not None:
-                known[name] = read_only(known[name])
+            if fields[name] is not None:
+                fields[name] = read_only(fields[name])
 
     @property
     def n_users(self) -> int:
@@ -224,12 +225,12 @@ class EvaluationRecord(rendering.Printed):
             user's value is outside the bounds.
         """
         names, several = names_of(metric, self._by_name, self.protocol)
-        found = self._all_intervals(names)
-        return dict(zip(names, found, strict=True)) if several else found[0]
+        intervals = self._all_intervals(names)
+        return dict(zip(names, intervals, strict=True)) if several else intervals[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return the reasons why a metric is undefined, and the number of users for each."""
-        users = np.bincount(self.reasons[self._known(metric)], minlength=max(Reason) + 1)
+        users = np.bincount(self.reasons[self._name_of(metric)], minlength=max(Reason) + 1)
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
@@ -249,7 +250,7 @@ class EvaluationRecord(rendering.Printed):
             return self._under_clusters(clusters).summary()
         means, together = self.mean(), self.together
         rows = []
-        for name, found in zip(means, self._all_intervals(means), strict=True):
+        for name, ends in zip(means, self._all_intervals(means), strict=True):
             why = self.skipped(name)
             no_value = self.reasons[name] != 0
             if name not in together:
@@ -265,8 +266,8 @@ class EvaluationRecord(rendering.Printed):
                 left_out = np.isnan(self.counted_values(name))
                 chances = np.where(left_out, np.nan, self.chance[name])
                 chance = weighted(chances, self.counted_weights(name))
-            mean, low, high = means[name], found.low, found.high
-            row = SummaryRow(name, mean, low, high, *users, found.method, found.note, chance)
+            mean, low, high = means[name], ends.low, ends.high
+            row = SummaryRow(name, mean, low, high, *users, ends.method, ends.note, chance)
             rows.append(row)
         return rows
 
@@ -371,8 +372,8 @@ class EvaluationRecord(rendering.Printed):
         }
         changes["lists"] = None if self.lists is None else self.lists.users(chosen)
         changes |= self._together_of_some(chosen)
-        left = map(str, changes.get("metrics", self.metrics))
-        changes["reasons"] = {name: changes["reasons"][name] for name in left}
+        names = map(str, changes.get("metrics", self.metrics))
+        changes["reasons"] = {name: changes["reasons"][name] for name in names}
         for name in (*PER_USER, *PROFILE, "user_ids"):
             array = getattr(self, name)
             changes[name] = None if array is None else array[chosen]
@@ -417,7 +418,7 @@ class EvaluationRecord(rendering.Printed):
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
-    def _known(self, metric: str | Metric) -> str:
+    def _name_of(self, metric: str | Metric) -> str:
         if isinstance(metric, str) and metric in self._by_name:
             return metric
         return name_of(metric, self._by_name, self.protocol)
@@ -431,21 +432,21 @@ class EvaluationRecord(rendering.Printed):
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return the evaluated metric that has this name."""
-        return self._by_name[self._known(metric)]
+        return self._by_name[self._name_of(metric)]
 
     def bounds(self, metric: str | Metric) -> tuple[float, float]:
         """Return the lowest and the highest possible value for a user; they may be infinite."""
-        known = self.known_metric(metric)
-        return known.bounds(negative=self.negative_gains, binary=self.binary_gains)
+        parsed = self.known_metric(metric)
+        return parsed.bounds(negative=self.negative_gains, binary=self.binary_gains)
 
     def counted_values(self, metric: str | Metric) -> Float64:
         """Return the values that count in a metric's mean, and NaN for other users."""
-        name = self._known(metric)
+        name = self._name_of(metric)
         return values_in_mean(self.values[name], self.reasons[name], self._rules(name))
 
     def counted_weights(self, metric: str | Metric, weights: Weights = None) -> Float64:
         """Return the users' weights in a metric's mean, by default those of the rule `average`."""
-        name, by_rule = self._known(metric), weights is None
+        name, by_rule = self._name_of(metric), weights is None
         weights = self._rules(name).average if weights is None else weights
         if not isinstance(weights, str):
             of_users = numbers(weights, "weights")
@@ -482,9 +483,9 @@ class EvaluationRecord(rendering.Printed):
         if (np.abs(values) > LARGEST).any():
             n = int(np.count_nonzero(~np.isnan(values)))
             note = f"A value is infinite, or above {LARGEST:g}: the mean has no interval."
-            found = Interval.unknown(confidence, n, note)
+            result = Interval.unknown(confidence, n, note)
         else:
-            found = interval(
+            result = interval(
                 values,
                 "auto" if kind == "gaffke" else kind,
                 bounds=bounds,
@@ -494,20 +495,20 @@ class EvaluationRecord(rendering.Printed):
             )
         if self._rules(name).average == "parts":
             note = "No interval is known for a mean of parts."
-            return Interval.unknown(confidence, found.n, note)
-        return within_bounds(found, bounds, values)
+            return Interval.unknown(confidence, result.n, note)
+        return within_bounds(result, bounds, values)
 
     def _all_intervals(self, names: Iterable[str]) -> list[Interval]:
-        known, together = self._intervals, self.together
-        missing = [name for name in names if name not in known]
+        computed, together = self._intervals, self.together
+        missing = [name for name in names if name not in computed]
         per_user = [name for name in missing if name not in together]
         averages = {self._rules(name).average for name in per_user}
         for name in per_user:
             weights = self.counted_weights(name) if averages - {"users", "usual"} else None
-            known[name] = self._interval_over_users(name, weights)
-        left = {name: together[name] for name in missing if name in together}
-        known |= self._intervals_together(left)
-        return [known[name] for name in names]
+            computed[name] = self._interval_over_users(name, weights)
+        for_all_users = {name: together[name] for name in missing if name in together}
+        computed |= self._intervals_together(for_all_users)
+        return [computed[name] for name in names]
 
     def table(self) -> rendering.Table:
         """Return the table that ``print`` shows, for use in other formats."""
@@ -542,11 +543,11 @@ class EvaluationRecord(rendering.Printed):
 
     def flat_values(self) -> Iterator[tuple[FlatName, float]]:
         """Yield the values of `flat`, with their names."""
-        known: tuple[Statistic, ...] = ("mean", "low", "high", "counted", "skipped")
+        statistics: tuple[Statistic, ...] = ("mean", "low", "high", "counted", "skipped")
         if self.chance:
-            known += ("chance",)
+            statistics += ("chance",)
         for row in self.summary():
-            for statistic in known:
+            for statistic in statistics:
                 yield FlatName(row.metric, statistic), getattr(row, statistic)
 
     def read_together(self, metric: str) -> Together | None:
@@ -557,7 +558,7 @@ class EvaluationRecord(rendering.Printed):
 
     def _intervals_together(self, values: Mapping[str, float]) -> dict[str, Interval]:
         """Return intervals for the values in `together`, computed from resampled users."""
-        found: dict[str, Interval] = {}
+        intervals: dict[str, Interval] = {}
         by_record: dict[bool, list[Metric]] = {}
         for metric in self.metrics:
             if str(metric) in values:
@@ -566,12 +567,12 @@ class EvaluationRecord(rendering.Printed):
             read = self.read_together(str(metrics[0]))
             if read is None:
                 unknown = Interval.unknown(self.protocol.confidence, self.n_users, NOT_KEPT)
-                found |= {str(metric): unknown for metric in metrics}
+                intervals |= {str(metric): unknown for metric in metrics}
             else:
                 own = {str(metric): values[str(metric)] for metric in metrics}
                 how = self.protocol, self.seed, self.clusters
-                found |= intervals_over_users(read, metrics, own, *how)
-        return found
+                intervals |= intervals_over_users(read, metrics, own, *how)
+        return intervals
 
     def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
         """Recompute the metrics that have one value for all users, using only the `chosen` users.
@@ -581,16 +582,16 @@ class EvaluationRecord(rendering.Printed):
         changes: dict[str, Any] = {"over_rows": dict.fromkeys(self.over_rows, float("nan"))}
         if self.rated is not None:
             changes["rated"] = rated = self.rated.users(chosen)
-            asked = [metric for metric in self.metrics if str(metric) in self.over_rows]
-            changes["over_rows"] = compute_for_all(rated, asked, self.protocol)
-        asked = [metric for metric in self.metrics if str(metric) in self.over_users]
+            affected = [metric for metric in self.metrics if str(metric) in self.over_rows]
+            changes["over_rows"] = compute_for_all(rated, affected, self.protocol)
+        affected = [metric for metric in self.metrics if str(metric) in self.over_users]
         if self.list_data is not None:
             changes["list_data"] = data = self.list_data.users(chosen)
-            changes["over_users"] = compute_for_all(ListedUsers(data), asked, self.protocol)
-        elif asked:
+            changes["over_users"] = compute_for_all(ListedUsers(data), affected, self.protocol)
+        elif affected:
             # The data for recomputing these metrics were not kept.
             changes["over_users"] = {}
-            changes["metrics"] = tuple(one for one in self.metrics if one not in asked)
+            changes["metrics"] = tuple(metric for metric in self.metrics if metric not in affected)
         return changes
 
     def _under_clusters(self, clusters: Int64 | None) -> Self:
@@ -603,10 +604,10 @@ class EvaluationRecord(rendering.Printed):
 
     def _notes(self) -> list[str]:
         """Return the notes to print below a table."""
-        found: list[str] = []
+        notes: list[str] = []
         clusters = self.clusters
         if clusters is not None:
-            found.append(
+            notes.append(
                 f"{len(clusters):,} sessions of {len(np.unique(clusters)):,} users: every session "
                 "has the same weight, and intervals are over users"
             )
@@ -614,10 +615,10 @@ class EvaluationRecord(rendering.Printed):
         if over_rows:
             means = self.mean("users")
             values = " ".join(f"{name} {number(means[name])}" for name in over_rows)
-            found.append(
+            notes.append(
                 f"over the rows of all users: {', '.join(over_rows)} (mean over users: {values})"
             )
-        return found + notes_on(self.inputs, self.counts, self.protocol)
+        return notes + notes_on(self.inputs, self.counts, self.protocol)
 
 
 def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
@@ -633,9 +634,9 @@ def fingerprints(result: EvaluationRecord, name: str) -> dict[str, Any]:
 
 
 def names_of(
-    metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol
+    metric: str | Metric, evaluated: Mapping[str, Metric], protocol: Protocol
 ) -> tuple[list[str], bool]:
-    """Return the names in `known` that `metric` matches, and whether it names several.
+    """Return the names in `evaluated` that `metric` matches, and whether it names several.
 
     `metric` may have any form that `recometer.evaluate` takes: a synonym, several cut-offs (also
     ``ndcg@1..1``), ``rbp(p=0.8)`` for rbp, or ``err@10`` for ``err@10(max_gain=3)``.
@@ -644,26 +645,26 @@ def names_of(
     has a cut-off or a parameter value that the metric does not take.
     """
     text = str(metric)
-    if text in known:
+    if text in evaluated:
         return [text], False
     try:
-        asked = parse_under(text, protocol)
+        parsed = parse_under(text, protocol)
     except UnknownNameError:
-        asked = []
-    found = [_as_known(one, known) for one in asked]
-    missing = next((name for name in found if name not in known), None)
-    if missing is not None or not found:
-        name = text if missing is None or len(found) == 1 else missing
+        parsed = []
+    names = [_name_among(entry, evaluated) for entry in parsed]
+    missing = next((name for name in names if name not in evaluated), None)
+    if missing is not None or not names:
+        name = text if missing is None or len(names) == 1 else missing
         raise UnknownNameError(
-            f"This evaluation has no metric {name!r}. {did_you_mean(name, known)}"
+            f"This evaluation has no metric {name!r}. {did_you_mean(name, evaluated)}"
         )
     head = without_group(text)[0].partition("(")[0]
-    return found, len(found) > 1 or ".." in head or "," in head
+    return names, len(names) > 1 or ".." in head or "," in head
 
 
-def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protocol) -> str:
-    """Return the only matching name in `known` (see `names_of`); refuse several names."""
-    names, several = names_of(metric, known, protocol)
+def name_of(metric: str | Metric, evaluated: Mapping[str, Metric], protocol: Protocol) -> str:
+    """Return the only matching name in `evaluated` (see `names_of`); refuse several names."""
+    names, several = names_of(metric, evaluated, protocol)
     if several:
         raise InputError(
             f"{str(metric)!r} stands for several metrics: {', '.join(names)}. Hint: choose one."
@@ -671,19 +672,20 @@ def name_of(metric: str | Metric, known: Mapping[str, Metric], protocol: Protoco
     return names[0]
 
 
-def names_among(asked: Metrics, known: Iterable[Metric], protocol: Protocol) -> list[str]:
-    """Return the distinct metric names, as spelled in `known`; unknown metrics keep their names."""
-    among = {str(one): one for one in known}
-    return list(dict.fromkeys(_as_known(one, among) for one in parse_under(asked, protocol)))
+def names_among(requested: Metrics, evaluated: Iterable[Metric], protocol: Protocol) -> list[str]:
+    """Return distinct metric names, as spelled in `evaluated`; unknown metrics keep their names."""
+    by_name = {str(metric): metric for metric in evaluated}
+    parsed = parse_under(requested, protocol)
+    return list(dict.fromkeys(_name_among(metric, by_name) for metric in parsed))
 
 
-def _as_known(asked: Metric, known: Mapping[str, Metric]) -> str:
-    """Return a metric's name in `known`, where parameters from test data may be filled in."""
-    name = str(asked)
-    if name in known:
+def _name_among(metric: Metric, by_name: Mapping[str, Metric]) -> str:
+    """Return a metric's name in `by_name`, where parameters from test data may be filled in."""
+    name = str(metric)
+    if name in by_name:
         return name
     fitting = [
-        one for one, metric in known.items() if str(without_test_parameters(metric, asked)) == name
+        key for key, other in by_name.items() if str(without_test_parameters(other, metric)) == name
     ]
     if len(fitting) > 1:
         raise InputError(
@@ -697,14 +699,14 @@ def notes_on(
     inputs: Mapping[str, Mapping[str, Any]], counts: Mapping[str, int], protocol: Protocol
 ) -> list[str]:
     """Return notes on the inputs, the counts and the rules of a result."""
-    found = [f"{name}: {described['description']}" for name, described in inputs.items()]
-    found += [described["reading"] for described in inputs.values() if "reading" in described]
-    found += [
+    notes = [f"{name}: {described['description']}" for name, described in inputs.items()]
+    notes += [described["reading"] for described in inputs.values() if "reading" in described]
+    notes += [
         f"Warning: {described['warning']}"
         for described in inputs.values()
         if "warning" in described
     ]
-    found += [f"{COUNTS.get(name, name)}: {count:,}" for name, count in counts.items() if count]
+    notes += [f"{COUNTS.get(name, name)}: {count:,}" for name, count in counts.items() if count]
     if protocol != Protocol():
-        found.append(f"protocol: {describe(protocol)}")
-    return found
+        notes.append(f"protocol: {describe(protocol)}")
+    return notes

@@ -113,9 +113,9 @@ class FlatName:
         parts, statistic = _parts(name)
         words = tuple(word for word, _ in parts[1:])
         if words in ((), (_OF,), (_OF, _VERSUS)):
-            found = cls(parts[0][1], statistic, *(text for _, text in parts[1:]))
-            if str(found) == name:
-                return found
+            flat = cls(parts[0][1], statistic, *(text for _, text in parts[1:]))
+            if str(flat) == name:
+                return flat
         raise InputError(
             f"{brief(name)} is not a name from result.flat(). Hint: without a prefix added to "
             "it, such a name looks like ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
@@ -129,16 +129,16 @@ def named(
 
     Undefined values are written as null. Raises FileError if the file cannot be written.
     """
-    found = {
+    numbers = {
         str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)
         for name, value in values
     }
     if path is not None:
         import json  # rarely needed
 
-        text = json.dumps(plain(dict(found)), indent=2, allow_nan=False)
+        text = json.dumps(plain(dict(numbers)), indent=2, allow_nan=False)
         write_whole(as_path(path, "values"), f"{text}\n".encode())
-    return found
+    return numbers
 
 
 def _written(text: str) -> str:
@@ -156,18 +156,18 @@ def _written(text: str) -> str:
 
 def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
     """Replace characters other than letters and digits with a word, an underscore or a code."""
-    found = []
+    pieces = []
     for place, character in enumerate(text):
         around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
         if (character.isascii() and character.isalnum()) or character in literal:
-            found.append(character)
+            pieces.append(character)
         elif character == "." and len(around) == 2 and around.isascii() and around.isdigit():
-            found.append("_")
+            pieces.append("_")
         elif character in spelled:
-            found.append(f"_{WORDS[character]}_")
+            pieces.append(f"_{WORDS[character]}_")
         else:
-            found.append(f"_x{ord(character):x}_")
-    return "".join(found)
+            pieces.append(f"_x{ord(character):x}_")
+    return "".join(pieces)
 
 
 def _parts(name: str) -> tuple[list[tuple[str, str]], Statistic]:

@@ -40,10 +40,10 @@ class FoldedRecord(EvaluationRecord):
         return pl.DataFrame({"fold": range(len(means)), "users": users, **columns})
 
 
-def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
+def pool(folds: Sequence[EvaluationRecord], kind: type[Folded]) -> Folded:
     """Return the evaluation of all folds together; the folds must have the same metrics.
 
-    `made` is the class of the result.
+    `kind` is the class of the result.
     """
     first = folds[0]
     places, n_users, user_ids = _places(folds)
@@ -57,8 +57,8 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
     values, reasons = _values(folds, places, n_users, "values")
     chance = _values(folds, places, n_users, "chance")[0] if first.chance else {}
     names = [field.name for field in dataclasses.fields(EvaluationRecord) if field.init]
-    given = {name: getattr(first, name) for name in names}
-    given |= {
+    fields = {name: getattr(first, name) for name in names}
+    fields |= {
         "values": values,
         "reasons": reasons,
         "chance": chance,
@@ -84,7 +84,7 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
         },
         "folds": tuple(folds),
     }
-    pooled = made(**given)
+    pooled = kind(**fields)
     # Folds are not independent, so metrics with one value per fold have no interval.
     unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, ONE_EACH)
     pooled._intervals.update(dict.fromkeys(first.together, unknown))
@@ -94,14 +94,14 @@ def pool(folds: Sequence[EvaluationRecord], made: type[Folded]) -> Folded:
 def means_of(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each named value over the folds."""
     same = np.ones(len(values))
-    return {name: mean_of(np.array([one[name] for one in values]), same) for name in values[0]}
+    return {name: mean_of(np.array([fold[name] for fold in values]), same) for name in values[0]}
 
 
 def _added(numbers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Add up the numbers with the same name; not every name occurs in every fold."""
     total: dict[str, Any] = {}
-    for one in numbers:
-        for name, number in one.items():
+    for fold in numbers:
+        for name, number in fold.items():
             total[name] = total.get(name, 0) + number
     return total
 
@@ -135,10 +135,10 @@ def _values(
 
 def _places(folds: Sequence[EvaluationRecord]) -> tuple[list[Int64], int, Array | None]:
     """Return each fold's users as positions among all users; also count and list the latter."""
-    known = [fold.user_ids for fold in folds if fold.user_ids is not None]
-    if not known:
+    user_ids = [fold.user_ids for fold in folds if fold.user_ids is not None]
+    if not user_ids:
         n_users = max(fold.n_users for fold in folds)
         return [np.arange(fold.n_users) for fold in folds], n_users, None
-    _, ids = encode(np.concatenate(known), "user ids of the folds")
-    what = "user ids of a fold"
-    return [match(one, ids, what, "user ids of all folds") for one in known], len(ids), ids
+    _, ids = encode(np.concatenate(user_ids), "user ids of the folds")
+    noun = "user ids of a fold"
+    return [match(own, ids, noun, "user ids of all folds") for own in user_ids], len(ids), ids

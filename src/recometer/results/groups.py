@@ -110,11 +110,11 @@ class Segments(Printed):
 
         It is NaN if a mean is negative, or if all means are 0.
         """
-        found = {}
+        ratios = {}
         for metric, ends in self._ends.items():
-            low, high = (one.mean for one in ends) if ends else (float("nan"), float("nan"))
-            found[metric] = low / high if low >= 0 and high > 0 else float("nan")
-        return found
+            low, high = (row.mean for row in ends) if ends else (float("nan"), float("nan"))
+            ratios[metric] = low / high if low >= 0 and high > 0 else float("nan")
+        return ratios
 
     def frame(self) -> polars.DataFrame:
         """Return a Polars frame: a row per metric and group."""
@@ -130,10 +130,10 @@ class Segments(Printed):
     def tables(self, width: int | None = None) -> list[Table]:
         """Return tables that are no wider than `width`, if possible."""
         if len(self._ends) == 1:
-            found = [self.data()]
+            tables = [self.data()]
         else:
-            found = fitting(self._side_by_side, list(self._ends), width)
-        return [*found[:-1], dataclasses.replace(found[-1], notes=list(self._notes()))]
+            tables = fitting(self._side_by_side, list(self._ends), width)
+        return [*tables[:-1], dataclasses.replace(tables[-1], notes=list(self._notes()))]
 
     def data(self) -> Table:
         """Return a row per metric and group."""
@@ -148,13 +148,13 @@ class Segments(Printed):
             line = lines[row.group]
             line["users"] = f"{row.users:,}"
             line[row.metric] = cell(row.mean, row.low, row.high)
-        apart: list[dict[str, str]] = []
+        summaries: list[dict[str, str]] = []
         if len(self.groups) > 1:
-            for name, found in (("gap", self.gap()), ("ratio", self.ratio())):
-                texts = {metric: four_digits(value) for metric, value in found.items()}
-                apart.append({"group": name, "users": "", **texts})
+            for name, by_metric in (("gap", self.gap()), ("ratio", self.ratio())):
+                texts = {metric: four_digits(value) for metric, value in by_metric.items()}
+                summaries.append({"group": name, "users": "", **texts})
         columns = [Column("group"), *map(metric_column, ("users", *metrics))]
-        return Table(columns, [*lines.values(), *apart])
+        return Table(columns, [*lines.values(), *summaries])
 
     def __repr__(self) -> str:
         return f"<Segments: {len(self.groups)} groups of users, {len(self._ends)} metrics>"
@@ -170,8 +170,8 @@ class Segments(Printed):
 
         mean = operator.attrgetter("mean")
         return {
-            metric: (min(found, key=mean), max(found, key=mean)) if found else None
-            for metric, found in by_metric.items()
+            metric: (min(rows, key=mean), max(rows, key=mean)) if rows else None
+            for metric, rows in by_metric.items()
         }
 
     def _notes(self) -> Iterator[str]:
@@ -242,8 +242,8 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
             f"{len(values):,} users has any. Hint: are user ids spelled the same in train and test?"
         )
     edges = np.unique(np.quantile(values[known], np.arange(1, n) / n, method="inverted_cdf"))
-    found = np.searchsorted(edges, values, side="left")
-    used, codes = np.unique(found[known], return_inverse=True)
+    bins = np.searchsorted(edges, values, side="left")
+    used, codes = np.unique(bins[known], return_inverse=True)
     result_codes = np.full(len(values), LEFT_OUT)
     result_codes[known] = codes
     names = []
@@ -311,19 +311,19 @@ def read_groups(
     return np.array(codes, np.int64), [str(label) for label in ordered]
 
 
-def refuse_items(groups: object, kept: Mapping[str, Any] | None) -> None:
+def refuse_items(groups: object, inputs: Mapping[str, Any] | None) -> None:
     """Refuse a dict whose keys are items of the evaluation instead of users."""
-    if kept is None or not isinstance(groups, Mapping):
+    if inputs is None or not isinstance(groups, Mapping):
         return
     n_known = {}
     for kind in ("user", "item"):
-        known: set[Any] = set()
-        for data in (kept["test"], kept["train"], kept["catalogue"]):
+        known_ids: set[Any] = set()
+        for data in (inputs["test"], inputs["train"], inputs["catalogue"]):
             own = getattr(data, f"{kind}_ids", None)
-            known.update(range(getattr(data, f"n_{kind}s", 0)) if own is None else own.tolist())
-        own = kept["source"].facts.known_ids(kind)
-        known.update([] if own is None else own.tolist())
-        n_known[kind] = sum(key in known for key in groups)
+            known_ids.update(range(getattr(data, f"n_{kind}s", 0)) if own is None else own.tolist())
+        own = inputs["source"].facts.known_ids(kind)
+        known_ids.update([] if own is None else own.tolist())
+        n_known[kind] = sum(key in known_ids for key in groups)
     if n_known["user"] < n_known["item"] == len(groups):
         raise InputError(
             f"The {len(groups):,} keys of groups are items; {n_known['user']:,} of them are also "
@@ -356,8 +356,8 @@ def _labels(groups: Any) -> list[Any]:
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
     """Return the position in `users` of each user of the result, or -1 if there is none."""
     of_groups = ids.as_ids(users, "user ids of groups")
-    wanted = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, of_groups)
-    return ids.match(wanted, of_groups, "user ids of the result", "user ids of groups")
+    of_result = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, of_groups)
+    return ids.match(of_result, of_groups, "user ids of the result", "user ids of groups")
 
 
 def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int64 | None:

@@ -41,12 +41,12 @@ def together_of(
     weights: Weights,
 ) -> dict[str, float]:
     """Return the values of metrics with one value for all users; see `Evaluation.together`."""
-    found = {} if weights is not None else dict(over_users)
+    values = {} if weights is not None else dict(over_users)
     for metric in metrics if over_rows else ():
         name = str(metric)
         if name in over_rows and is_over_rows(metric, protocol, weights):
-            found[name] = over_rows[name]
-    return found
+            values[name] = over_rows[name]
+    return values
 
 
 def intervals_over_users(
@@ -71,18 +71,18 @@ def intervals_over_users(
         clusters,
     )
     n_drawn = data.n_users if clusters is None else len(np.unique(clusters))
-    found = {}
+    result = {}
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
         if np.isnan(ends[name]).any():
             note = "Resampling needs two users with a value."
-            found[name] = Interval.unknown(protocol.confidence, n_drawn, note)
+            result[name] = Interval.unknown(protocol.confidence, n_drawn, note)
             continue
         no_width = NO_WIDTH if ends[name][0] == ends[name][1] else ""
         own = Interval(*ends[name], "bootstrap", protocol.confidence, n_drawn, no_width)
         bounds = unit * metric.definition.lower, unit * metric.definition.upper
-        found[name] = within_bounds(own, bounds, np.array([values[name]]))
-    return found
+        result[name] = within_bounds(own, bounds, np.array([values[name]]))
+    return result
 
 
 def resamples_of(size: int) -> int:
@@ -104,9 +104,9 @@ def within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval
     with a number.)
     """
     lower, upper = bounds
-    least = -np.inf if (values < lower).any() else lower
-    most = np.inf if (values > upper).any() else upper
-    return interval.within((least, most))
+    lowest = -np.inf if (values < lower).any() else lower
+    highest = np.inf if (values > upper).any() else upper
+    return interval.within((lowest, highest))
 
 
 def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Float64:
@@ -118,7 +118,7 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
     """
     kind, cutoff = metric.definition.pooled, metric.cutoff
     if kind is None or metric.group or (kind == "cutoff" and cutoff is None):
-        ratios = ", ".join(name for name, each in METRICS.items() if each.pooled is not None)
+        ratios = ", ".join(name for name, entry in METRICS.items() if entry.pooled is not None)
         raise InputError(
             f"There is no pooled mean of {str(metric)!r}: it is not a ratio whose denominators are "
             f"kept. Hint: use one of {ratios}, with a cut-off and for all items; or "
@@ -128,8 +128,8 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
         return np.maximum(n_candidates, 0).astype(np.float64)
     if kind == "cutoff":
         return np.full(len(n_relevant), cutoff, np.float64)
-    most = cutoff if kind == "possible" else None
-    return (n_relevant if most is None else np.minimum(n_relevant, most)).astype(np.float64)
+    limit = cutoff if kind == "possible" else None
+    return (n_relevant if limit is None else np.minimum(n_relevant, limit)).astype(np.float64)
 
 
 def mean_of_parts(
@@ -147,7 +147,7 @@ def mean_of_parts(
             f"{rule_text('average', 'parts')} is defined only for f over all items, found "
             f"{str(metric)!r}."
         )
-    parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}
+    parameters = {name: parameter.default for name, parameter in METRICS["f"].parameters.items()}
     parameters |= dict(metric.parameters)
     places = depth if metric.cutoff is None else np.full(len(depth), metric.cutoff)
     if parameters["denominator"] == "list":

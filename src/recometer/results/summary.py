@@ -143,12 +143,12 @@ def on_intervals(rows: Iterable[Any], confidence: float, *, remarks: bool = True
             methods.setdefault(METHODS[row.method], []).append(row.metric)
         if row.note and (remarks or row.method == "none"):
             notes.setdefault(row.note, []).append(row.metric)
-    found = [
+    texts = [
         text if len(methods) == 1 else f"{text} ({', '.join(dict.fromkeys(metrics))})"
         for text, metrics in methods.items()
     ]
-    said = [f"{confidence:.0%} interval: {'; '.join(found)}"] if found else []
-    return [*said, *(f"{', '.join(dict.fromkeys(of))}: {note}" for note, of in notes.items())]
+    lines = [f"{confidence:.0%} interval: {'; '.join(texts)}"] if texts else []
+    return [*lines, *(f"{', '.join(dict.fromkeys(of))}: {note}" for note, of in notes.items())]
 
 
 def metric_column(name: str) -> Column:
@@ -167,10 +167,10 @@ def cell(mean: float, low: float, high: float) -> str:
     return f"{number(mean)} ±{far.removeprefix('0')}"
 
 
-def legend(confidence: float, others: str = "") -> str:
-    """Explain `cell`, without a full stop; `others` follows the explanation of the mean."""
+def legend(confidence: float, more: str = "") -> str:
+    """Explain `cell`, without a full stop; `more` follows the explanation of the mean."""
     return (
-        f"Mean over the counted users{others}; ± is the longer arm of the {confidence:.0%} interval"
+        f"Mean over the counted users{more}; ± is the longer arm of the {confidence:.0%} interval"
     )
 
 

@@ -71,7 +71,7 @@ LAZY = dict(sorted((name, module) for module, names in MODULES.items() for name 
 
 def __getattr__(name: str) -> Any:
     if name in LAZY:
-        found = getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
-        globals()[name] = found  # so that Python does not call __getattr__ for this name again
-        return found
+        attribute = getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
+        globals()[name] = attribute  # so that Python does not call __getattr__ for this name again
+        return attribute
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,24 +18,24 @@ def check_alpha(alpha: float) -> None:
         )
 
 
-def check_number(name: str, given: object) -> None:
+def check_number(name: str, value: object) -> None:
     """Raise an error unless an argument is a finite number."""
-    if not isinstance(given, numbers.Real) or isinstance(given, bool):
-        raise InputTypeError(f"{argument_text(name, given)} must be a number.")
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise InputTypeError(f"{argument_text(name, value)} must be a number.")
     try:
-        finite = math.isfinite(given)
+        finite = math.isfinite(value)
     except OverflowError:  # an integer above 1.8e308
         finite = False
     if not finite:
-        raise InputError(f"{argument_text(name, given)} must be a finite number, at most 1.8e308.")
+        raise InputError(f"{argument_text(name, value)} must be a finite number, at most 1.8e308.")
 
 
-def check_whole(name: str, given: object, least: int, most: int | None = None) -> None:
-    """Raise an error unless an argument is a whole number from `least` to `most`."""
-    if not isinstance(given, numbers.Integral) or isinstance(given, bool) or given < least:
-        raise InputError(f"{name}={brief(given)} must be a whole number, at least {least}.")
-    if most is not None and int(given) > most:
-        raise InputError(f"{name}={brief(given)} must be at most {most:,}.")
+def check_whole(name: str, value: object, lowest: int, highest: int | None = None) -> None:
+    """Raise an error unless an argument is a whole number from `lowest` to `highest`."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < lowest:
+        raise InputError(f"{name}={brief(value)} must be a whole number, at least {lowest}.")
+    if highest is not None and int(value) > highest:
+        raise InputError(f"{name}={brief(value)} must be at most {highest:,}.")
 
 
 def check_bounds(bounds: Bounds) -> Bounds:

@@ -171,8 +171,8 @@ class Difference:
 class Pairs:
     """The users' values with both models, and their clusters if there are any."""
 
-    one: Column
-    two: Column
+    first: Column
+    second: Column
     clusters: npt.NDArray[np.generic] | None = None
 
     @classmethod
@@ -198,9 +198,9 @@ class Pairs:
         If there are no clusters and both columns have levels, return the distinct pairs of values
         and their counts instead.
         """
-        pairs = None if self.clusters is not None else crossed(self.one, self.two)
-        x, y, times = pairs or (self.one.values, self.two.values, None)
-        if self.one.complete and self.two.complete:
+        pairs = None if self.clusters is not None else crossed(self.first, self.second)
+        x, y, times = pairs or (self.first.values, self.second.values, None)
+        if self.first.complete and self.second.complete:
             return x, y, times
         known = ~np.isnan(x + y)
         return x[known], y[known], None if times is None else times[known]
@@ -208,7 +208,7 @@ class Pairs:
     @cached_property
     def clustered(self) -> tuple[Float64, Float64, Float64]:
         """Return each model's sum of values in each cluster, and each cluster's number of rows."""
-        x, y = self.one.values, self.two.values
+        x, y = self.first.values, self.second.values
         known = ~np.isnan(x + y)
         assert self.clusters is not None
         x, y, sizes = by_cluster(self.clusters[known], x[known], y[known], np.ones(known.sum()))
@@ -334,8 +334,8 @@ def compare(
     mean, mean_other = (total(values, times) / n if n else np.nan for values in columns)
     return Difference(
         n=n,
-        n_only_model=pairs.one.n - n,
-        n_only_other=pairs.two.n - n,
+        n_only_model=pairs.first.n - n,
+        n_only_other=pairs.second.n - n,
         mean=mean,
         mean_other=mean_other,
         difference=differences.estimate,
@@ -486,11 +486,11 @@ def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | No
 def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds | None) -> str:
     """Return a note if there are few users or few of them differ, otherwise an empty string."""
     one_size = isinstance(differences.sizes, float)
-    n, what = test.n_differ, "cluster" if not one_size else "user"
+    n, unit = test.n_differ, "cluster" if not one_size else "user"
     if not n:
         return ""
     if _few(test):
-        counted = f"{n:,} {what} differs" if n == 1 else f"{n:,} {what}s differ"
+        counted = f"{n:,} {unit} differs" if n == 1 else f"{n:,} {unit}s differ"
         note = f"{counted}: too few to rule out a rare large loss."
         if method == "gaffke":
             return note
@@ -499,7 +499,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
     if method == "randomisation" and test.n <= FEW_USERS:
         sizes = "" if one_size else "clusters are of similar size and "
         return (
-            f"With few {what}s ({test.n:,}), p and the interval only hold if {sizes}differences "
+            f"With few {unit}s ({test.n:,}), p and the interval only hold if {sizes}differences "
             "are roughly symmetric."
         )
     return ""
@@ -583,8 +583,8 @@ def equivalence(
     def side(sign: float) -> float:
         return paired_test(test, Pairs.of(sign * of_users + margin, zeros, clusters)).p_value
 
-    whole = Pairs.of(of_users, zeros, clusters)
-    result, values = paired_test(test, whole), whole.units
+    pairs = Pairs.of(of_users, zeros, clusters)
+    result, values = paired_test(test, pairs), pairs.units
 
     def interval(level: float) -> Interval:
         return difference_interval(values, result, bounds, 1 - 2 * level)
@@ -609,13 +609,13 @@ def equivalence_over_runs(
     """Test equivalence over several runs of each model; see `over_runs` and `equivalence`."""
     check_margin(margin, alpha)
     moments = run_moments(first, second)
-    whole = over_runs_of(moments, confidence=1 - 2 * alpha)
+    runs = over_runs_of(moments, confidence=1 - 2 * alpha)
     p = one_sided(
         lambda sign: over_runs_of(moments._replace(mean=moments.mean + sign * margin)).p_value,
         moments.mean,
         margin,
     )
-    return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
+    return Equivalence(p, p <= alpha, margin, runs.interval, "random effects", runs.note)
 
 
 def check_margin(margin: float, alpha: float) -> None:

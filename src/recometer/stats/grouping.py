@@ -127,15 +127,15 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         )
     # Checking the smallest and the largest value needs no temporary array, and allows NaN.
     if max(-np.fmin.reduce(numbers, initial=0.0), np.fmax.reduce(numbers, initial=0.0)) > LARGEST:
-        at = int(np.nanargmax(np.abs(numbers)))
-        if np.isinf(numbers[at]):
+        row = int(np.nanargmax(np.abs(numbers)))
+        if np.isinf(numbers[row]):
             raise InputError(
-                f"{name}[{at}] is {numbers[at]}: a mean that includes it has no interval and "
-                "no test. Hint: to leave a user out, pass NaN."
+                f"{name}[{row}] is {numbers[row]}, so the mean has neither an interval nor a "
+                "test. Hint: to leave a user out, pass NaN."
             )
         raise InputError(
-            f"{name}[{at}] is {numbers[at]:g}: at {LARGEST:g} and above, sums of cubes are no "
-            "longer finite. Hint: divide all values by the same number."
+            f"{name}[{row}] is {numbers[row]:g}, which is too large: above {LARGEST:g}, sums of "
+            "cubes may overflow. Hint: divide all values by the same number."
         )
     return numbers
 
@@ -163,12 +163,12 @@ def by_cluster(clusters: npt.ArrayLike, *columns: Float64) -> list[Float64]:
     """
     labels = labels_of(clusters, len(columns[0]))
     try:
-        names, which = np.unique(labels, return_inverse=True)
+        names, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
         raise InputTypeError(
             f"clusters cannot be sorted: {error}. Hint: pass a number or a string for each row."
         ) from None
-    return [ragged.sums_of(which, column, len(names)) for column in columns]
+    return [ragged.sums_of(codes, column, len(names)) for column in columns]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Column:
         The value of each user, or NaN if there is none.
     complete
         Whether every user has a value.
-    least, most
+    lowest, highest
         The lowest and the highest value, or inf and -inf if there are no values.
     levels : float64 [n_levels] or None
         The distinct values in ascending order, with NaN last. None for few users or many levels.
@@ -191,8 +191,8 @@ class Column:
 
     values: Float64
     complete: bool
-    least: float
-    most: float
+    lowest: float
+    highest: float
     levels: Float64 | None = None
     codes: npt.NDArray[np.uint8] | None = None
 
@@ -202,8 +202,8 @@ class Column:
         if isinstance(values, Column):
             return values
         x = column(values, name)
-        least, most = np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)
-        return cls(x, not np.isnan(x.min(initial=np.inf)), float(least), float(most))
+        lowest, highest = np.fmin.reduce(x, initial=np.inf), np.fmax.reduce(x, initial=-np.inf)
+        return cls(x, not np.isnan(x.min(initial=np.inf)), float(lowest), float(highest))
 
     @property
     def n(self) -> int:
@@ -252,7 +252,7 @@ def crossed(first: Column, second: Column) -> tuple[Float64, Float64, Float64] |
 
 
 def _blocks(n: int) -> list[slice]:
-    return [slice(at, at + BLOCK) for at in range(0, n, BLOCK)]
+    return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
 
 def group(values: npt.ArrayLike | Grouped, sizes: npt.ArrayLike | None = None) -> Grouped:
@@ -292,11 +292,11 @@ def group_checked(x: Float64, y: Float64 | None = None, times: Float64 | None = 
         )
     estimate = total(x, times) / total_size
     if y is None:
-        some = slice(None) if n <= SORTED_UP_TO else x != 0
-        others = x[some]
-        counts = np.ones(len(others)) if times is None else times[some]
+        chosen = slice(None) if n <= SORTED_UP_TO else x != 0
+        to_sort = x[chosen]
+        counts = np.ones(len(to_sort)) if times is None else times[chosen]
         if counts.sum() <= SORTED_UP_TO:
-            return _sorted(others, counts, n, estimate)
+            return _sorted(to_sort, counts, n, estimate)
     users = _Users(x, y, times, estimate)
     if n > SORTED_UP_TO:
         for n_cells in N_CELLS:
@@ -313,8 +313,8 @@ def total(values: Float64, times: Float64 | None) -> float:
 
 def _sorted(x: Float64, times: Float64, n: int, estimate: float) -> Grouped:
     """Group n values by sorting. The n - Σ times values that are not in `x` are all 0."""
-    values, at = np.unique(x, return_inverse=True)
-    counts: Float64 = np.bincount(at, times, len(values)).astype(np.float64)
+    values, codes = np.unique(x, return_inverse=True)
+    counts: Float64 = np.bincount(codes, times, len(values)).astype(np.float64)
     zeros = n - int(times.sum())
     if zeros:
         place = int(np.searchsorted(values, 0.0))
@@ -334,14 +334,14 @@ class _Users:
         self.x, self.y, self.times, self.estimate = x, y, times, estimate
         self.n = len(x) if times is None else int(times.sum())
         self.blocks = _blocks(len(x))
-        self.least, self.most, self.sum_of_squares = np.inf, -np.inf, 0.0
+        self.lowest, self.highest, self.sum_of_squares = np.inf, -np.inf, 0.0
         for block in self.blocks:
             e = self._residuals(block)
-            self.least = min(self.least, float(e.min()))
-            self.most = max(self.most, float(e.max()))
+            self.lowest = min(self.lowest, float(e.min()))
+            self.highest = max(self.highest, float(e.max()))
             self.sum_of_squares += total(np.square(e, out=e), self._times(block))
         # the largest |x| if there are no sizes
-        self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
+        self.largest = max(abs(self.lowest + estimate), abs(self.highest + estimate))
 
     def ungrouped(self) -> Grouped:
         """Return one group per row."""
@@ -405,8 +405,8 @@ class _Users:
         """Return how many users have values above or below a limit."""
         count = 0.0
         for block in self.blocks:
-            there, times = compare(self.x[block], limit), self._times(block)
-            count += np.count_nonzero(there) if times is None else float(times[there].sum())
+            beyond, times = compare(self.x[block], limit), self._times(block)
+            count += np.count_nonzero(beyond) if times is None else float(times[beyond].sum())
         return int(count)
 
     def _times(self, block: slice) -> Float64 | None:
@@ -427,8 +427,8 @@ class _Users:
 
         A residual that rounding moves below the lowest residual goes into cell 0.
         """
-        e = self._residuals(block, self.least)
-        spread = self.most - self.least
+        e = self._residuals(block, self.lowest)
+        spread = self.highest - self.lowest
         e *= n_cells / spread if spread > 1e-290 else 0.0
         return e.astype(np.intp)
 

@@ -37,15 +37,15 @@ def resampled(
     """
     from scipy.special import ndtri
 
-    each = np.arange(n_users) if clusters is None else clusters
-    n_units = int(each.max(initial=0)) + 1
+    units = np.arange(n_users) if clusters is None else clusters
+    n_units = int(units.max(initial=0)) + 1
     if n_units < 2:
         return dict.fromkeys(values, UNKNOWN)
     generator = np.random.Generator(np.random.PCG64(seed))
     rows = []
     for _ in range(n_resamples):
         counts = np.bincount(generator.integers(n_units, size=n_units), minlength=n_units)
-        numbers = statistic(counts[each])
+        numbers = statistic(counts[units])
         rows.append([numbers[name] for name in values])
     # A statistic that is infinite in a resample has no standard deviation.
     drawn = np.array(rows)

@@ -256,7 +256,8 @@ def bootstrap(values: Grouped, confidence: float, kind: Literal["percentile", "b
             return Interval.unknown(
                 confidence, values.n, f"The {values.n:,} values are too skewed for a BCa interval."
             )
-        quantiles = [correction + end / by for end, by in zip(quantiles, divisors, strict=True)]
+        pairs = zip(quantiles, divisors, strict=True)
+        quantiles = [correction + quantile / divisor for quantile, divisor in pairs]
     without_width = _without_width(values, kind, "a bootstrap interval", confidence)
     if without_width is not None:
         return without_width
@@ -300,8 +301,8 @@ def _resample_chance(values: Grouped, distance: float, start: float) -> tuple[fl
     method always converges.
     """
     z, n = values.residuals - distance * values.sizes, values.n
-    least, most = float(z.min()), float(z.max())
-    if not least < 0 < most:
+    low, high = float(z.min()), float(z.max())
+    if not low < 0 < high:
         return start, float(np.copysign(np.inf, distance))
     above, below = np.maximum(z, 0.0), np.maximum(-z, 0.0)
     terms = values.counts * np.stack([np.ones(len(z)), above, below, above**2, below**2])
@@ -369,9 +370,9 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float) -> I
     two_kinds = bool(((y == low) | (y == high)).all())
     note = ""
     if len(y) == 1:
-        which = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
+        subject = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
         note = (
-            f"{which} {y[0]:g}; the interval is the exact bound for values "
+            f"{subject} {y[0]:g}; the interval is the exact bound for values "
             f"that may lie between {low:g} and {high:g}."
         )
     method = "clopper-pearson" if two_kinds else "gaffke"
@@ -441,21 +442,21 @@ def _chance(z: Float64, counts: Float64) -> float:
     """
     from scipy.special import betainc, ndtri
 
-    most = float(np.abs(z).max())
-    some = np.abs(z) > ROUNDING**1.5 * most
-    z, counts = z[some] / (most or 1.0), counts[some]
+    largest = float(np.abs(z).max())
+    nonzero = np.abs(z) > ROUNDING**1.5 * largest
+    z, counts = z[nonzero] / (largest or 1.0), counts[nonzero]
     if not len(z) or z.max() <= 0:
         return np.inf
-    least, most = float(z.min()), float(z.max())
+    least, largest = float(z.min()), float(z.max())
     if least >= 0:
         return -np.inf
     below, above = counts[z < 0], counts[z > 0]
     same = 1 - ROUNDING
-    if (z[z < 0] <= same * least).all() and (z[z > 0] >= same * most).all():
-        m, k, share = below.sum(), above.sum(), -least / (most - least)
+    if (z[z < 0] <= same * least).all() and (z[z > 0] >= same * largest).all():
+        m, k, share = below.sum(), above.sum(), -least / (largest - least)
         up_to, beyond_it = float(betainc(k, m, share)), float(betainc(m, k, 1 - share))
         return float(ndtri(up_to)) if up_to <= beyond_it else -float(ndtri(beyond_it))
-    t, first, last = 0.0, 1 / least, 1 / most
+    t, first, last = 0.0, 1 / least, 1 / largest
     for _ in range(STEPS):
         terms = z / (1 - t * z)
         slope, second = float(counts @ terms), float(counts @ terms**2)
@@ -513,9 +514,9 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
     if target == at_middle:
         return middle
-    most = float(y.max() if target > at_middle else y.min())  # the end on the quantile's side
-    sign, distance = math.copysign(1.0, most), abs(target - at_middle)
-    below = 1 - y / most
+    end = float(y.max() if target > at_middle else y.min())  # the end on the quantile's side
+    sign, distance = math.copysign(1.0, end), abs(target - at_middle)
+    below = 1 - y / end
 
     def centre(v: float) -> tuple[float, Float64, float]:
         r = float(np.expm1(v))
@@ -531,8 +532,8 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
         w = float(np.sqrt(max(0.0, 2 * exponent)))
         return normal_quantile_of(w, r * float(np.sqrt(second)), sign * skewness) - sign * at_middle
 
-    v = increasing_root(quantile_of, distance, distance * abs(most) / float(np.sqrt(squares)))
-    return middle + (most if v is None else most * (1 - centre(v)[0]))
+    v = increasing_root(quantile_of, distance, distance * abs(end) / float(np.sqrt(squares)))
+    return middle + (end if v is None else end * (1 - centre(v)[0]))
 
 
 def relative_interval(
@@ -556,8 +557,8 @@ def relative_interval(
         return Interval.unknown(confidence, ratios.n, difference.note)
     if method in ("gaffke", "clopper-pearson"):
         assert bounds is not None
-        least, most = (largest * end for end in bounds)
-        low, high = ratio_ends(ratios, (least, most), (most, least), confidence)
+        lowest, highest = (largest * end for end in bounds)
+        low, high = ratio_ends(ratios, (lowest, highest), (highest, lowest), confidence)
         method = "gaffke"
     elif method == "t":
         low, high = _fieller(ratios, confidence)
@@ -576,16 +577,16 @@ def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) 
     if difference.method == "none":
         return Interval.unknown(confidence, n, difference.note)
     mean, *squares = _of_sizes(ratios)
-    of_y, both, of_residuals = (each / max(1, n - 1) for each in (*squares, ratios.sum_of_squares))
+    of_y, both, of_residuals = (part / max(1, n - 1) for part in (*squares, ratios.sum_of_squares))
 
     def t_test(share: float, ratio: float) -> tuple[float, float]:
-        rest = share * estimate - ratio  # share · x - ratio · y is share · residual + rest · y
-        variance = share**2 * of_residuals + 2 * share * rest * both + rest**2 * of_y
+        slope = share * estimate - ratio  # share · x - ratio · y is share · residual + slope · y
+        variance = share**2 * of_residuals + 2 * share * slope * both + slope**2 * of_y
         squares = tuple(
             (scale**2 * between, scale**2 * within)
             for scale, (between, within) in zip((share, ratio), runs.squares, strict=True)
         )
-        moments = RunMoments(n, rest * mean, max(0.0, variance), runs.n_runs, squares)
+        moments = RunMoments(n, slope * mean, max(0.0, variance), runs.n_runs, squares)
         result = over_runs_of(moments, confidence=confidence)
         return result.mean, result.interval.width / 2
 

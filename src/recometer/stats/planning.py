@@ -181,10 +181,10 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
     if not values.exact or not isinstance(values.sizes, float):
         return 0.0
     magnitudes = np.abs(values.values)
-    some = magnitudes > ROUNDING * magnitudes.max(initial=0.0)
-    if not some.any():
+    nonzero = magnitudes > ROUNDING * magnitudes.max(initial=0.0)
+    if not nonzero.any():
         return 0.0
-    sizes, counts = of_each_size(magnitudes[some], values.counts[some])
+    sizes, counts = of_each_size(magnitudes[nonzero], values.counts[nonzero])
     if counts.max() >= MOSTLY * counts.sum():
         return float(sizes[counts.argmax()])
     multiples = multiples_of_unit(sizes)

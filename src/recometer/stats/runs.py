@@ -106,7 +106,7 @@ def over_runs(
 
 def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> RunMoments:
     """Return the sums over users that `over_runs` needs; the parameters are the same."""
-    tables = [_table(one) for one in ((first,) if second is None else (first, second))]
+    tables = [_table(values) for values in ((first,) if second is None else (first, second))]
     if len({len(table) for table in tables}) > 1:
         raise InputError(
             f"Both models need one row per user, but have {len(tables[0]):,} and "
@@ -117,8 +117,8 @@ def run_moments(first: npt.ArrayLike, second: npt.ArrayLike | None = None) -> Ru
     n, n_runs = int(known.sum()), tuple(table.shape[1] for table in tables)
     if n < 2:
         return RunMoments(n, np.nan, np.nan, n_runs, ((np.nan, np.nan),) * len(tables))
-    one, *other = (mean_of_runs(table.T) for table in tables)
-    of_users = one - sum(other)
+    values, *other = (mean_of_runs(table.T) for table in tables)
+    of_users = values - sum(other)
     mean, variance = float(of_users.mean()), float(of_users.var(ddof=1))
     return RunMoments(n, mean, variance, n_runs, tuple(map(_mean_squares, tables)))
 
@@ -128,8 +128,8 @@ def mean_of_runs(columns: npt.ArrayLike) -> Float64:
 
     The mean of equal values is exactly that value, so the mean of identical runs equals each run.
     """
-    each = np.asarray(columns, np.float64)
-    mean: Float64 = each[0] if len(each) == 1 else each[0] + np.mean(each - each[0], axis=0)
+    runs = np.asarray(columns, np.float64)
+    mean: Float64 = runs[0] if len(runs) == 1 else runs[0] + np.mean(runs - runs[0], axis=0)
     return mean
 
 
@@ -144,11 +144,11 @@ def over_runs_of(moments: RunMoments, *, confidence: float = 0.95) -> Runs:
         return Runs(np.nan, unknown, np.nan, n, n_runs, np.nan, none, np.nan, note)
     parts: list[tuple[float, float]] = [(variance / n, n - 1)]
     deviations = []
-    for (between, rest), r in zip(squares, n_runs, strict=True):
+    for (between, residual), r in zip(squares, n_runs, strict=True):
         size = n * r
-        deviations.append(np.sqrt(max(0.0, between - rest) / n) if r > 1 else np.nan)
-        if between > rest:
-            parts += [(between / size, r - 1), (-rest / size, (n - 1) * (r - 1))]
+        deviations.append(np.sqrt(max(0.0, between - residual) / n) if r > 1 else np.nan)
+        if between > residual:
+            parts += [(between / size, r - 1), (-residual / size, (n - 1) * (r - 1))]
     spread = float(np.sqrt(variance))
     return _summed((mean, spread, n), parts, n_runs, tuple(deviations), confidence)
 
@@ -175,11 +175,11 @@ def over_values(
     """
     check_confidence(confidence)
     tables = column(first, "first"), column(second, "second")
-    one, two = (float(table.mean()) for table in tables)
-    slopes, estimate = (1.0, 1.0), one - two
+    x, y = (float(table.mean()) for table in tables)
+    slopes, estimate = (1.0, 1.0), x - y
     if relative:
-        slopes = (1 / two, one / two**2) if two > 0 else (np.nan, np.nan)
-        estimate = one / two - 1 if two > 0 else np.nan
+        slopes = (1 / y, x / y**2) if y > 0 else (np.nan, np.nan)
+        estimate = x / y - 1 if y > 0 else np.nan
     n_runs, deviations = tuple(map(len, tables)), []
     parts: list[tuple[float, float]] = [(error**2, np.inf if n_runs == (1, 1) else max(1, n - 1))]
     for table, slope, interaction in zip(tables, slopes, interactions, strict=True):
@@ -227,9 +227,9 @@ def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> R
     values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]
     values = [fold[~np.isnan(fold)] for fold in values]
     if len(values) < 2 or min(map(len, values)) < 2:
-        found = ", ".join(str(len(fold)) for fold in values) or "none"
+        counts = ", ".join(str(len(fold)) for fold in values) or "none"
         raise InputError(
-            f"An interval needs at least two folds of at least two values each, found: {found}."
+            f"An interval needs at least two folds of at least two values each, found: {counts}."
         )
     from scipy.special import stdtr, stdtrit
 
@@ -269,9 +269,9 @@ def _mean_squares(table: Float64) -> tuple[float, float]:
     if r < 2:
         return 0.0, 0.0
     runs, mean = ragged.column_sums(table) / n, table.mean()
-    rest = table - table.mean(axis=1, keepdims=True) - runs + mean
+    residuals = table - table.mean(axis=1, keepdims=True) - runs + mean
     between = n * float(((runs - mean) ** 2).sum()) / (r - 1)
-    return between, float((rest**2).sum()) / ((n - 1) * (r - 1))
+    return between, float((residuals**2).sum()) / ((n - 1) * (r - 1))
 
 
 def _summed(

@@ -138,16 +138,17 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     probabilities that are not small, and a single Fourier transform gives all of them. `total` must
     be a possible sum above 0. The result is None if the convolution would take too much work.
     """
-    most = float(multiples @ times)
-    total = most - 2 * round((most - total) / 2)  # all sums have the same parity as the largest one
+    largest = float(multiples @ times)
+    # All sums have the same parity as the largest one.
+    total = largest - 2 * round((largest - total) / 2)
     n = float(times.sum())
-    if total >= most:
+    if total >= largest:
         return float(2.0**-n)
 
     t, exponent, variance = tilt(total, multiples, times)
     deviation = np.sqrt(variance) / 2  # of the sum of the sizes with a plus sign
     window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
-    length = int(min(most + 1, window))
+    length = int(min(largest + 1, window))
     if length * len(multiples) > MOST_WORK:
         return None
     from scipy.fft import next_fast_len
@@ -159,14 +160,14 @@ def of_multiples(multiples: Int64, times: Float64, total: float) -> float | None
     plus = 1 / (1 + np.exp(-2 * t * multiples))
     turns = np.exp(-2j * np.pi * np.arange(length) / length)
     steps = np.arange(length // 2 + 1)
-    function = turns[steps * -int((total + most) / 2 % length) % length]
+    function = turns[steps * -int((total + largest) / 2 % length) % length]
     for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
         function *= (1 - chance + chance * turns[steps * multiple % length]) ** count
     chances = np.fft.irfft(function, length)
     # Add up the chances of the observed sum and all larger ones; lower sums are at the end of the
     # window.
-    upwards = int((most - total) / 2 + 1)
-    if length <= most:
+    upwards = int((largest - total) / 2 + 1)
+    if length <= largest:
         upwards = min(upwards, (length + 1) // 2)
     tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))
     return float(np.exp(-exponent)) * tail

@@ -167,16 +167,16 @@ def tukey(
         table = np.column_stack(by_cluster(labels[known], *table.T))
     differing = table - table.mean(axis=1, keepdims=True)
     differing = differing[np.abs(differing).max(axis=1) > 1e-12 * np.abs(table).max()]
-    n_models, apart = len(means), np.abs(means[:, np.newaxis] - means)
+    n_models, gaps = len(means), np.abs(means[:, np.newaxis] - means)
     if len(differing) <= RESAMPLED_UP_TO:
         ranges = _ranges(differing, seed, n_resamples) / n
         # The observed order counts as one of the orders, so p is never 0.
-        at_least = n_resamples - np.searchsorted(ranges, apart - 1e-12 * apart.max(), side="left")
+        at_least = n_resamples - np.searchsorted(ranges, gaps - 1e-12 * gaps.max(), side="left")
         p_values, method = (at_least + 1) / (n_resamples + 1), "resampled"
         critical = float(np.quantile(ranges, 1 - alpha, method="higher"))
     else:
         error = np.sqrt((differing**2).sum() / (n_models - 1)) / n
-        p_values, method = normal_range_tail(apart / error, n_models), "studentised range"
+        p_values, method = normal_range_tail(gaps / error, n_models), "studentised range"
         critical = error * normal_range_quantile(alpha, n_models)
     return Tukey(p_values, critical, method, n)
 

@@ -158,14 +158,14 @@ class PairedTest:
             n, n_differ = values.n, values.n_above + values.n_below
         smallest = min(1.0, self.smallest_p(n_differ))
         if n < self.needs:
-            what = f"{'One' if n else 'No'} user has both values"
+            text = f"{'One' if n else 'No'} user has both values"
             needs = f"; {self.sentence.replace('paired ', '')} needs two" if self.needs > 1 else ""
-            outcome = Found(np.nan, "none", f"{what}{needs}.")
+            outcome = Found(np.nan, "none", f"{text}{needs}.")
         elif n_differ:
             outcome = self.function(values)
         else:
-            what = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
-            outcome = Found(1.0, self.alike, f"{what}, so there is no difference to detect.")
+            text = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
+            outcome = Found(1.0, self.alike, f"{text}, so there is no difference to detect.")
         if np.isnan(outcome.p):
             return TestResult(np.nan, self.name, outcome.method, n, n_differ, np.nan, outcome.note)
         p = min(1.0, max(outcome.p, smallest))
@@ -181,7 +181,7 @@ def paired(
 ) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
     """Return a decorator that registers a function as the `PairedTest` with these attributes."""
 
-    def made(function: Callable[..., Found]) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
+    def register(function: Callable[..., Found]) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
         TESTS[name] = PairedTest(name, sentence, function, hypothesis, **more)
 
         @functools.wraps(function)
@@ -191,7 +191,7 @@ def paired(
         result.__annotations__["return"] = "TestResult"
         return result
 
-    return made
+    return register
 
 
 def check_test(test: str) -> None:
@@ -244,16 +244,16 @@ def randomisation(differences: Grouped) -> Found:
     Examples
     --------
     >>> from recometer.stats import randomisation
-    >>> found = randomisation([0.2, 0.1, 0.4, 0.3, 0.15, 0.2, 0.0])
-    >>> found.p_value, found.method, found.n_differ
+    >>> result = randomisation([0.2, 0.1, 0.4, 0.3, 0.15, 0.2, 0.0])
+    >>> result.p_value, result.method, result.n_differ
     (0.03125, 'convolution', 6)
     """
     sizes, counts = np.abs(differences.values), differences.counts
-    some = sizes > ROUNDING * sizes.max()
-    total = abs(float(differences.values[some] @ counts[some]))
+    nonzero = sizes > ROUNDING * sizes.max()
+    total = abs(float(differences.values[nonzero] @ counts[nonzero]))
     if total <= ROUNDING * float(sizes @ counts):
         return Found(1.0, "enumeration")
-    sizes, counts = of_each_size(sizes[some], counts[some])
+    sizes, counts = of_each_size(sizes[nonzero], counts[nonzero])
     p, method = _one_sided(sizes, counts, total, exact=differences.exact)
     return Found(2 * p, method)
 
@@ -361,8 +361,8 @@ def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> 
             if p is not None:
                 return p, "convolution"
         if n <= ENUMERATED_UP_TO:
-            each = np.repeat(sizes, times.astype(np.int64))
-            return enumerated(each, total - ROUNDING * float(each.sum())), "enumeration"
+            by_user = np.repeat(sizes, times.astype(np.int64))
+            return enumerated(by_user, total - ROUNDING * float(by_user.sum())), "enumeration"
     return _by_saddlepoint(sizes, times, total), "saddlepoint"
 
 
@@ -379,12 +379,12 @@ def _by_saddlepoint(sizes: Float64, times: Float64, total: float) -> float:
     sums = all_sums(chosen) if len(chosen) <= MOST_DOMINATING else np.zeros(1)
     if len(sums) > 1:
         sizes, times = sizes[~far], times[~far]
-    tails, most = [], float(times @ sizes)
-    for left in (total - sums).tolist():
-        if abs(left) > most:
-            tails.append(float(left < 0))
+    tails, largest = [], float(times @ sizes)
+    for remainder in (total - sums).tolist():
+        if abs(remainder) > largest:
+            tails.append(float(remainder < 0))
         else:
-            tails.append(float(ndtr(-quantile_of(sizes, times, left))))
+            tails.append(float(ndtr(-quantile_of(sizes, times, remainder))))
     return float(np.mean(tails))
 
 

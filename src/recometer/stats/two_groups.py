@@ -84,11 +84,9 @@ def compare_groups(
     """
     check_confidence(confidence)
     bounds = None if bounds is None else check_bounds(bounds)
-    one, two = (
-        in_units(x, w, c) for x, w, c in zip((first, second), weights, clusters, strict=True)
-    )
-    n, few = one.n + two.n, min(_n_differing(one), _n_differing(two))
-    difference, error, half, p = _welch(one, two, confidence)
+    x, y = (in_units(x, w, c) for x, w, c in zip((first, second), weights, clusters, strict=True))
+    n, few = x.n + y.n, min(_n_differing(x), _n_differing(y))
+    difference, error, half, p = _welch(x, y, confidence)
     note = ""
     if not error > 0:
         p, note = np.nan, TOO_FEW if np.isnan(error) else NO_VARIANCE
@@ -106,23 +104,23 @@ def compare_groups(
             interval = interval.within((bounds[0] - bounds[1], bounds[1] - bounds[0]))
     lowest = -np.inf if bounds is None else bounds[0]
     if n and not np.isfinite(lowest):
-        lowest = min(float(each.values.min(initial=np.inf)) for each in (one, two))
+        lowest = min(float(values.values.min(initial=np.inf)) for values in (x, y))
     relative, why = np.nan, NEGATIVE if lowest < 0 else NOT_ABOVE_0
-    if lowest >= 0 and two.estimate > 0:
-        relative, why = one.estimate / two.estimate - 1, note
+    if lowest >= 0 and y.estimate > 0:
+        relative, why = x.estimate / y.estimate - 1, note
     relative_interval = Interval.unknown(confidence, n, why)
     if np.isfinite(relative) and error > 0:
         relative_interval = relative_by_t(
-            lambda *shares: _welch(one, two, confidence, shares)[::2],
+            lambda *shares: _welch(x, y, confidence, shares)[::2],
             relative + 1,
-            two.estimate,
+            y.estimate,
             interval,
         )
-    deviation = math.sqrt((one.deviation**2 + two.deviation**2) / 2)
+    deviation = math.sqrt((x.deviation**2 + y.deviation**2) / 2)
     return Difference(
         n=n,
-        mean=one.estimate,
-        mean_other=two.estimate,
+        mean=x.estimate,
+        mean_other=y.estimate,
         difference=difference,
         interval=interval,
         relative=relative,
@@ -195,10 +193,10 @@ def power_of_groups(
 
 def _n_differing(values: Grouped) -> float:
     """Return how many users do not have the most common value, or infinity if it is too rare."""
-    each = values.values / values.sizes
-    counts = np.bincount(np.unique(each, return_inverse=True)[1], values.counts)
-    most = counts.max(initial=0.0)
-    return int(values.n - most) if most >= SPARSE * values.n else np.inf
+    means = values.values / values.sizes
+    counts = np.bincount(np.unique(means, return_inverse=True)[1], values.counts)
+    commonest = counts.max(initial=0.0)
+    return int(values.n - commonest) if commonest >= SPARSE * values.n else np.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,5 +274,5 @@ def sample_ratio(counts: Mapping[str, int], ratio: str | None = None) -> SampleR
         )
     n = sum(counts.values())
     expected = {name: n * share / sum(planned) for name, share in zip(counts, planned, strict=True)}
-    squares = sum((counts[name] - each) ** 2 / each for name, each in expected.items() if n)
+    squares = sum((counts[name] - size) ** 2 / size for name, size in expected.items() if n)
     return SampleRatio(dict(counts), expected, float(chdtrc(len(counts) - 1, squares)))
