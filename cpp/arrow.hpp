@@ -71,7 +71,7 @@ class StringStream {
             Owned<ArrowArray> array;
             require(stream.get_next(&stream, &array) == 0, "the stream cannot be read");
             if (array.release == nullptr) break;
-            require(array.null_count <= 0, "a string is missing");
+            require(array.null_count <= 0, "the column contains nulls");
             chunks_.push_back(
                 {static_cast<const unsigned char*>(array.buffers[1]) + 16 * array.offset,
                  static_cast<std::size_t>(array.length), array.buffers + 2});

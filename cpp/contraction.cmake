@@ -13,15 +13,15 @@ double f(double a, double b, double c) { return a * b + c; }
   endif()
   set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
   try_compile(compiled "${code}" SOURCES "${code}.cpp" COMPILE_DEFINITIONS ${ARGN} -fno-lto
-    OUTPUT_VARIABLE said COPY_FILE "${code}.a")
+    OUTPUT_VARIABLE output COPY_FILE "${code}.a")
   if(compiled)
     file(READ "${code}.a" machine_code HEX)
   endif()
   # Look for vfmadd132sd, vfmadd213sd and vfmadd231sd (x86-64) and fmadd (64-bit Arm).
-  if(NOT compiled OR said MATCHES "unknown argument"
+  if(NOT compiled OR output MATCHES "unknown argument"
       OR machine_code MATCHES "c4e2[0-9a-f][0-9a-f][9ab]9|(00|20)084[01]1f")
     message(FATAL_ERROR "This compiler fuses multiplications and additions, and ${ARGN} does not "
-      "stop it: equal scores would differ. Use GCC or Clang (on Windows clang-cl), without "
-      "-ffast-math.\n${said}")
+      "prevent this, so scores that should be equal would differ. Use GCC or Clang (on Windows "
+      "clang-cl), without -ffast-math.\n${output}")
   endif()
 endfunction()

@@ -93,7 +93,7 @@ inline TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_
                               const In1<std::int64_t>& indptr) {
     const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;
     require(places ? places->shape(0) == n : static_cast<std::int64_t>(n) <= n_there,
-            "one place per user");
+            "places must have one entry per user");
     for (std::size_t user = 0; places && user < n; ++user) {
         require(-1 <= places->data()[user] && places->data()[user] < n_there, "no such users");
     }
@@ -104,7 +104,7 @@ inline void require_hashes(const In1<std::uint8_t>& data, std::size_t piece,
                            const Out1<std::uint64_t>& hashes) {
     require(piece > 0, "pieces must not be empty");
     const std::size_t n = data.shape(0);
-    require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+    require(hashes.shape(0) == n / piece + (n % piece > 0), "hashes must have one entry per piece");
 }
 
 // Each of these functions adds the bindings in one file to the module.

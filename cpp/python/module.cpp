@@ -15,8 +15,8 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's ex
     nb::enum_<NanRule>(m, "NanRule", nb::is_arithmetic(),
                        "How to treat a candidate whose score is NaN.")
         .value("UNDEFINED", NanRule::kUndefined, "The user's values are undefined.")
-        .value("FIRST", NanRule::kFirst, "It ranks above all others.")
-        .value("LAST", NanRule::kLast, "It ranks below all others.");
+        .value("FIRST", NanRule::kFirst, "The candidate ranks above all others.")
+        .value("LAST", NanRule::kLast, "The candidate ranks below all others.");
     nb::enum_<TieOrder>(m, "TieOrder", nb::is_arithmetic(),
                         "How to order candidates with equal scores.")
         .value("ITEM", TieOrder::kItem, "Lower items first.")
@@ -28,7 +28,7 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's ex
         .value("PAIRS", RowOrder::kPairs, "Grouped by item, latest first.")
         .value("OLD_PAIRS", RowOrder::kOldPairs, "Grouped by item, earliest first.");
     nb::enum_<ScoreFlag>(m, "ScoreFlag", nb::is_arithmetic(),
-                         "Facts about a user's candidates, as in recometer.ranks.UserFlag.")
+                         "Flags for a user's candidates, with the same values as in recometer.ranks.UserFlag.")
         .value("NAN_SCORE", kNanScore, "A candidate's score is NaN.")
         .value("INFINITE_SCORE", kInfiniteScore, "A candidate's score is infinite.");
 

@@ -65,7 +65,7 @@ Top<Real> top(std::size_t n_users, TieOrder order, const In1<std::uint64_t>& key
     require(k >= 1, "lists must have at least one place");
     require(scores.shape(0) == n_users && items.shape(0) == n_users && items.shape(1) == k &&
                 keys.shape(0) == n_users && n.shape(0) == n_users && left.shape(0) == n_users,
-            "one list per user");
+            "the output arrays must have one row per user, with the same k");
     return {static_cast<std::int64_t>(k),
             order,
             keys.data(),
@@ -87,7 +87,7 @@ FactorScores<Real> factor_scores(
     const std::size_t n_users = users.shape(0);
     const ItemFactors<Real> factors = item_factors<Real>(users, items, bias, rows);
     require(0 <= first && first <= last && last <= factors.n_items, "no such items");
-    require(flags.shape(0) == n_users && finished.shape(0) == n_users, "one flag per user");
+    require(flags.shape(0) == n_users && finished.shape(0) == n_users, "flags must have one entry per user");
     return {users.data(),
             n_users,
             users.shape(1),
@@ -214,7 +214,7 @@ GivenScores<Real> given_scores(const Strided2<Real>& scores,
     const std::size_t n_users = scores.shape(0);
     require(scores.shape(1) <= 1 || scores.stride(1) == 1,
             "the scores of a user must be contiguous");
-    require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users, "one flag per user");
+    require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users, "flags must have one entry per user");
     return {scores.data(),
             static_cast<std::ptrdiff_t>(scores.stride(0)),
             n_users,

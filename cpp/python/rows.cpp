@@ -62,7 +62,7 @@ void bind_lists(nb::module_& m) {
                         repeated.shape(0) == n_users,
                     "one entry per user");
             require(keys.shape(0) == n_users && top.shape(0) == n_users && left.shape(0) == n_users,
-                    "one list per user");
+                    "the output arrays must have one row per user");
             require(above.shape(0) == n_judged && (!tied || tied->shape(0) == n_judged) &&
                         (!before || before->shape(0) == n_judged),
                     "one entry per judged item");

@@ -381,7 +381,7 @@ class Stream:
         if self._counted is not None:
             if not isinstance(self._counted, kind):
                 raise InputError(
-                    f"This batch contains {KINDS[kind]}, earlier ones contained "
+                    f"This batch contains {KINDS[kind]}, but earlier batches contained "
                     f"{KINDS[type(self._counted)]}. Hint: use a separate stream for each."
                 )
             return self._counted

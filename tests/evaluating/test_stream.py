@@ -594,7 +594,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
         ),
         (
             update(SCORES[:1], users=[1], before=lambda s: s.update(items=[[1]], users=[0])),
-            "contains scores, earlier ones contained lists",
+            "contains scores, but earlier batches contained lists",
         ),
         (
             update(SCORES[:1], users=[1], before=lambda s: s.update(SCORES[:2], users=[0, 1])),

@@ -286,7 +286,7 @@ unsigned long long splits() {
         });
     }
     background.start(2);
-    require(background.wait(60), "the threads end");
+    require(background.wait(60), "the threads must end within 60 seconds");
     Checksum sum;
     for (const auto& part : places) sum.add(part);
     return sum.value();

@@ -48,7 +48,7 @@ def test_many_distinct_strings_are_numbered_correctly():
     ("series", "message"),
     [
         (pl.Series([1, 2]), "string views"),
-        (pl.Series(["a", None]), "missing"),
+        (pl.Series(["a", None]), "the column contains nulls"),
         (pl.Series(["a", "b", "c"]), "one entry per row"),
     ],
 )

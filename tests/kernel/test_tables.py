@@ -72,8 +72,8 @@ def test_mismatched_arrays_are_rejected():
     for users, changes, message in (
         (np.array([1]), {}, "no such users"),
         (np.array([-2]), {}, "no such users"),
-        (np.array([0, 0]), {}, "one place per user"),
-        (None, {"other_indptr": np.array([0])}, "one place per user"),
+        (np.array([0, 0]), {}, "places must have one entry per user"),
+        (None, {"other_indptr": np.array([0])}, "places must have one entry per user"),
         (None, {"other_items": items[:0]}, "beyond the items"),
         (None, {"found": np.zeros(2, int)}, "one entry per row"),
     ):

@@ -30,11 +30,19 @@ NO_METRIC = ("all", "env")
 # torch.topk may return a different order in each call.
 ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
 
-UNSTABLE = "unstable: the sort follows no rule for equal scores"
+UNSTABLE = "unstable: the sort leaves the order of equal scores undefined"
 NOISE = "unstable: equal scores are ordered by random noise"
-MEMORY = "defect: memory that was never written is printed"
-ACCIDENT = "unstable: where NaN or an infinite score stands, a sort compares it by accident"
-MINUS = "-inf in a matrix means no candidate here, and is a score there"
+MEMORY = "defect: the library prints uninitialised memory"
+ACCIDENT = (
+    "unstable: the place of a NaN or infinite score depends on how the sort happens to compare it"
+)
+PAIRS = "derived from the source code; the denominator counts one pair too many"
+LAST_OF_TIES = (
+    "derived from the source code; a tied item counts as below all the others in its group"
+)
+MINUS = (
+    "recometer reads -inf in a matrix as 'not a candidate', whereas the library reads it as a score"
+)
 NO_CASE = "the case is not described"
 REPLAY = ("Precision", "Recall", "HitRate", "MRR", "MAP", "NDCG", "RocAuc")
 # Records that cannot be reproduced. Each entry contains the library, the beginning of the call, the
@@ -76,15 +84,15 @@ EXCEPTIONS = (
     ("cornac", "ranking_eval MRR, u7 only", "", "the lowest score is not quite the lowest"),
     ("rectools", "MeanInvUserFreq", "mini:unseen", NO_CASE),
     ("rexmex", "novelty (lists >= k only)", "", "there is no list of that length"),
-    ("elliot", "LAUC", "", "read from the source; one pair too many in the denominator"),
-    ("elliot", "AUC", "", "read from the source; one pair too many in the denominator"),
-    ("elliot", "GAUC", "", "read from the source; one pair too many in the denominator"),
-    ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
+    ("elliot", "LAUC", "", PAIRS),
+    ("elliot", "AUC", "", PAIRS),
+    ("elliot", "GAUC", "", PAIRS),
+    ("lightfm", "", "", LAST_OF_TIES),
 )  # fmt: skip
 # Records that result from defects, and whose input is therefore rejected under defects=True. A key
 # consists of the library, the call, the source and k; the value describes what the library counts
 # by mistake.
-AGAIN = "item 0 once more at each place beyond the last item"
+AGAIN = "item 0 again at every place beyond the last item"
 IRREPRODUCIBLE = {
     ("implicit", "ranking_metrics_at_k['precision']", "matrix", 25): AGAIN,
     ("implicit", "ranking_metrics_at_k['map']", "matrix", 25): AGAIN,

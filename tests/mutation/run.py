@@ -52,11 +52,15 @@ class SelectedMutant:
 def main() -> int:
     """Run the command line; return 1 if too many mutants survive."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--area", action="append", help="areas of nearest.toml; by default all")
+    parser.add_argument("--area", action="append", help="areas of nearest.toml (default: all)")
     parser.add_argument("--nearest", type=Path, default=HERE / "nearest.toml")
-    parser.add_argument("--module", action="append", help="paths of modules; by default all")
-    parser.add_argument("--share", type=float, default=0.1, help="of the mutants of each area")
-    parser.add_argument("--least", type=int, default=20, help="mutants of each area")
+    parser.add_argument("--module", action="append", help="paths of modules (default: all)")
+    parser.add_argument(
+        "--share", type=float, default=0.1, help="the share of each area's mutants to draw"
+    )
+    parser.add_argument(
+        "--least", type=int, default=20, help="the minimum number of mutants to draw per area"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cpu", type=int, default=300, help="seconds of a mutant's process")
     parser.add_argument("--minutes", type=float, default=math.inf, help="when to end")

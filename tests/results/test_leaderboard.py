@@ -93,7 +93,7 @@ def test_notes_explain_intervals_of_metrics_over_all_users() -> None:
         "Mean over the counted users, or one value for all users (coverage@1); ± is the longer "
         "arm of the 95% interval." in text
     )
-    assert "from resampled users (coverage@1)" in text
+    assert "by resampling users (coverage@1)" in text
     only_coverage = {
         name: rm.evaluate(rm.Lists(lists), test, metrics="coverage@1", catalogue=3)
         for name in ("one", "two")

@@ -264,7 +264,7 @@ def test_sign_test_matches_the_binomial_test_of_scipy() -> None:
 @pytest.mark.parametrize("test", ["wilcoxon", "sign"])
 def test_wilcoxon_and_sign_tests_add_a_note_above_3000_users(test) -> None:
     result = compare(*models(3_001), test=test)
-    assert "error rate exceeds its level" in result.test.note
+    assert "errs more often than its p-values suggest" in result.test.note
     assert compare(*models(3_000), test=test).test.note == ""
 
 

@@ -38,7 +38,7 @@ def test_tiny_values_of_runs_have_an_interval_without_width() -> None:
     """The variances of such tiny values fit into doubles, but the variances' squares underflow."""
     result = over_runs((crossed(50, 3, 0) - 0.5) * 1e-100)
     assert tuple(result.interval) == (result.mean, result.mean)
-    assert "the interval has no width" in result.note + result.interval.note
+    assert "so the interval has zero width" in result.note + result.interval.note
 
 
 def test_two_users_are_enough_for_an_interval_over_runs() -> None:
@@ -302,7 +302,7 @@ def test_invalid_arguments_of_runs_are_rejected() -> None:
         over_runs([[0.1, np.inf]])
     assert "Fewer than two users" in over_runs([[0.1, 0.2], [np.nan, 0.3]]).note
     constant = over_runs(np.full((5, 3), 0.25))
-    assert "no width" in constant.interval.note
+    assert "zero width" in constant.interval.note
     for function in (over_runs, over_folds):
         with pytest.raises(InputError, match="above 0 and below 1"):
             function([[0.1, 0.2], [0.3, 0.5]], confidence=95)

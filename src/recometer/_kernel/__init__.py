@@ -14,9 +14,9 @@ try:
     from recometer._kernel._native import *  # noqa: F403
 except ImportError as error:
     raise ImportError(
-        f"The native part of recometer is missing from {os.path.dirname(__file__)}, or does not "
-        f"match this Python ({error}). Hint: if this is a source tree, install it (pip install ., "
-        "needs a C++17 compiler), or start Python where it finds the installed recometer."
+        f"The native part of recometer is missing from {os.path.dirname(__file__)}, or was not "
+        f"built for this Python ({error}). Hint: if this is a source tree, install it (pip install "
+        "., needs a C++17 compiler), or start Python where it finds the installed recometer."
     ) from error
 
 from recometer._kernel import _native

@@ -13,10 +13,10 @@ class NanRule(enum.IntEnum):
     """The user's values are undefined."""
 
     FIRST = 1
-    """It ranks above all others."""
+    """The candidate ranks above all others."""
 
     LAST = 2
-    """It ranks below all others."""
+    """The candidate ranks below all others."""
 
 class TieOrder(enum.IntEnum):
     """How to order candidates with equal scores."""
@@ -46,7 +46,7 @@ class RowOrder(enum.IntEnum):
     """Grouped by item, earliest first."""
 
 class ScoreFlag(enum.IntEnum):
-    """Facts about a user's candidates, as in recometer.ranks.UserFlag."""
+    """Flags for a user's candidates, with the same values as in recometer.ranks.UserFlag."""
 
     NAN_SCORE = 4
     """A candidate's score is NaN."""

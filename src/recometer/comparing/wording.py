@@ -170,10 +170,7 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
             continue
         size = f"{min(sizes):.4f}"
         if not all(possible):
-            size = (
-                f"{size} or more (depending on the pair; for some, no possible difference is large "
-                "enough)"
-            )
+            size = f"{size} or more (depending on the pair; some pairs cannot differ by enough)"
         elif f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (depending on the pair)"
         seeds = any(row.test.test == "random effects" for row in pairs)

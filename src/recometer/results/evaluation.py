@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from recometer.results.groups import Segments
 
 NOT_KEPT = (
-    "A file keeps the users' values, but not the rows. Hint: mean(weights='users') is the mean "
-    "over users."
+    "A saved result contains the users' values, but not the rows. Hint: mean(weights='users') is "
+    "the mean over users."
 )
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 Folded = TypeVar("Folded", bound="FoldedRecord")
 
-ONE_EACH = "There is one value per fold, and folds are not independent, so there is no interval."
+ONE_EACH = (
+    "There is no interval, because each fold has a single value and folds are not independent."
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True, repr=False)

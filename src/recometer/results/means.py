@@ -19,7 +19,7 @@ from recometer.stats.ends import Interval
 Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
-NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
+NO_WIDTH = "Every resample gives the same value, so the interval has zero width."
 # The minimum and the maximum number of resamples for metrics with one value for all users, and the
 # approximate total number of list places in the resamples.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8

@@ -56,7 +56,8 @@ def check_bounds(bounds: Bounds) -> Bounds:
         )
     if math.isfinite(low) and math.isfinite(high) and not math.isfinite(2 * (high - low)):
         raise InputError(
-            f"bounds={brief(bounds)} differ by more than a number can hold (1.8e308). Hint: "
-            "divide values and bounds by the same number; None stands for unknown bounds."
+            f"bounds={brief(bounds)} are too far apart: twice their difference exceeds the "
+            "largest number (1.8e308). Hint: divide values and bounds by the same number; None "
+            "stands for unknown bounds."
         )
     return low, high

@@ -402,7 +402,9 @@ def inverted(differences: Grouped, confidence: float) -> Interval:
         )
         return Interval(-np.inf, np.inf, "randomisation", confidence, n, note)
     if differences.constant:
-        note = f"All {n:,} differences are {differences.estimate:g}: the interval has no width."
+        note = (
+            f"All {n:,} differences are {differences.estimate:g}, so the interval has zero width."
+        )
         ends = differences.estimate, differences.estimate
         return Interval(*ends, "randomisation", confidence, n, note)
     low, high = flip_ends(differences, confidence)
@@ -495,7 +497,7 @@ def _on_few(test: TestResult, method: str, differences: Grouped, spread: Bounds 
         if method == "gaffke":
             return note
         why = "The metric has no known range, and the" if not within(differences, spread) else "The"
-        return f"{note} {why} interval may be too short: it cannot decide a gate."
+        return f"{note} {why} interval may be too short, so it cannot be used to decide a gate."
     if method == "randomisation" and test.n <= FEW_USERS:
         sizes = "" if one_size else "clusters are of similar size and "
         return (

@@ -16,7 +16,7 @@ METHODS = {
     "t": "Student's t",
     "percentile": "bootstrap percentiles, without resampling",
     "bca": "bootstrap BCa, without resampling",
-    "bootstrap": "from resampled users",
+    "bootstrap": "by resampling users",
     "welch": "Welch's t",
     "randomisation": "by inversion of the randomisation test",
     "random effects": "with the variance between users and between runs",

@@ -264,7 +264,7 @@ def bootstrap(values: Grouped, confidence: float, kind: Literal["percentile", "b
     low, high = (_resample_quantile(values, quantile) for quantile in quantiles)
     note = ""
     if not np.isfinite([low, high]).all():
-        note = "The divisor is 0 in too many resamples: an end is not finite."
+        note = "The divisor is 0 in too many resamples, so one end of the interval is infinite."
     return Interval(low, high, kind, confidence, values.n, note)
 
 
@@ -627,7 +627,7 @@ def less_1(low: float, high: float, method: str, n: int, difference: Interval) -
             "The relative difference has no upper end: the baseline cannot be distinguished from 0."
         )
     elif low == high:
-        note = f"All {n:,} users have the same ratio: the interval has no width."
+        note = f"All {n:,} users have the same ratio, so the interval has zero width."
     relative = Interval(low - 1, high - 1, method, difference.confidence, n, note)
     return on_side_of(relative, difference)
 

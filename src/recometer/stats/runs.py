@@ -290,7 +290,7 @@ def _summed(
     error, half, p = t_of_parts(mean, parts, confidence)
     variance = sum(part for part, _ in parts)
     share = (variance - parts[0][0]) / variance if error else 0.0
-    width = f"Every user and every run has the mean {mean:g}: the interval has no width."
+    width = f"Every user and every run has the mean {mean:g}, so the interval has zero width."
     ends = mean - half, mean + half
     interval = Interval(*ends, "random effects", confidence, n, note if error else width)
     return Runs(mean, interval, p, n, n_runs, spread, deviations, share, note)

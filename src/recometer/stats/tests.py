@@ -408,6 +408,6 @@ def _many(n: int, name: str) -> str:
     if n <= MANY_USERS:
         return ""
     return (
-        f"The {name} test does not test the mean: on test sets as large as this one ({n:,} "
-        "users), its error rate exceeds its level (Ihemelandu & Ekstrand 2023)."
+        f"The {name} test does not test the mean. On test sets as large as this one ({n:,} "
+        "users), it errs more often than its p-values suggest (Ihemelandu & Ekstrand 2023)."
     )

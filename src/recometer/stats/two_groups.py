@@ -95,8 +95,8 @@ def compare_groups(
         if few < FEW_DIFFER:
             note = (
                 f"In a group, {few:,} {'user differs' if few == 1 else 'users differ'} from "
-                "most: too few to rule out a rare large loss. The interval may be too short: "
-                "it cannot decide a gate."
+                "most: too few to rule out a rare large loss. The interval may be too short, "
+                "so it cannot be used to decide a gate."
             )
         ends = difference - half, difference + half
         interval = consistent(Interval(*ends, "welch", confidence, n, note), p)
