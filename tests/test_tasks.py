@@ -15,7 +15,7 @@ import pytest
 import recometer as rm
 from recometer import tasks
 from recometer.errors import InputError
-from recometer.tasks import Ticker, check_wanted, resolve_threads, run_tasks
+from recometer.tasks import Ticker, check_cancelled, resolve_threads, run_tasks
 
 INTERRUPTED = """
 import sys, threading, time
@@ -296,14 +296,14 @@ def test_waiting_prints_nothing_without_a_terminal(capsys: pytest.CaptureFixture
 
 
 def test_nested_tasks_stop_if_another_task_fails() -> None:
-    """One task fails while the tasks inside another task call `check_wanted`."""
+    """One task fails while the tasks inside another task call `check_cancelled`."""
     begun, ended = threading.Event(), []
 
     def long(_: int, ticker: Ticker) -> None:
         begun.set()
         try:
             while True:
-                check_wanted()
+                check_cancelled()
                 time.sleep(0.01)
         finally:
             ended.append("inner")
@@ -317,4 +317,4 @@ def test_nested_tasks_stop_if_another_task_fails() -> None:
     with pytest.raises(ValueError, match="stop"):
         run_tasks(nested, range(2), threads=2, progress=False)
     assert ended == ["inner", "inner"]
-    check_wanted()  # outside of tasks, this call has no effect
+    check_cancelled()  # outside of tasks, this call has no effect

@@ -20,7 +20,7 @@ from recometer.comparing.models import (
     Model,
     Users,
     by_chance,
-    check_alike,
+    check_comparable,
     on_unpaired,
     read_allow,
     read_models,
@@ -328,7 +328,7 @@ def compare(
         )
     baseline = None if baseline is None else str(baseline)
     users, first, allowed = Users.of(read, paired=paired), read[0].first, read_allow(allow)
-    notes = check_alike(read, users, allowed, paired=paired)
+    notes = check_comparable(read, users, allowed, paired=paired)
     counted = [m.name for m in read if not m.by_chance or m.name == baseline]
     compared = _metrics(read, metrics)
     left_out: list[str] = []
@@ -338,8 +338,8 @@ def compare(
         compared, left_out = _of_users(compared, first, chosen=metrics is not None)
     decisive = compared
     if primary is not None:
-        among = [metric for metric in first.metrics if str(metric) in compared]
-        primary_names = names_among(primary, among, first.protocol)
+        evaluated = [metric for metric in first.metrics if str(metric) in compared]
+        primary_names = names_among(primary, evaluated, first.protocol)
         decisive = [known_metric(name, compared, first) for name in primary_names]
     _check_correction(correction, test, read, decisive, first.together)
     if confidence is None:
@@ -360,8 +360,8 @@ def compare(
         read, baseline, compared, users, options, counted if correction == "tukey" else []
     )
     _check_users(rows)
-    decides = decisive if primary is not None else compared[:1]
-    known_users, turned = wording.on_known_users(read, users, decides) if paired else ((), "")
+    main_metrics = decisive if primary is not None else compared[:1]
+    known_users, warning = wording.on_known_users(read, users, main_metrics) if paired else ((), "")
     result = Comparison(
         models=tuple(read),
         baseline=baseline,
@@ -384,7 +384,7 @@ def compare(
         sample_ratio=sizes,
     )
     mismatch = str(sizes) if sizes is not None and sizes.mismatch else ""
-    for text in (mismatch, wording.on_undefined(result.rows), turned):
+    for text in (mismatch, wording.on_undefined(result.rows), warning):
         if text:
             warn(text)
     return result
@@ -467,13 +467,13 @@ def _of_users(
     """Return the metrics on which groups of any size are comparable, and notes on the others."""
     left_out = [name for name in metrics if name in first.over_users]
     remaining, names = [name for name in metrics if name not in left_out], ", ".join(left_out)
-    why = "they depend on the number of users, which differs between groups"
+    reason = "they depend on the number of users, which differs between groups"
     if left_out and (chosen or not remaining):
         raise InputError(
-            f"Groups of different users cannot be compared on {names}: {why}. Hint: "
+            f"Groups of different users cannot be compared on {names}: {reason}. Hint: "
             f"{argument_text('metrics', ' '.join(remaining) or 'ndcg@10')}."
         )
-    return remaining, [f"Left out: {names}; {why}."] if left_out else []
+    return remaining, [f"Left out: {names}; {reason}."] if left_out else []
 
 
 def _sample_ratio(users: Users, options: Options, ratio: str | None) -> SampleRatio:
@@ -505,11 +505,11 @@ def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array |
     clusters = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if len(model.runs) > 1), None)
     if clusters is not None and seeds is not None:
-        alone = python_or_command("cluster=False", "evaluate users instead of sessions")
+        call = python_or_command("cluster=False", "evaluate users instead of sessions")
         raise InputError(
             f"{seeds} has several seeds: the variance between seeds can be separated from the "
             "variance between users, but not between clusters of users or sessions. Hint: use one "
-            f"seed of each model; or {alone}, which treats all of them as independent."
+            f"seed of each model; or {call}, which treats all of them as independent."
         )
     return clusters
 

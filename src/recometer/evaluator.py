@@ -269,10 +269,10 @@ class Stream:
         if users is None:
             raise _unnamed("scores")
         item_ids = index.item_ids if self._item_ids is None else self._item_ids
-        counted = self._begun(StreamedScores, index.n_items, item_ids)
+        counted = self._store(StreamedScores, index.n_items, item_ids)
         named = user_ids_of(users, index.n_users or 0)
         places = self._places.of(named)
-        rows = self._new(named, places, counted.came)
+        rows = self._new_rows(named, places, counted.came)
         if any_of(places < 0):
             counted.add_strangers(named[places < 0])
             rows = rows[places[rows] >= 0]
@@ -281,12 +281,12 @@ class Stream:
 
     def _add_lists(self, batch: Lists) -> None:
         assert self._places is not None
-        counted = self._begun(StreamedLists)
+        counted = self._store(StreamedLists)
         listed = batch.facts.listed
         assert listed is not None
         named = ids.as_ids(listed(), "users of the lists")
         places = self._places.of(named)
-        self._new(named, places, counted.came)
+        self._new_rows(named, places, counted.came)
         counted.add(batch, places, self._check)
         self._counted = counted
 
@@ -318,7 +318,7 @@ class Stream:
             users = self._places.of(user_ids_of(users, len(items)))
         return isinstance(counted, StreamedLists) and counted.take_indices(items, users)
 
-    def _new(self, users: Array, places: Int64, present: Array) -> Int64:
+    def _new_rows(self, users: Array, places: Int64, present: Array) -> Int64:
         """Return the rows of new users; with ``repeated="error"``, refuse users who occur again."""
         numbers = np.arange(len(places))
         if follow(places):  # all users are known and distinct
@@ -335,18 +335,18 @@ class Stream:
         repeats = known & present[places]
         first = np.zeros(len(places), bool)
         first[np.unique(places, return_index=True)[1]] = True
-        twice = known & ~first
-        if self._repeated == "error" and (repeats | twice).any():
-            user = int(np.argmax(repeats | twice))
+        in_batch = known & ~first
+        if self._repeated == "error" and (repeats | in_batch).any():
+            user = int(np.argmax(repeats | in_batch))
             location = "an earlier batch" if repeats[user] else "two rows of a batch"
             raise repeated_user(ids.show(users, user), location)
-        self._n_repeated += int(np.count_nonzero(repeats | twice))
-        return np.flatnonzero(~(repeats | twice))
+        self._n_repeated += int(np.count_nonzero(repeats | in_batch))
+        return np.flatnonzero(~(repeats | in_batch))
 
     def _add_pairs(self, batch: Pairs | None, named: bool) -> None:
         if batch is None:
             return
-        counted: StreamedPairs = self._begun(StreamedPairs)
+        counted: StreamedPairs = self._store(StreamedPairs)
         counted.check(batch, named, self._check)
         user_ids = batch.rows.user_ids
         if named and user_ids is not None:
@@ -376,7 +376,7 @@ class Stream:
             else:
                 source.rank(request)
 
-    def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
+    def _store(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
         """Return the object that stores the batches; before the first batch, return a new one."""
         if self._counted is not None:
             if not isinstance(self._counted, kind):
@@ -394,8 +394,8 @@ class Stream:
             return StreamedLists(test)
         index = SourceIndex.of("The stream", 0, n_items, None, item_ids)
         of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
-        nobody = Scores(lambda rows: None, n_users=0, n_items=n_items, item_ids=index.item_ids)
-        case = self._evaluator.case(nobody)
+        empty = Scores(lambda rows: None, n_users=0, n_items=n_items, item_ids=index.item_ids)
+        case = self._evaluator.case(empty)
         needs = case.requirements
         ranked, k = bool(needs.of_rankings), needs.depth_of_lists or None
         return StreamedScores(of_test, request_of(case), ranked, k)
@@ -488,7 +488,7 @@ class Stream:
             self._n_repeated += state["again"]
             return
         kind = {name: store for store, name in KINDS.items()}[state["kind"]]
-        counted = self._begun(kind, *state["items"])
+        counted = self._store(kind, *state["items"])
         if state["items"][0] and counted.index_of_items[0] != state["items"][0]:
             raise InputError(
                 f"One stream has scores for {counted.index_of_items[0]:,} items, the other for "
@@ -750,13 +750,13 @@ def identity_of(arguments: Arguments, sides: Sides | None) -> dict[str, str]:
 def difference(own: Mapping[str, str], other: Mapping[str, str]) -> str:
     """Describe the first difference between two evaluators; return "" if there is none."""
     for name in sorted({*own, *other}, key=lambda name: (name != "test", name)):
-        mine, theirs = own.get(name), other.get(name)
-        if mine == theirs:
+        own_value, other_value = own.get(name), other.get(name)
+        if own_value == other_value:
             continue
         if name in ("metrics", "protocol", "seed"):
-            return f"{name} ({mine!r} here, {theirs!r} there)"
-        if mine is None or theirs is None:
-            return f"{name}, which was passed only {'there' if mine is None else 'here'}"
+            return f"{name} ({own_value!r} here, {other_value!r} there)"
+        if own_value is None or other_value is None:
+            return f"{name}, which was passed only {'there' if own_value is None else 'here'}"
         return f"{name}, which contains different data"
     return ""
 

@@ -249,7 +249,7 @@ def explain(
             f"explain takes an evaluation, found {type(result).__name__}. Hint: "
             "rm.explain(rm.evaluate(...), metric, protocol=...)."
         )
-    mine = result.known_metric(metric)
+    own_metric = result.known_metric(metric)
     inputs = result.inputs_kept
     if source is not None:
         inputs = {"source": source, "test": test, **options}
@@ -260,13 +260,13 @@ def explain(
             "test=test, train=train) passes them again."
         )
     other_rules = protocol_of(protocol, {}, []).replace(shifted_ids=result.protocol.shifted_ids)
-    theirs = _counterpart(mine, other_rules)
+    other_metric = _counterpart(own_metric, other_rules)
 
     def reevaluate(requested: Metric, rules: Protocol) -> Evaluation:
         return evaluate_again(inputs, metrics=[requested], protocol=rules, seed=result.seed)
 
-    notes = _defects_shown(reevaluate, theirs, other_rules)
-    explanation = walk(reevaluate, (mine, result.protocol), (theirs, other_rules))
+    notes = _defects_shown(reevaluate, other_metric, other_rules)
+    explanation = walk(reevaluate, (own_metric, result.protocol), (other_metric, other_rules))
     return dataclasses.replace(explanation, notes=notes)
 
 
@@ -295,7 +295,7 @@ def walk(
     results = [reevaluate(metric, rules)]
     texts: list[tuple[str, str]] = []
 
-    def take(name: str, change: str, to_metric: Metric, to_rules: Protocol) -> None:
+    def add_step(name: str, change: str, to_metric: Metric, to_rules: Protocol) -> None:
         nonlocal metric, rules
         metric, rules = to_metric, to_rules
         results.append(reevaluate(metric, rules))
@@ -309,10 +309,10 @@ def walk(
         }
         if changed:
             after = rules.replace(**changed)
-            take(step, " ".join(map(after.sentence, changed)), metric, after)
+            add_step(step, " ".join(map(after.sentence, changed)), metric, after)
         if step == "formula":
             for name, change, next_metric in list(_metric_steps(metric, last_metric)):
-                take(name, change, next_metric, rules)
+                add_step(name, change, next_metric, rules)
     user_ids, values = _values_of_all(results)
     means = [result.mean()[str(result.metrics[0])] for result in results]
     explained = tuple(

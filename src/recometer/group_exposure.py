@@ -519,16 +519,16 @@ def expected_exposure(
     test, relevant = needed(data.test), needed(data.relevant)
     users, items = users_of(test.indptr)[relevant], test.items[relevant]
     n_relevant = np.bincount(users, minlength=data.n_users)
-    lacking = data.lists.uncatalogued
-    invented = np.setdiff1d(np.zeros(0, np.int64) if lacking is None else lacking, test.items)
+    absent = data.lists.uncatalogued
+    invented = np.setdiff1d(np.zeros(0, np.int64) if absent is None else absent, test.items)
     candidates = np.full(data.n_users, data.n_items - len(invented))
     if data.train is not None:
         candidates -= np.diff(data.train.indptr)
-    above = np.cumsum(worth)
-    until = above[np.minimum(n_relevant, len(worth)) - 1]
+    cumulative = np.cumsum(worth)
+    top_worth = cumulative[np.minimum(n_relevant, len(worth)) - 1]
     n_others = candidates - n_relevant
-    remaining = above[np.minimum(candidates, len(worth)) - 1] - until
-    of_relevant, of_others = ratio(until, n_relevant), ratio(remaining, n_others)
+    other_worth = cumulative[np.minimum(candidates, len(worth)) - 1] - top_worth
+    of_relevant, of_others = ratio(top_worth, n_relevant), ratio(other_worth, n_others)
 
     attention_to_relevant = np.bincount(
         users, np.asarray(attention[users, items]).ravel(), data.n_users

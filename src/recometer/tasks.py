@@ -40,7 +40,7 @@ class Cancelled(Exception):
 _here = threading.local()  # holds the ticker of the task that runs on the thread
 
 
-def check_wanted() -> None:
+def check_cancelled() -> None:
     """Raise Cancelled in a task whose result is no longer needed; do nothing outside tasks.
 
     Long computations that have no access to the ticker call this function.
@@ -120,29 +120,29 @@ def run_tasks(
     """
     if not tasks:
         return []
-    alone = brief and len(tasks) == 1
-    if alone and not progress:
+    inline = brief and len(tasks) == 1
+    if inline and not progress:
         return [function(tasks[0], _SILENT)]
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
     workers = [
         threading.Thread(target=work.run, name=f"recometer-{number}")
-        for number in range(0 if alone else n_workers)
+        for number in range(0 if inline else n_workers)
     ]
     bar = _Bar(label, float(sum(weights)), progress)
     try:
         bar.update(0.0)
-        begun = list(itertools.takewhile(was_started, workers))  # the system may refuse more
-        if len(begun) < len(workers):
-            work.go_on_with(max(1, len(begun)))
-        workers = begun
-        if alone or not workers:
+        started = list(itertools.takewhile(was_started, workers))  # the system may refuse more
+        if len(started) < len(workers):
+            work.reduce_workers(max(1, len(started)))
+        workers = started
+        if inline or not workers:
             work.run()
         # Thread.join is unsafe: before Python 3.13, Ctrl-C during a join marks a running thread as
         # ended.
         while not work.wait(POLL):
-            check_wanted()  # the calling thread may itself be running a task
+            check_cancelled()  # the calling thread may itself be running a task
             bar.update(work.done)
     finally:
         work.cancelled.set()
@@ -191,7 +191,7 @@ def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
     return run_tasks(run, tasks, threads=resolve_threads(None), progress=False)
 
 
-def a_part_each(n: int, least: int) -> list[slice]:
+def even_parts(n: int, least: int) -> list[slice]:
     """Cut n rows into parts of at least `least` rows, with at most one part per processor."""
     n_parts = max(1, min(resolve_threads(None), n // least))
     bounds = [n * part // n_parts for part in range(n_parts + 1)]
@@ -268,7 +268,7 @@ class _Work(Generic[T, R]):
         """
         return self._unfinished.acquire(timeout=seconds)
 
-    def go_on_with(self, n_workers: int) -> None:
+    def reduce_workers(self, n_workers: int) -> None:
         """Continue with fewer threads, because some could not be started."""
         self._end(self._n_workers - n_workers)
 

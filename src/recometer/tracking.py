@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from recometer.errors import InputError, InputTypeError, brief, need
-from recometer.results.flat import FlatName, named
+from recometer.results.flat import FlatName, by_flat_name
 from recometer.stats.checks import check_whole
 from recometer.version import __version__
 
@@ -53,7 +53,7 @@ class Tracked:
         >>> result.flat()["recall_at_2"], result.flat()["recall_at_2_counted"]
         (0.5, 2)
         """
-        return named(self.flat_values(), path)
+        return by_flat_name(self.flat_values(), path)
 
     def log_mlflow(
         self,

@@ -287,10 +287,10 @@ def test_new_test_needs_only_an_entry_in_the_table(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(TESTS, "yuen", TESTS["t"])  # monkeypatch removes the test afterwards
 
     @tests.paired("yuen", "Yuen's test of trimmed means", "the trimmed mean difference is 0")
-    def yuen(differences: np.ndarray) -> tests.Found:
+    def yuen(differences: np.ndarray) -> tests.Outcome:
         middle = np.sort(differences)[len(differences) // 5 : -(len(differences) // 5)]
         z = abs(middle.mean()) / middle.std(ddof=1) * np.sqrt(len(middle))
-        return tests.Found(float(2 * ndtr(-z)), "normal")
+        return tests.Outcome(float(2 * ndtr(-z)), "normal")
 
     first, second = draw_models(0, 120, 1.0, 0.3, 1_000)
     for options in ({}, {"margin": 0.1}, {"cluster": np.arange(120) // 2}, {"correction": "none"}):

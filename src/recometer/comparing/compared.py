@@ -405,18 +405,18 @@ def leaderboard(
     tables if a single one would be wider than `width`.
     """
     order = [row.model for row in standings if row.metric == metrics[0]]
-    of = {(row.model, row.metric): row for row in standings}
+    rows = {(row.model, row.metric): row for row in standings}
 
     def table(shown: Sequence[str]) -> Table:
         lines = [
-            {"model": model, **{metric: standing_text(of[model, metric]) for metric in shown}}
+            {"model": model, **{metric: standing_text(rows[model, metric]) for metric in shown}}
             for model in order
         ]
         best = {
             (line, column)
             for line, model in enumerate(order)
             for column, metric in enumerate(shown, start=1)
-            if of[model, metric].leads
+            if rows[model, metric].leads
         }
         return Table([Column("model"), *map(metric_column, shown)], lines, best=best)
 

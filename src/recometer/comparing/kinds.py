@@ -629,8 +629,8 @@ def _resampled_values(
         return by_metric
 
     centre = numbers(None)
-    how = confidence, options.seed, resamples_of(data[0].size), clusters
-    ends = resampled(numbers, centre, n, *how)
+    settings = confidence, options.seed, resamples_of(data[0].size), clusters
+    ends = resampled(numbers, centre, n, *settings)
     n_units, unit = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
     note = "" if n_units > 1 else f"Fewer than two {unit}: there is nothing to resample."
     by_metric = {}

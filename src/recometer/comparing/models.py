@@ -67,14 +67,14 @@ def read_models(models: Any) -> list[Model]:
     """Read models from a mapping or a sequence of evaluations, paths, or lists of these."""
     if hasattr(models, "results") and isinstance(models.results, Mapping):  # a leaderboard
         models = models.results
-    entries = named(models, "Models must be passed as evaluations", _hint)
+    entries = entries_by_name(models, "Models must be passed as evaluations", _hint)
     if len(entries) < 2:
         number = f"found one, {next(iter(entries))!r}" if entries else "found none"
         raise InputError(f"A comparison needs at least two models, {number}. {_hint()}")
     return [_model(name, evaluations) for name, evaluations in entries.items()]
 
 
-def named(argument: object, requirement: str, hint: Callable[[], str]) -> dict[str, Any]:
+def entries_by_name(argument: object, requirement: str, hint: Callable[[], str]) -> dict[str, Any]:
     """Return the entries of a mapping or a sequence, keyed by model name.
 
     For any other object, an error is raised whose message begins with `requirement`.
@@ -296,7 +296,7 @@ def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_alike(
+def check_comparable(
     models: Sequence[Model], users: Users, allow: tuple[str, ...], *, paired: bool = True
 ) -> list[str]:
     """Raise InputError for differences not named in `allow`; return notes on allowed ones."""

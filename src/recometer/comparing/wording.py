@@ -95,12 +95,12 @@ def on_tukey(tests: Mapping[str, Tukey], metrics: Sequence[str], options: Option
 def on_smallest_p(row: PairRow, limit: float, n_tests: int) -> str:
     """Say that a comparison could not have been significant, because so few users differ."""
     differ = f"{row.test.n_differ:,} {'user differs' if row.test.n_differ == 1 else 'users differ'}"
-    after = ""
+    corrected = ""
     if limit > row.test.smallest_p:
-        after = f" (or below {p_text(limit)} after correction for {n_tests} comparisons)"
+        corrected = f" (or below {p_text(limit)} after correction for {n_tests} comparisons)"
     return (
         f"{differ}: p cannot fall below {p_text(row.test.smallest_p)}"
-        f"{after}, so no difference can be detected here."
+        f"{corrected}, so no difference can be detected here."
     )
 
 
@@ -174,10 +174,10 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
         elif f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (depending on the pair)"
         seeds = any(row.test.test == "random effects" for row in pairs)
-        but = ", apart from the variance between seeds" if seeds else ""
+        exception = ", apart from the variance between seeds" if seeds else ""
         notes.append(
             f"Power: with {users}, a true difference of {size} in {metric} would be found with "
-            f"80 % power{but}."
+            f"80 % power{exception}."
         )
     return notes
 
@@ -309,9 +309,9 @@ def on_known_users(
             valued = ~np.isnan(table).any(axis=1)
             counts |= valued
             sign = -1 if first.known_metric(metric).definition.higher_is_better else 1
-            sentence, turned = _on_means(metric, names, table[valued], by_all[valued], sign)
+            sentence, order_differs = _on_means(metric, names, table[valued], by_all[valued], sign)
             sentences.append(sentence)
-            changes |= turned
+            changes |= order_differs
         counted, n = known[counts], int(np.count_nonzero(counts))
         unknown = dict(zip(names, (n - np.count_nonzero(counted, axis=0)).tolist(), strict=True))
         if (counted == counted[:, :1]).all() and max(unknown.values()) <= FEW * n:

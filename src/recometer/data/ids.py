@@ -18,7 +18,7 @@ from recometer.data.forks import check_threads
 from recometer.data.numbers import as_array, check_whole
 from recometer.data.tensors import is_a
 from recometer.errors import InputError, InputTypeError, brief
-from recometer.tasks import a_part_each, each_block, on_all_threads
+from recometer.tasks import each_block, even_parts, on_all_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -355,7 +355,7 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
         missing(what, int(series.is_null().arg_true()[0]))
     # Each thread numbers the strings of one part; then the distinct strings of all parts are
     # numbered together.
-    rows = a_part_each(len(series), STRINGS_PER_THREAD)
+    rows = even_parts(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
     parts = on_all_threads(lambda part: number_strings(series[part], numbers[part]), rows)

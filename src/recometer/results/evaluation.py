@@ -251,16 +251,16 @@ class EvaluationRecord(rendering.Printed):
         means, together = self.mean(), self.together
         rows = []
         for name, ends in zip(means, self._all_intervals(means), strict=True):
-            why = self.skipped(name)
+            reasons = self.skipped(name)
             no_value = self.reasons[name] != 0
             if name not in together:
                 no_value = np.isnan(self.counted_values(name))
             elif name in self.values:  # means over rows include users without a value
                 no_value = ~np.isin(self.reasons[name], OF_ONE_USER)
                 for reason in OF_ONE_USER:
-                    why.pop(reason.sentence, None)
+                    reasons.pop(reason.sentence, None)
             skipped = int(np.count_nonzero(no_value))
-            users = self.n_users - skipped, skipped, why
+            users = self.n_users - skipped, skipped, reasons
             chance = math.nan
             if name in self.chance:  # over the users who count in the metric's mean
                 left_out = np.isnan(self.counted_values(name))
@@ -344,12 +344,12 @@ class EvaluationRecord(rendering.Printed):
         of_ids = cluster is None or cluster is False  # `summary` reads clusters from the ids
         clusters = None if of_ids else read_clusters(cluster, self.user_ids, self.n_users)
 
-        def summed_up(chosen: Int64) -> list[SummaryRow]:
+        def summary_of(chosen: Int64) -> list[SummaryRow]:
             own = cluster if clusters is None else clusters[chosen]
             return self.of_users(chosen).summary(cluster=own)
 
         not_kept = tuple(self.over_users) if self.list_data is None else ()
-        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
+        return segments_of(summary_of, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Self:
         """Return the evaluation restricted to the given users.
@@ -371,7 +371,7 @@ class EvaluationRecord(rendering.Printed):
             for field in ("values", "reasons", "chance")
         }
         changes["lists"] = None if self.lists is None else self.lists.users(chosen)
-        changes |= self._together_of_some(chosen)
+        changes |= self._recomputed(chosen)
         names = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in names}
         for name in (*PER_USER, *PROFILE, "user_ids"):
@@ -570,11 +570,11 @@ class EvaluationRecord(rendering.Printed):
                 intervals |= {str(metric): unknown for metric in metrics}
             else:
                 own = {str(metric): values[str(metric)] for metric in metrics}
-                how = self.protocol, self.seed, self.clusters
-                intervals |= intervals_over_users(read, metrics, own, *how)
+                settings = self.protocol, self.seed, self.clusters
+                intervals |= intervals_over_users(read, metrics, own, *settings)
         return intervals
 
-    def _together_of_some(self, chosen: Int64) -> dict[str, Any]:
+    def _recomputed(self, chosen: Int64) -> dict[str, Any]:
         """Recompute the metrics that have one value for all users, using only the `chosen` users.
 
         Return the fields that change.

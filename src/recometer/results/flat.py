@@ -122,7 +122,7 @@ class FlatName:
         )
 
 
-def named(
+def by_flat_name(
     values: Iterable[tuple[FlatName, float | int]], path: str | os.PathLike[str] | None
 ) -> dict[str, float | int]:
     """Return values, keyed by their flat names; with a path, also write them to a JSON file.

@@ -119,19 +119,19 @@ def _values(
         total, times = np.zeros(n_users), np.zeros(n_users)
         # If no fold defines the value, use the value and the reason of the last fold in which the
         # user has a relevant item, or else those of the first fold.
-        instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
+        fallback, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
         for fold, place in zip(folds, places, strict=True):
-            why = fold.reasons[name]
+            own_reason = fold.reasons[name]
             # Metrics with one value for all users have no values per user.
-            column = getattr(fold, field).get(name, instead[place])
-            total[place] += np.where(why == 0, column, 0.0)
-            times[place] += why == 0
-            says_more = (why != 0) & ((fold.n_relevant > 0) | (reason[place] == 0))
-            instead[place[says_more]] = column[says_more]
-            reason[place[says_more]] = why[says_more]
+            column = getattr(fold, field).get(name, fallback[place])
+            total[place] += np.where(own_reason == 0, column, 0.0)
+            times[place] += own_reason == 0
+            replaces = (own_reason != 0) & ((fold.n_relevant > 0) | (reason[place] == 0))
+            fallback[place[replaces]] = column[replaces]
+            reason[place[replaces]] = own_reason[replaces]
         reasons[name] = np.where(times > 0, 0, reason).astype(np.uint8)
         if name in getattr(first, field):
-            values[name] = np.where(times > 0, total / np.maximum(times, 1), instead)
+            values[name] = np.where(times > 0, total / np.maximum(times, 1), fallback)
     return values, reasons
 
 

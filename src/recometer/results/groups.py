@@ -199,7 +199,7 @@ class Segments(Printed):
 
 
 def segments_of(
-    summed_up: Callable[[Int64], Sequence[SummaryRow]],
+    summary_of: Callable[[Int64], Sequence[SummaryRow]],
     codes: Int64,
     names: Sequence[str],
     confidence: float,
@@ -207,13 +207,13 @@ def segments_of(
 ) -> Segments:
     """Return every metric for each group; `codes` and `names` are as returned by `read_groups`.
 
-    `summed_up` takes the positions of users and returns their summary, with a row per metric.
+    `summary_of` takes the positions of users and returns their summary, with a row per metric.
     """
     summed = operator.attrgetter("mean", "low", "high", "counted", "method", "note")
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     rows = tuple(
         SegmentRow(row.metric, name, len(chosen), *summed(row))
-        for of_metric in zip(*map(summed_up, members), strict=True)
+        for of_metric in zip(*map(summary_of, members), strict=True)
         for row, name, chosen in zip(of_metric, names, members, strict=True)
     )
     left_out = int(np.count_nonzero(codes == LEFT_OUT))

@@ -29,8 +29,8 @@ def is_over_rows(metric: Metric, protocol: Protocol, weights: Weights) -> bool:
     """Return whether the mean of a metric is its value over the rows of all users."""
     if metric.definition.over_rows is None:
         return False
-    how = rules_of(metric, protocol).average if weights is None else weights
-    return isinstance(how, str) and how in ("usual", "pooled")
+    rule = rules_of(metric, protocol).average if weights is None else weights
+    return isinstance(rule, str) and rule in ("usual", "pooled")
 
 
 def together_of(

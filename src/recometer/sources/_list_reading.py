@@ -34,7 +34,7 @@ from recometer.errors import (
     warn,
 )
 from recometer.sources._list_table import ListTable
-from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threads
+from recometer.tasks import ROWS_PER_TASK, each_block, even_parts, on_all_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -589,7 +589,7 @@ def place(
 
 def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
     """Split the rows into one part per thread, and count each part's rows in each list."""
-    parts = a_part_each(len(lists), max(n_lists, ROWS_PER_TASK))
+    parts = even_parts(len(lists), max(n_lists, ROWS_PER_TASK))
     counts = np.zeros((len(parts), n_lists), np.int64)
 
     def one(part: int) -> bool:

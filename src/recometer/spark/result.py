@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer import rendering
 from recometer.arrays import Array, Float64
-from recometer.comparing.models import named
+from recometer.comparing.models import entries_by_name
 from recometer.comparison import Comparison
 from recometer.comparison import compare as compare_here
 from recometer.data.numbers import size_in_words
@@ -331,7 +331,7 @@ def compare(
     >>> print(rs.compare({"als": first, "bpr": second}, baseline="als"))  # doctest: +SKIP
     """
     hint = "Hint: rs.compare({'als': first, 'bpr': second})."
-    results = named(models, "Models are compared by their results", lambda: hint)
+    results = entries_by_name(models, "Models are compared by their results", lambda: hint)
     collected = {name: _collected(result) for name, result in results.items()}
     clusters: Any = acted(cluster.toArrow) if is_frame(cluster) else cluster  # type: ignore[attr-defined]
     return compare_here(collected, cluster=clusters, **options)

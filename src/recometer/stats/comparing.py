@@ -364,13 +364,13 @@ def paired_test(test: Test, pairs: Pairs) -> TestResult:
 
 
 def decisive_test(pairs: Pairs, bounds: Bounds | None, test: Test) -> TestResult:
-    """Return the result of `paired_test`, or of Gaffke's method if `_rests_on_gaffke` is true."""
+    """Return the result of `paired_test`, or of Gaffke's method if `_uses_gaffke` is true."""
     if not TESTS[test].of_mean:
         return paired_test(test, pairs)
     units, sums = pairs.units, pairs.sums
     n, n_differ, spread = units.n, sums.n_above + sums.n_below, _spread(bounds)
     undecided = TestResult(np.nan, test, "none", n, n_differ, 0.0)
-    if not n_differ or not _rests_on_gaffke(units, undecided, spread):
+    if not n_differ or not _uses_gaffke(units, undecided, spread):
         return paired_test(test, pairs)
     from scipy.special import ndtr
 
@@ -417,11 +417,11 @@ def consistent(interval: Interval, p_value: float) -> Interval:
     An exact p jumps from one value to the next, while the approximated interval moves smoothly.
     One of its ends may therefore be on the wrong side of 0, and is then moved to 0 or next to it.
     """
-    contains, should = 0.0 in interval, p_value > 1 - interval.confidence
-    if contains == should:
+    contains, expected = 0.0 in interval, p_value > 1 - interval.confidence
+    if contains == expected:
         return interval
     low, high = interval
-    if should:
+    if expected:
         return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
     # Move the end to the number next to 0, because an interval includes its ends.
     if low + high > 0:
@@ -443,7 +443,7 @@ def difference_interval(
     cluster.
     """
     spread = _spread(bounds)
-    if _rests_on_gaffke(differences, test, spread):
+    if _uses_gaffke(differences, test, spread):
         assert spread is not None
         interval = gaffke_of_units(differences, spread, confidence, largest)
     elif _by_t(test):
@@ -476,7 +476,7 @@ def _by_t(test: TestResult) -> bool:
     return test.test in TESTS and TESTS[test.test].interval == "t"
 
 
-def _rests_on_gaffke(differences: Grouped, test: TestResult, spread: Bounds | None) -> bool:
+def _uses_gaffke(differences: Grouped, test: TestResult, spread: Bounds | None) -> bool:
     """Return whether Gaffke's method computes the interval and p.
 
     It does if the range is known, and either few users differ or all differ by the same amount.

@@ -11,7 +11,7 @@ from recometer import ragged
 from recometer.arrays import Float64
 from recometer.errors import InputError, InputTypeError
 from recometer.remembered import cached_property
-from recometer.tasks import check_wanted
+from recometer.tasks import check_cancelled
 
 LARGEST = 1e75  # values above this are refused, because sums of their cubes may overflow
 SORTED_UP_TO = 2_048  # up to this number of values, sorting is faster than grouping into cells
@@ -413,7 +413,7 @@ class _Users:
         return None if self.times is None else self.times[block]
 
     def _residuals(self, block: slice, less: float = 0.0) -> Float64:
-        check_wanted()
+        check_cancelled()
         if self.y is None:
             return self.x[block] - (self.estimate + less)
         e = self.y[block] * -self.estimate

@@ -117,9 +117,9 @@ def interval(
         if weights is None and not plain and units.n and bounds is not None:
             # the effective number of clusters: (Σ size)² / Σ size²
             sizes, counts = np.asarray(units.sizes), units.counts
-            alike = float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
-            if alike < FEW_CLUSTERS and within(units, bounds):
-                return _of_few_clusters(units, bounds, confidence, alike)
+            n_equal = float(np.sum(counts * sizes) ** 2 / np.sum(counts * sizes**2))
+            if n_equal < FEW_CLUSTERS and within(units, bounds):
+                return _of_few_clusters(units, bounds, confidence, n_equal)
         note = _why_not_gaffke(units, bounds, weighted=weights is not None)
         if not note and bounds is not None:
             return gaffke(units, bounds, confidence)
@@ -202,11 +202,13 @@ def within(values: Grouped, bounds: Bounds | None) -> bool:
     return beyond(values, bounds) is None
 
 
-def _of_few_clusters(values: Grouped, bounds: Bounds, confidence: float, alike: float) -> Interval:
+def _of_few_clusters(
+    values: Grouped, bounds: Bounds, confidence: float, n_equal: float
+) -> Interval:
     """Return Gaffke's interval over the cluster sums, assuming that no larger clusters exist."""
     interval = gaffke_of_units(values, bounds, confidence, float(np.max(values.sizes)))
     note = (
-        f"The {values.n:,} clusters differ in size and count as {alike:.0f} clusters of equal "
+        f"The {values.n:,} clusters differ in size and count as {n_equal:.0f} clusters of equal "
         "size: the interval is Gaffke's bound over their sums, which assumes that no cluster is "
         "larger."
     )
@@ -564,7 +566,7 @@ def relative_interval(
         low, high = _fieller(ratios, confidence)
     else:
         low, high = flip_ends(ratios, confidence, ratios.values, np.asarray(ratios.sizes))
-    return less_1(low, high, method, ratios.n, difference)
+    return minus_1(low, high, method, ratios.n, difference)
 
 
 def relative_over_runs(ratios: Grouped, runs: RunMoments, difference: Interval) -> Interval:
@@ -616,10 +618,10 @@ def relative_by_t(
         difference.width / 2 / mean,
         (distance_at(1.0, 0.0), -distance_at(0.0, 1.0)),
     )
-    return less_1(*ends, difference.method, difference.n, difference)
+    return minus_1(*ends, difference.method, difference.n, difference)
 
 
-def less_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
+def minus_1(low: float, high: float, method: str, n: int, difference: Interval) -> Interval:
     """Return the interval of a ratio minus 1, given the ends of the ratio's interval."""
     low, note = max(low, 0.0), ""
     if high == np.inf:

@@ -135,25 +135,25 @@ def power(
     if difference is not None:
         check_number("difference", difference)
     values = group(differences)
-    looked_for = values.estimate if difference is None else abs(float(difference))
+    target = values.estimate if difference is None else abs(float(difference))
     deviation = values.standard_error * math.sqrt(values.n)
     if values.n < 2 or values.constant:
         users = "Fewer than two users have both values"
         if values.n > 1:
             deviation, users = 0.0, f"All {values.n:,} users differ by {values.estimate:g}"
         note = f"{users}, so the spread of the differences is unknown."
-        return Power(values.n, deviation, looked_for, np.nan, None, np.nan, wanted, alpha, note)
+        return Power(values.n, deviation, target, np.nan, None, np.nan, wanted, alpha, note)
     unit = unit_of(values) if unit is None else unit
     fewest, most = (
-        users_needed(looked_for, end, wanted=wanted, alpha=alpha, unit=unit)
+        users_needed(target, end, wanted=wanted, alpha=alpha, unit=unit)
         for end in _deviation_interval(values, deviation)
     )
     return Power(
         values.n,
         deviation,
-        looked_for,
-        power_of(looked_for, deviation, values.n, alpha=alpha, unit=unit),
-        users_needed(looked_for, deviation, wanted=wanted, alpha=alpha, unit=unit),
+        target,
+        power_of(target, deviation, values.n, alpha=alpha, unit=unit),
+        users_needed(target, deviation, wanted=wanted, alpha=alpha, unit=unit),
         smallest_difference(deviation, values.n, wanted=wanted, alpha=alpha, unit=unit),
         wanted,
         alpha,

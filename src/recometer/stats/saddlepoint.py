@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.tasks import check_wanted
+from recometer.tasks import check_cancelled
 
 NEAR_THE_MEAN = 1e-4  # for smaller |w|, skewness / 6 replaces log(u / w) / w
 PRECISION = 1e-9  # `increasing_root` stops when the function is this close to its target
@@ -49,7 +49,7 @@ def increasing_root(
     x, below, above = start, 0.0, np.inf
     last_x = last_value = 0.0
     for _ in range(STEPS):
-        check_wanted()
+        check_cancelled()
         value = function(x)
         if not np.isfinite(value):
             value = np.inf

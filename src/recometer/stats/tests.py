@@ -90,7 +90,7 @@ class TestResult:
         return self.method in ("binomial", "convolution", "enumeration")
 
 
-class Found(NamedTuple):
+class Outcome(NamedTuple):
     """The result of a test function: the two-sided p, its method, and a remark.
 
     If there is no p, it is NaN, and `note` says why. `TestResult` lists the methods.
@@ -112,7 +112,7 @@ class PairedTest:
     sentence
         The printed name, such as "Student's paired t test".
     function
-        A function that takes the users' differences, not all of which are 0, and returns `Found`.
+        A function that takes the users' differences, not all of which are 0, and returns `Outcome`.
     hypothesis
         The null hypothesis.
     smallest_p
@@ -132,7 +132,7 @@ class PairedTest:
 
     name: str
     sentence: str
-    function: Callable[..., Found]
+    function: Callable[..., Outcome]
     hypothesis: str
     smallest_p: Callable[[int], float] = lambda n_differ: 0.0
     reads: Literal["values", "sums", "units"] = "values"
@@ -160,12 +160,12 @@ class PairedTest:
         if n < self.needs:
             text = f"{'One' if n else 'No'} user has both values"
             needs = f"; {self.sentence.replace('paired ', '')} needs two" if self.needs > 1 else ""
-            outcome = Found(np.nan, "none", f"{text}{needs}.")
+            outcome = Outcome(np.nan, "none", f"{text}{needs}.")
         elif n_differ:
             outcome = self.function(values)
         else:
             text = f"None of the {n:,} users differs" if n > 1 else "The only user does not differ"
-            outcome = Found(1.0, self.alike, f"{text}, so there is no difference to detect.")
+            outcome = Outcome(1.0, self.alike, f"{text}, so there is no difference to detect.")
         if np.isnan(outcome.p):
             return TestResult(np.nan, self.name, outcome.method, n, n_differ, np.nan, outcome.note)
         p = min(1.0, max(outcome.p, smallest))
@@ -178,10 +178,10 @@ TESTS: dict[Test, PairedTest] = {}
 
 def paired(
     name: str, sentence: str, hypothesis: str, **more: Any
-) -> Callable[[Callable[..., Found]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
+) -> Callable[[Callable[..., Outcome]], Callable[[npt.ArrayLike | Grouped], TestResult]]:
     """Return a decorator that registers a function as the `PairedTest` with these attributes."""
 
-    def register(function: Callable[..., Found]) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
+    def add(function: Callable[..., Outcome]) -> Callable[[npt.ArrayLike | Grouped], TestResult]:
         TESTS[name] = PairedTest(name, sentence, function, hypothesis, **more)
 
         @functools.wraps(function)
@@ -191,7 +191,7 @@ def paired(
         result.__annotations__["return"] = "TestResult"
         return result
 
-    return register
+    return add
 
 
 def check_test(test: str) -> None:
@@ -221,7 +221,7 @@ def smallest_p(n_differ: int) -> float:
     smallest_p=smallest_p,
     reads="sums",
 )
-def randomisation(differences: Grouped) -> Found:
+def randomisation(differences: Grouped) -> Outcome:
     """Perform the two-sided paired randomisation test for a mean difference of 0.
 
     Under the null hypothesis, the two models are exchangeable for each user, so each difference
@@ -252,14 +252,14 @@ def randomisation(differences: Grouped) -> Found:
     nonzero = sizes > ROUNDING * sizes.max()
     total = abs(float(differences.values[nonzero] @ counts[nonzero]))
     if total <= ROUNDING * float(sizes @ counts):
-        return Found(1.0, "enumeration")
+        return Outcome(1.0, "enumeration")
     sizes, counts = of_each_size(sizes[nonzero], counts[nonzero])
     p, method = _one_sided(sizes, counts, total, exact=differences.exact)
-    return Found(2 * p, method)
+    return Outcome(2 * p, method)
 
 
 @paired("t", "Student's paired t test", MEAN, reads="units", needs=2, interval="t", alike="student")
-def paired_t(differences: Grouped) -> Found:
+def paired_t(differences: Grouped) -> Outcome:
     """Perform Student's two-sided paired t test for a mean difference of 0.
 
     The statistic is the same as in `scipy.stats.ttest_rel`, which accepts neither counts of equal
@@ -276,11 +276,11 @@ def paired_t(differences: Grouped) -> Found:
             f"All {n:,} differences are {differences.estimate:g}: without variance, Student's "
             "t is undefined. The randomisation test still gives a p."
         )
-        return Found(np.nan, "none", note)
+        return Outcome(np.nan, "none", note)
     from scipy.special import stdtr
 
     statistic = differences.estimate / differences.standard_error
-    return Found(2 * float(stdtr(n - 1, -abs(statistic))), "student")
+    return Outcome(2 * float(stdtr(n - 1, -abs(statistic))), "student")
 
 
 @paired(
@@ -289,7 +289,7 @@ def paired_t(differences: Grouped) -> Found:
     "the differences are symmetric about 0",
     smallest_p=smallest_p,
 )
-def wilcoxon(differences: Float64) -> Found:
+def wilcoxon(differences: Float64) -> Outcome:
     """Perform Wilcoxon's two-sided signed-rank test.
 
     Users who do not differ are left out. The result agrees with `scipy.stats.wilcoxon`. p is exact
@@ -308,17 +308,17 @@ def wilcoxon(differences: Float64) -> Found:
     both = better + worse
     n_differ = int(both.sum())
     ranks = np.cumsum(both) - (both - 1) / 2
-    total, note = float(better @ ranks), _many(len(differences), "Wilcoxon")
+    total, note = float(better @ ranks), _on_many_users(len(differences), "Wilcoxon")
     if n_differ <= EXACT_WILCOXON_UP_TO and bool((both == 1).all()):
         from scipy import stats
 
         signed = np.where(better > 0, ranks, -ranks)
-        return Found(float(stats.wilcoxon(signed, method="exact").pvalue), "enumeration", note)
+        return Outcome(float(stats.wilcoxon(signed, method="exact").pvalue), "enumeration", note)
     from scipy.special import ndtr
 
     square = n_differ * (n_differ + 1) * (2 * n_differ + 1) - float(both @ (both**2 - 1)) / 2
     z = -abs(total - n_differ * (n_differ + 1) / 4) / np.sqrt(square / 24)
-    return Found(2 * float(ndtr(z)), "normal", note)
+    return Outcome(2 * float(ndtr(z)), "normal", note)
 
 
 @paired(
@@ -328,7 +328,7 @@ def wilcoxon(differences: Float64) -> Found:
     smallest_p=smallest_p,
     reads="sums",
 )
-def sign(differences: Grouped) -> Found:
+def sign(differences: Grouped) -> Outcome:
     """Perform the two-sided sign test.
 
     The null hypothesis is that as many users are better off as worse off. Users who do not differ
@@ -343,7 +343,7 @@ def sign(differences: Grouped) -> Found:
 
     better, worse = differences.n_above, differences.n_below
     p = 2 * float(bdtr(min(better, worse), better + worse, 0.5))
-    return Found(p, "binomial", _many(differences.n, "sign"))
+    return Outcome(p, "binomial", _on_many_users(differences.n, "sign"))
 
 
 def _one_sided(sizes: Float64, times: Float64, total: float, *, exact: bool) -> tuple[float, str]:
@@ -403,7 +403,7 @@ def _by_size(values: Float64, counts: Float64) -> tuple[Float64, Float64]:
     return better, worse
 
 
-def _many(n: int, name: str) -> str:
+def _on_many_users(n: int, name: str) -> str:
     """Return a note if there are more than `MANY_USERS` users, and otherwise an empty string."""
     if n <= MANY_USERS:
         return ""

@@ -181,9 +181,9 @@ def power_of_groups(
     d ± n / nᵢ · residual, has the mean d, and its variance is n times that of d. The function
     returns the power for this sample, which is too high if a group has only a few users.
     """
-    n, away = first.n + second.n, first.estimate - second.estimate
+    n, gap = first.n + second.n, first.estimate - second.estimate
     values = [
-        away + sign * n * group.residuals / float(np.sum(group.counts * group.sizes))
+        gap + sign * n * group.residuals / float(np.sum(group.counts * group.sizes))
         for group, sign in ((first, 1.0), (second, -1.0))
     ]
     counts = np.concatenate([first.counts, second.counts])
