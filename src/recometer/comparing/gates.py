@@ -67,7 +67,7 @@ class GateRow:
     model: str
     verdict: Verdict
     # The difference from the baseline and the ends of its interval, all relative if the gate is.
-    difference: float
+    found: float
     low: float
     high: float
     method: str  # how the interval was computed
@@ -76,7 +76,7 @@ class GateRow:
 
     def sentences(self) -> list[str]:
         """Return the verdict as a sentence, followed by the note."""
-        size = _difference(self.gate.relative, self.difference)
+        size = _difference(self.gate.relative, self.found)
         ends = _shown(self.gate.relative, self.low, self.high)
         text = f"{self.model}: {self.gate}: {self.verdict}: {size}"
         text += f" ({ends}, {self.method})" if ends else ""
@@ -140,7 +140,7 @@ class GateReport(Printed):
         notes += [text for row in self.rows if row.verdict != "passed" for text in row.sentences()]
         columns = [
             *map(Column, ("gate", "model", "verdict")),
-            Column("difference", ("relative", "difference"), _difference, number=True),
+            Column("difference", ("relative", "found"), _difference, number=True),
             Column(
                 f"{self.confidence:.0%} interval", ("relative", "low", "high"), _shown, number=True
             ),
@@ -242,7 +242,7 @@ def _check(gate: Gate, row: PairRow) -> GateRow:
         gate=gate,
         model=row.model,
         verdict=verdict,
-        difference=row.relative if gate.relative else row.difference,
+        found=row.relative if gate.relative else row.difference,
         low=interval.low,
         high=interval.high,
         method=interval.method,
