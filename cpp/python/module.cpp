@@ -28,7 +28,7 @@ NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): the macro's ex
         .value("PAIRS", RowOrder::kPairs, "Grouped by item, latest first.")
         .value("OLD_PAIRS", RowOrder::kOldPairs, "Grouped by item, earliest first.");
     nb::enum_<ScoreFlag>(m, "ScoreFlag", nb::is_arithmetic(),
-                         "Flags for a user's candidates, with the same values as in recometer.ranks.UserFlag.")
+                         "Flags for a user's candidates, as in recometer.ranks.UserFlag.")
         .value("NAN_SCORE", kNanScore, "A candidate's score is NaN.")
         .value("INFINITE_SCORE", kInfiniteScore, "A candidate's score is infinite.");
 

@@ -46,9 +46,7 @@ class RowOrder(enum.IntEnum):
     """Grouped by item, earliest first."""
 
 class ScoreFlag(enum.IntEnum):
-    """
-    Flags for a user's candidates, with the same values as in recometer.ranks.UserFlag.
-    """
+    """Flags for a user's candidates, as in recometer.ranks.UserFlag."""
 
     NAN_SCORE = 4
     """A candidate's score is NaN."""
