@@ -511,7 +511,7 @@ def test_unknown_names_are_refused_with_a_suggestion() -> None:
             UnknownNameError, match=rf"{name}.*Interactions.of\(test, {column}=...\)"
         ):
             rm.evaluate(source, test, **{name: "column"})
-    with pytest.raises(InputError, match="rule ties has no value 'best'"):
+    with pytest.raises(InputError, match="ties='best': the rule has no such value"):
         rm.evaluate(source, test, ties="best")
     with pytest.raises(InputTypeError, match=r"protocol=3 must be a name or a Protocol"):
         rm.evaluate(source, test, protocol=3)  # type: ignore[arg-type]
