@@ -272,7 +272,7 @@ class Stream:
         counted = self._store(StreamedScores, index.n_items, item_ids)
         named = user_ids_of(users, index.n_users or 0)
         places = self._places.of(named)
-        rows = self._new_rows(named, places, counted.came)
+        rows = self._new_rows(named, places, counted.in_batches)
         if any_of(places < 0):
             counted.add_strangers(named[places < 0])
             rows = rows[places[rows] >= 0]
@@ -286,7 +286,7 @@ class Stream:
         assert listed is not None
         named = ids.as_ids(listed(), "users of the lists")
         places = self._places.of(named)
-        self._new_rows(named, places, counted.came)
+        self._new_rows(named, places, counted.in_batches)
         counted.add(batch, places, self._check)
         self._counted = counted
 
@@ -350,7 +350,7 @@ class Stream:
         counted.check(batch, named, self._check)
         user_ids = batch.rows.user_ids
         if named and user_ids is not None:
-            repeats = counted.came(user_ids)
+            repeats = counted.in_earlier(user_ids)
             if repeats.any() and self._repeated == "error":
                 raise repeated_user(ids.show(user_ids, int(np.argmax(repeats))), "an earlier batch")
             self._n_repeated += int(np.count_nonzero(repeats))

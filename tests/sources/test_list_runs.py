@@ -98,7 +98,7 @@ def test_runs_that_cannot_be_separated_are_refused(tmp_path):
         rm.Lists.each(tmp_path / "runs.csv", by=["algorithm"])
     with pytest.raises(rm.InputTypeError, match="by= must be the name of a column, found list"):
         rm.Lists.each(pl.DataFrame(ROWS), by=["algorithm"])
-    with pytest.raises(rm.InputTypeError, match="Runs cannot be told apart in dict"):
+    with pytest.raises(rm.InputTypeError, match="The runs in dict cannot be separated"):
         rm.Lists.each({"ann": ["x"]}, by="algorithm")
     with pytest.raises(rm.InputError, match=r"runs \(column 'algorithm'\) .* row 1"):
         rm.Lists.each(pl.DataFrame({**ROWS, "algorithm": ["als", *[None] * 7]}), by="algorithm")

@@ -316,7 +316,7 @@ def test_warning_about_unmatched_train_items_needs_enough_items(n_items, warned)
         warnings.simplefilter("always")
         result = rm.evaluate(rm.Lists({"ann": ["a"]}), {"ann": ["a"]}, train=train, metrics="rr")
     assert result["rr"].tolist() == [1]
-    assert ["train has no item of Lists" in str(warning.message) for warning in caught] == [
+    assert ["train shares no item with Lists" in str(warning.message) for warning in caught] == [
         True
     ] * warned
 
@@ -324,7 +324,7 @@ def test_warning_about_unmatched_train_items_needs_enough_items(n_items, warned)
 def test_train_that_shares_no_item_with_lists_causes_a_warning():
     lists, test = rm.Lists({"a": range(5)}), {"a": [3]}
     with pytest.warns(
-        rm.DataWarning, match="train has no item of Lists or test, .* such as 103, written"
+        rm.DataWarning, match="train shares no item with Lists or test, .* such as 103, written"
     ):
         assert rr(lists, test, train={"a": range(103, 108)}) == [1 / 4]
     assert rr(lists, test, train={"a": range(103, 108), "b": [4]}) == [1 / 4]
@@ -352,7 +352,7 @@ def test_options_that_do_not_apply_are_refused(tmp_path):
         rm.Lists({"a": ["b"]}, user_ids=["a"])
     (tmp_path / "lists.run").write_text("a Q0 b 1 2.5 run\n")
     with pytest.raises(
-        rm.InputError, match=("item_ids= does not apply to a file, which already has ids")
+        rm.InputError, match=("item_ids= does not apply to files, which contain ids")
     ):
         rm.Lists(tmp_path / "lists.run", item_ids=["b"])
     with pytest.raises(rm.InputError, match="score= does not apply to a TREC run"):

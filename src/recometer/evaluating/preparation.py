@@ -191,4 +191,4 @@ def source_of(
         raise InputError("test is missing. Hint: rm.evaluate(model, test).")
     cutoffs = [metric.cutoff for metric in metrics]
     n = None if None in cutoffs else max(filter(None, cutoffs))
-    return for_test(model, test, train, n, seen=protocol.seen != "removed")
+    return for_test(model, test, train, n, keep_seen=protocol.seen != "removed")

@@ -59,12 +59,12 @@ def read_answers(
 
     listed_ids = item_ids[positions]
     listed_ids[unknown] = _ids_of_titles(keys.filter(pl.Series(unknown)).to_list(), item_ids)
-    every = np.concatenate([item_ids, listed_ids])
-    places, every = ids.encode(every, "item ids of the answers", np.int32)
+    all_ids = np.concatenate([item_ids, listed_ids])
+    places, all_ids = ids.encode(all_ids, "item ids of the answers", np.int32)
     items = places[len(item_ids) :][codes]
     indptr = ragged.indptr_of(np.bincount(owner, minlength=len(texts)))
-    table = ListTable(indptr, items, len(every), None, user_ids, every, generated=True)
-    first = pl.Series(ragged.pairs(owner, items, len(every))).is_first_distinct().to_numpy()
+    table = ListTable(indptr, items, len(all_ids), None, user_ids, all_ids, generated=True)
+    first = pl.Series(ragged.pairs(owner, items, len(all_ids))).is_first_distinct().to_numpy()
     kinds = np.select([~first, shared[codes], unknown[codes]], [3, 2, 1])
 
     wrong, users = np.flatnonzero(kinds), pl.Series(ids.as_column(user_ids))
@@ -75,9 +75,9 @@ def read_answers(
         "text": entries[wrong],
     }
     invalid = [pl.DataFrame(places_of)]
-    for kind, at in unread.items():
-        whole = pl.DataFrame({"user": users[at], "text": texts[at]})
-        invalid.append(whole.with_columns(pl.lit(kind).alias("kind")))
+    for kind, rows in unread.items():
+        frame = pl.DataFrame({"user": users[rows], "text": texts[rows]})
+        invalid.append(frame.with_columns(pl.lit(kind).alias("kind")))
     return table, pl.concat(invalid, how="diagonal"), columns
 
 
@@ -189,11 +189,11 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
-    plain, others = table.filter(is_plain), table.filter(is_json & ~is_plain)
+    plain, other_json = table.filter(is_plain), table.filter(is_json & ~is_plain)
     plain = plain.with_columns(pl.col("text").str.json_decode(pl.List(pl.String)))
-    titles = pl.Series("text", map(_titles_in, others["text"]), pl.List(pl.String))
-    unreadable = others["answer"].filter(titles.is_null()).to_numpy()
-    from_json = pl.concat([plain, others.with_columns(titles)]).explode("text").drop_nulls()
+    titles = pl.Series("text", map(_titles_in, other_json["text"]), pl.List(pl.String))
+    unreadable = other_json["answer"].filter(titles.is_null()).to_numpy()
+    from_json = pl.concat([plain, other_json.with_columns(titles)]).explode("text").drop_nulls()
     lines = table.filter(~is_json).with_columns(pl.col("text").str.split("\n")).explode("text")
     lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
     numbered, lines = _marked(lines, NUMBER, FIRST)
@@ -204,18 +204,18 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     entries = pl.concat([from_json, numbered, bulleted, lines])
     entries = entries.sort("answer", maintain_order=True)
     owner = entries["answer"].to_numpy()
-    without = np.bincount(owner, minlength=len(texts)) == 0
-    without[unreadable] = False
-    unread = {"unreadable": unreadable, "empty": np.flatnonzero(without)}
+    is_empty = np.bincount(owner, minlength=len(texts)) == 0
+    is_empty[unreadable] = False
+    unread = {"unreadable": unreadable, "empty": np.flatnonzero(is_empty)}
     return owner, entries["text"], unread
 
 
-def _replaced(texts: pl.Series, pattern: str, which: pl.Series) -> pl.Series:
-    """Replace each string marked in `which` with what the pattern captures in it, if anything."""
-    if not which.any():
+def _replaced(texts: pl.Series, pattern: str, mask: pl.Series) -> pl.Series:
+    """Replace each string marked in `mask` with what the pattern captures in it, if anything."""
+    if not mask.any():
         return texts
     part = texts.str.extract(pattern)
-    return part.zip_with(which & part.is_not_null(), texts)
+    return part.zip_with(mask & part.is_not_null(), texts)
 
 
 def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -267,10 +267,10 @@ def _positions_of(keys: pl.Series, titles: Sequence[str]) -> tuple[Int64, Bool]:
     """Return each title's item position (or -1), and whether several items share the title."""
     import polars as pl
 
-    known = pl.DataFrame({"key": normalised(titles), "item": np.arange(len(titles))})
-    known = known.filter(pl.col("key") != "")
-    known = known.group_by("key").agg(pl.col("item").first(), pl.len().alias("n"))
-    joined = pl.DataFrame({"key": keys}).join(known, "key", how="left", maintain_order="left")
+    by_key = pl.DataFrame({"key": normalised(titles), "item": np.arange(len(titles))})
+    by_key = by_key.filter(pl.col("key") != "")
+    by_key = by_key.group_by("key").agg(pl.col("item").first(), pl.len().alias("n"))
+    joined = pl.DataFrame({"key": keys}).join(by_key, "key", how="left", maintain_order="left")
     shared = (joined["n"] > 1).fill_null(value=False).to_numpy()
     positions: Int64 = np.where(shared, -1, joined["item"].fill_null(-1).to_numpy())
     return positions, shared

@@ -70,7 +70,7 @@ def read_lists(
     if isinstance(score, str):
         columns = {**columns, "rank": False}
     if isinstance(data, str | os.PathLike):
-        _refuse(positions, "a file, which already has ids")
+        _refuse(positions, "files, which contain ids")
         return _from_path(data, columns, separator)
     if isinstance(data, Mapping):
         refuse_columns(data)
@@ -103,30 +103,30 @@ def read_lists(
     )
 
 
-def _from_frame(data: Any, columns: Mapping[str, object], separator: Separator) -> ListTable:
+def _from_frame(data: Any, options: Mapping[str, object], separator: Separator) -> ListTable:
     data = frames.twice_readable(data)
     names, fetch = frames.open_frame(data)
-    found = choose_columns(names, columns)
-    if _is_by_rows(found) and columns["score"] is None:
-        _warn_of_others(found, frames.numeric_columns(data))
+    columns = choose_columns(names, options)
+    if _is_by_rows(columns) and options["score"] is None:
+        _warn_of_ignored(columns, frames.numeric_columns(data))
     # Fetch all columns in one call, because a lazy frame may return its rows in a different order
     # next time.
-    wanted = [option for option, name in found.items() if name is not None]
-    series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
-    table = _from_columns(found, series.pop, separator)
-    warn_of_runs(table, found, names, fetch)
+    chosen = {option: str(name) for option, name in columns.items() if name is not None}
+    series = dict(zip(chosen, fetch(list(chosen.values())), strict=True))
+    table = _from_columns(columns, series.pop, separator)
+    warn_of_runs(table, columns, names, fetch)
     return table
 
 
-def _refuse(options: Mapping[str, object], what: str) -> None:
+def _refuse(options: Mapping[str, object], kind: str) -> None:
     """Refuse options that do not apply to the data."""
     for name, value in options.items():
         if value is not None and value is not False:
-            raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+            raise InputError(f"{name}= does not apply to {kind}. Hint: leave it out.")
 
 
 def _from_path(
-    path: str | os.PathLike[str], columns: Mapping[str, object], separator: Separator
+    path: str | os.PathLike[str], options: Mapping[str, object], separator: Separator
 ) -> ListTable:
     kind = files.kind_of(path)
     if kind == "qrels":
@@ -135,81 +135,81 @@ def _from_path(
             "pass it as test; a run has six fields: topic Q0 document rank score run."
         )
     if kind == "run":
-        _refuse({**columns, "separator": separator}, "a TREC run")
+        _refuse({**options, "separator": separator}, "a TREC run")
         frame = files.read_run(path)
         named = {"user": "user", "item": "item", "rank": None, "score": "score"}
         return _from_columns(named, frame.get_column, False)
-    found, fetch = open_file(path, columns)
-    if _is_by_rows(found) and columns["score"] is None:
-        _warn_of_others(found, files.numeric_columns(path))
-    table = _from_columns(found, fetch, separator)
+    columns, fetch = open_file(path, options)
+    if _is_by_rows(columns) and options["score"] is None:
+        _warn_of_ignored(columns, files.numeric_columns(path))
+    table = _from_columns(columns, fetch, separator)
     warn_of_runs(
         table,
-        found,
+        columns,
         files.column_names(path),
         lambda names: files.read_columns(path, names).get_columns(),
     )
     return table
 
 
-def _is_by_rows(found: Mapping[str, str | None]) -> bool:
-    return found["rank"] is None and found["score"] is None
+def _is_by_rows(columns: Mapping[str, str | None]) -> bool:
+    return columns["rank"] is None and columns["score"] is None
 
 
-def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
+def _warn_of_ignored(columns: Mapping[str, str | None], numeric: Sequence[str]) -> None:
     """Warn if there is no rank or score column, but another numeric column may hold the scores."""
-    read = single_names(found.values())
-    others = [name for name in numeric if name not in read]
+    read = single_names(columns.values())
+    ignored = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
-        others = [name for name in others if name not in common_names(kind, others)]
-    if not others:
+        ignored = [name for name in ignored if name not in common_names(kind, ignored)]
+    if not ignored:
         return
-    places = could_be_places(others)
-    by_that = (
+    places = could_be_places(ignored)
+    ranked_by = (
         f"{argument_text('rank', places[0])} ranks by that column, lowest first"
         if places
-        else f"{argument_text('score', others[0])} ranks by that column, highest first"
+        else f"{argument_text('score', ignored[0])} ranks by that column, highest first"
     )
     warn(
         "No column has a common name for ranks or scores: the order of the rows is taken as the "
-        f"ranking, ignoring {', '.join(map(repr, others))}. Hint: {by_that}; "
+        f"ranking, ignoring {', '.join(map(repr, ignored))}. Hint: {ranked_by}; "
         f"{argument_text('rank', False)}, {argument_text('score', False)} confirms that this is "
         "intended."
     )
 
 
 def _from_columns(
-    found: dict[str, str | None], fetch: Callable[[str], Any], separator: Separator
+    columns: dict[str, str | None], fetch: Callable[[str], Any], separator: Separator
 ) -> ListTable:
     """Read columns one by one, so that few of them are in memory at the same time."""
     column = fetch("item")
     if separator:
-        column = taken_apart(in_memory(column), separator, f"items (column {found['item']!r})")
+        column = taken_apart(in_memory(column), separator, f"items (column {columns['item']!r})")
     if frames.holds_lists(column):
-        return _from_list_column(found, column, fetch, separator)
-    what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
-    lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
-    items, item_ids = _encode(column, f"item ids (column {found['item']!r})", separator)
+        return _from_list_column(columns, column, fetch, separator)
+    nouns = {option: f"{option}s (column {name!r})" for option, name in columns.items()}
+    lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {columns['user']!r})")
+    items, item_ids = _encode(column, f"item ids (column {columns['item']!r})", separator)
     n_items, scores = len(item_ids), None
     pieces: Iterable[Array] | None = None
-    if found["rank"] is not None:
+    if columns["rank"] is not None:
         column = fetch("rank")
-        whole = narrow(column)
-        if whole is not None and -MAX_POSITION <= whole[1] <= whole[2] <= MAX_POSITION:
+        narrowed = narrow(column)
+        if narrowed is not None and -MAX_POSITION <= narrowed[1] <= narrowed[2] <= MAX_POSITION:
             placed = None
             if lists is not None:
-                placed = place(lists, len(user_ids), items, *whole[:2])
-            elif ordered(whole[0], indptr, falling=False):
+                placed = place(lists, len(user_ids), items, *narrowed[:2])
+            elif ordered(narrowed[0], indptr, falling=False):
                 placed = indptr, items
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
-        pieces = [_ranks(in_memory(column), what["rank"])]
-    elif found["score"] is not None:
+        pieces = [_ranks(in_memory(column), nouns["rank"])]
+    elif columns["score"] is not None:
         column = fetch("score")
         if isinstance(column, FileColumn) and column.dtype.is_float():
             pieces = chunks_of(column)
         else:
-            pieces = [all_numbers(in_memory(column), what["score"])]
+            pieces = [all_numbers(in_memory(column), nouns["score"])]
     if lists is not None:
         indptr, items = group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
@@ -217,43 +217,44 @@ def _from_columns(
     elif pieces is not None:
         scores = join(pieces, len(items))
     needed = _unless_ordered(scores, indptr)
-    real = scores if found["rank"] is None else None
+    real = scores if columns["rank"] is None else None
     return ListTable(
-        indptr, items, n_items, needed, user_ids, item_ids, given=real, by_rows=_is_by_rows(found)
+        indptr, items, n_items, needed, user_ids, item_ids, given=real, by_rows=_is_by_rows(columns)
     )
 
 
 def _from_list_column(
-    found: Mapping[str, str | None],
+    columns: Mapping[str, str | None],
     lists: Any,
     fetch: Callable[[str], Any],
     separator: Separator,
 ) -> ListTable:
     """Read a table that has one row per user, with the whole list in one cell."""
-    who = f"user ids (column {found['user']!r})"
-    user_ids = ids.as_ids(in_memory(fetch("user")), who)
-    if not _distinct(user_ids, who):
+    user_noun = f"user ids (column {columns['user']!r})"
+    user_ids = ids.as_ids(in_memory(fetch("user")), user_noun)
+    if not _distinct(user_ids, user_noun):
         raise InputError(
-            f"Column {found['item']!r} holds lists, but a user has several rows. Hint: use one row "
-            "per user, or one item per row."
+            f"Column {columns['item']!r} holds lists, but a user has several rows. Hint: use one "
+            "row per user, or one item per row."
         )
-    what = f"item ids (column {found['item']!r})"
-    entries, lengths = frames.flat(in_memory(lists), what)
+    item_noun = f"item ids (column {columns['item']!r})"
+    entries, lengths = frames.flat(in_memory(lists), item_noun)
     indptr = ragged.indptr_of(lengths)
-    items, item_ids = _encode(entries, what, False if separator else separator)
+    items, item_ids = _encode(entries, item_noun, False if separator else separator)
     scores = None
-    by = "rank" if found["rank"] is not None else "score"
-    if found[by] is not None:
-        column, others = frames.flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
-        if not np.array_equal(lengths, others):
-            row = int(np.flatnonzero(lengths != others)[0])
+    option = "rank" if columns["rank"] is not None else "score"
+    if columns[option] is not None:
+        noun = f"{option}s (column {columns[option]!r})"
+        column, score_lengths = frames.flat(in_memory(fetch(option)), noun)
+        if not np.array_equal(lengths, score_lengths):
+            row = int(np.flatnonzero(lengths != score_lengths)[0])
             raise InputError(
-                f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
-                f"(column {found[by]!r}). Hint: pass one for each item."
+                f"Row {row} (counted from 0) has {lengths[row]} items, but {score_lengths[row]} "
+                f"{noun}. Hint: pass one for each item."
             )
-        scores = (_ranks if by == "rank" else all_numbers)(column, f"{by}s (column {found[by]!r})")
+        scores = (_ranks if option == "rank" else all_numbers)(column, noun)
     needed = _unless_ordered(scores, indptr)
-    given = scores if by == "score" else None
+    given = scores if option == "score" else None
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
 
 
@@ -337,7 +338,7 @@ def _without_offset(array: Array, offset: int) -> Array:
     return np.where(array == -1, -1, array.astype(np.int64) - offset)
 
 
-def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
+def _lists_of(column: Any, noun: str) -> tuple[Int32 | None, Int64, Array]:
     """Return each row's list (as a number), the indptr, and the user ids.
 
     If the rows of every user are adjacent, the first result is None; otherwise, indptr contains
@@ -347,22 +348,22 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
     # Check the first rows. If the rows are unordered, users recur after others there, or hardly any
     # user occurs twice.
-    probed = _grouped(rows[:PROBE], what)
+    probed = _grouped(rows[:PROBE], noun)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
-        grouped = _grouped(rows, what)
+        grouped = _grouped(rows, noun)
         if grouped is not None:
             return None, *grouped
-    codes, names = ids.encode(column, what, np.int32) if positions is None else positions
+    codes, names = ids.encode(column, noun, np.int32) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
-def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
+def _grouped(column: Any, noun: str) -> tuple[Int64, Array] | None:
     """Return the indptr and users of the lists if each user's rows are adjacent; otherwise None."""
     starts, heads = _runs(column)
     if starts is None:
         return None
-    names = ids.as_ids(heads, what)
-    if not _distinct(names, what):
+    names = ids.as_ids(heads, noun)
+    if not _distinct(names, noun):
         return None
     return np.append(starts, len(column)).astype(np.int64), names
 
@@ -383,42 +384,42 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
     return starts, array[starts]
 
 
-def _distinct(names: Array, what: str) -> bool:
+def _distinct(names: Array, noun: str) -> bool:
     if names.dtype == object:
         try:
             return len(set(names.tolist())) == len(names)
         except TypeError:  # ids that cannot be hashed, such as lists
-            return len(ids.encode(names, what)[1]) == len(names)  # refuses the invalid id
+            return len(ids.encode(names, noun)[1]) == len(names)  # refuses the invalid id
     return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
 
 
-def _encode(column: Any, what: str, separator: Separator) -> tuple[Int32, Array]:
+def _encode(column: Any, noun: str, separator: Separator) -> tuple[Int32, Array]:
     """Encode ids as positions in a sorted array of distinct ids, some of which may be unused."""
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
-        column = ids.as_ids(column, what)
-    found = _positions(column)
-    if found is None:
-        found = ids.encode(in_memory(column), what, np.int32)
-        check_single(found[1], what, separator)
-    return found
+        column = ids.as_ids(column, noun)
+    encoding = _positions(column)
+    if encoding is None:
+        encoding = ids.encode(in_memory(column), noun, np.int32)
+        check_single(encoding[1], noun, separator)
+    return encoding
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Use integer ids themselves as codes if their range is small; this saves a lookup."""
-    whole = narrow(column) if len(column) else None
-    if whole is None:
+    narrowed = narrow(column) if len(column) else None
+    if narrowed is None:
         return None
-    codes, low, high = whole
+    codes, low, high = narrowed
     if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
         return None
     return codes, np.arange(high + 1)
 
 
-def _ranks(column: Any, what: str) -> Float64:
-    ranks = all_numbers(column, what)
+def _ranks(column: Any, noun: str) -> Float64:
+    ranks = all_numbers(column, noun)
     if np.isnan(ranks).any():
-        ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
+        ids.missing(noun, int(np.isnan(ranks).argmax()), "every row needs a rank")
     return -ranks
 
 
@@ -461,22 +462,22 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
             return None
         return laid_out(column, np.int32), int(column.min()), int(column.max())
     if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
-        out, kept = column, True
+        out, in_place = column, True
     else:
-        out, kept = np.empty(len(column), np.int32), False
+        out, in_place = np.empty(len(column), np.int32), False
     start, ranges = 0, []
     for chunk in chunks_of(column):
         if chunk.dtype.kind not in "iu":
             return None
         part = out[start : start + len(chunk)]
 
-        def one(block: slice, chunk: Array = chunk, part: Int32 = part) -> tuple[int, int]:
-            given = chunk[block]
-            if not kept:
-                part[block] = given
-            return int(given.min()), int(given.max())
+        def narrow_block(block: slice, chunk: Array = chunk, part: Int32 = part) -> tuple[int, int]:
+            values = chunk[block]
+            if not in_place:
+                part[block] = values
+            return int(values.min()), int(values.max())
 
-        ranges += each_block(len(chunk), one)
+        ranges += each_block(len(chunk), narrow_block)
         start += len(chunk)
     if start < len(column):
         return None
@@ -487,16 +488,16 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
 def runs(array: Any) -> Int64:
     """Return where each run of equal values begins in an array or a Polars series."""
 
-    def one(block: slice) -> Int64:
+    def starts_in(block: slice) -> Int64:
         begin = max(block.start, 1)
         before, here = array[begin - 1 : block.stop - 1], array[begin : block.stop]
         new = before != here
-        found: Int64 = np.flatnonzero(new if isinstance(new, np.ndarray) else new.to_numpy())
-        found += begin
-        return found
+        positions: Int64 = np.flatnonzero(new if isinstance(new, np.ndarray) else new.to_numpy())
+        positions += begin
+        return positions
 
     first = np.zeros(min(len(array), 1), np.int64)
-    starts: Int64 = np.concatenate([first, *each_block(len(array), one)])
+    starts: Int64 = np.concatenate([first, *each_block(len(array), starts_in)])
     return starts
 
 
@@ -504,7 +505,7 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
     """Return whether the values within each list are strictly ascending (or descending)."""
     compare = np.less if falling else np.greater
 
-    def one(block: slice) -> bool:
+    def is_ordered(block: slice) -> bool:
         begin = max(block.start, 1)
         holds: Bool = compare(column[begin : block.stop], column[begin - 1 : block.stop - 1])
         if holds.all():
@@ -513,7 +514,7 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
         holds[indptr[first:last] - begin] = True
         return bool(holds.all())
 
-    return all(each_block(len(column), one))
+    return all(each_block(len(column), is_ordered))
 
 
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
@@ -537,11 +538,11 @@ def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64
     parts, counts = _count(lists, len(first))
     next = np.cumsum(counts, axis=0) - counts + first  # where each part's rows begin in each list
 
-    def one(part: int) -> None:
+    def group_part(part: int) -> None:
         rows = parts[part]
         _kernel.group_rows(lists[rows], values[rows], next[part], out)
 
-    on_all_threads(one, range(len(parts)))
+    on_all_threads(group_part, range(len(parts)))
     after: Int64 = next[-1]
     return after
 
@@ -549,8 +550,8 @@ def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64
 def join(pieces: Iterable[Array], n: int) -> Array:
     """Join pieces with n rows in total into one float64 array; return a single piece unchanged."""
     if isinstance(pieces, list):
-        whole: Array = pieces[0]
-        return whole
+        single: Array = pieces[0]
+        return single
     joined, start = np.empty(n), 0
     for piece in pieces:
         joined[start : start + len(piece)] = piece
@@ -571,7 +572,7 @@ def place(
     placed = np.empty_like(items)
     each_block(len(placed), lambda block: placed[block].fill(-1))
 
-    def one(rows: slice) -> None:
+    def place_part(rows: slice) -> None:
         _kernel.place_rows(
             list=lists[rows],
             items=items[rows],
@@ -581,7 +582,7 @@ def place(
             sorted_items=placed,
         )
 
-    on_all_threads(one, parts)
+    on_all_threads(place_part, parts)
     # If a rank is repeated or out of range, at least one place stays empty.
     fits = placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
@@ -592,10 +593,10 @@ def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
     parts = even_parts(len(lists), max(n_lists, ROWS_PER_TASK))
     counts = np.zeros((len(parts), n_lists), np.int64)
 
-    def one(part: int) -> bool:
+    def count_part(part: int) -> bool:
         return _kernel.count_rows(lists[parts[part]], counts[part])
 
-    if not all(on_all_threads(one, range(len(parts)))):
+    if not all(on_all_threads(count_part, range(len(parts)))):
         raise InternalError("A row belongs to no list.")
     return parts, counts
 
@@ -604,63 +605,65 @@ Fetch = Callable[[list[str]], list[Any]]
 
 
 def warn_of_runs(
-    lists: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
+    lists: ListTable, columns: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
 ) -> None:
     """Warn if the lists of a table seem to mix several runs.
 
-    `found` names the columns that were read, `names` lists all columns, and `fetch` reads further
+    `columns` names the columns that were read, `names` lists all columns, and `fetch` reads further
     columns.
     """
-    read = single_names(found.values())
+    read = single_names(columns.values())
     runs = common_names("run", [name for name in names if name not in read])
-    by, values = _run_column(runs, str(found["user"]), fetch)
-    column = by or "COLUMN"
-    where = python_or_command("", " in Python")
-    hint = f"rm.Lists.each(data, by={column!r}){where} separates the runs."
-    twice = None
-    if found["rank"] is not None and lists.scores is not None:
-        twice = _repeated_ranks(lists.indptr, lists.scores)
-    if twice is not None:
-        n, place, rank = twice
+    run_column, values = _run_column(runs, str(columns["user"]), fetch)
+    column = run_column or "COLUMN"
+    in_python = python_or_command("", " in Python")
+    hint = f"rm.Lists.each(data, by={column!r}){in_python} separates the runs."
+    repeats = None
+    if columns["rank"] is not None and lists.scores is not None:
+        repeats = _repeated_ranks(lists.indptr, lists.scores)
+    if repeats is not None:
+        n, place, rank = repeats
         user = place if lists.user_ids is None else ids.show(lists.user_ids, place)
-        mixed = f"column {by!r} distinguishes {_several(values)}" if by else "if runs are mixed"
+        mixed = "if runs are mixed"
+        if run_column:
+            mixed = f"column {run_column!r} distinguishes {_several(values)}"
         warn(
             f"{n:,} rows repeat a rank of their user (the first: user {user} and rank {rank:g}), "
             f"so their items are tied. Hint: {mixed}: {hint}"
         )
-    elif by:
+    elif run_column:
         warn(
-            f"According to column {by!r} ({_several(values)}), the rows of a user belong to "
-            f"several runs, but they form one list here. Hint: {hint}"
+            f"According to column {run_column!r} ({_several(values)}), the rows of a user belong "
+            f"to several runs, but they form one list here. Hint: {hint}"
         )
 
 
-def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
+def split_runs(data: Any, by: str, options: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
     """Split a table by the values of a column, in the order of first occurrence.
 
     `data` is a data frame or the path of a file, `by` is the column that names the run of each row,
-    and `columns` are the options for `choose_columns`. The returned frames have the columns
+    and `options` are the options for `choose_columns`. The returned frames have the columns
     ``"user"``, ``"item"``, and ``"rank"`` or ``"score"``.
     """
     import polars as pl
 
     if isinstance(data, str | os.PathLike):
         check_column("by", by, files.column_names(data))
-        found, one = open_file(data, columns)
-        read = {option: in_memory(one(option)) for option, name in found.items() if name}
+        columns, fetch_column = open_file(data, options)
+        read = {option: in_memory(fetch_column(option)) for option, name in columns.items() if name}
         run = files.read_columns(data, [by]).to_series()
     elif is_frame(data):
         names, fetch = open_frame(data)
         check_column("by", by, names)
-        found = choose_columns([name for name in names if name != by], columns)
-        options = [option for option, name in found.items() if name]
-        *series, run = fetch([*(str(found[option]) for option in options), by])
-        read = dict(zip(options, map(_series, series), strict=True))
+        columns = choose_columns([name for name in names if name != by], options)
+        read_options = [option for option, name in columns.items() if name]
+        *series, run = fetch([*(str(columns[option]) for option in read_options), by])
+        read = dict(zip(read_options, map(_series, series), strict=True))
         run = _series(run)
     else:
         raise InputTypeError(
-            f"Runs cannot be told apart in {type(data).__name__}. Hint: pass a data frame, or the "
-            "path of a Parquet, CSV or TSV file, with a column that names the run of each row."
+            f"The runs in {type(data).__name__} cannot be separated. Hint: pass a data frame, or "
+            "the path of a Parquet, CSV or TSV file, with a column that names the run of each row."
         )
     if run.null_count():
         ids.missing(f"runs (column {by!r})", int(run.is_null().arg_true()[0]), "every row has one")
@@ -716,5 +719,5 @@ def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | 
     lowest = ranks[indptr[lists]]
     if (ranks - lowest == before).all():
         return None
-    at = int(np.flatnonzero(same)[0])
-    return int(np.count_nonzero(same)), int(lists[at]), float(ranks[at])
+    row = int(np.flatnonzero(same)[0])
+    return int(np.count_nonzero(same)), int(lists[row]), float(ranks[row])

@@ -49,25 +49,25 @@ class ListTable:
         """The users and items of the lists."""
         return SourceIndex("Lists", self.n_lists, self.n_items, self.user_ids, self.item_ids)
 
-    def with_items(self, others: Mapping[str, Array | None]) -> ListTable:
-        """Return the same lists with more item ids: those in `others`, keyed by their origin."""
+    def with_items(self, id_sets: Mapping[str, Array | None]) -> ListTable:
+        """Return the same lists with more item ids: those in `id_sets`, keyed by their origin."""
         assert self.item_ids is not None
-        known = self.item_ids
-        for what, more in others.items():
-            if more is None:
+        all_ids = self.item_ids
+        for origin, item_ids in id_sets.items():
+            if item_ids is None:
                 continue
-            places = ids.match(more, known, f"item ids of {what}", "item ids of Lists")
-            new = more[places < 0]
-            if not len(known):
-                known = new
-            elif len(new) and known.dtype == new.dtype != object:
-                known = np.sort(np.concatenate([known, new]))
+            places = ids.match(item_ids, all_ids, f"item ids of {origin}", "item ids of Lists")
+            new = item_ids[places < 0]
+            if not len(all_ids):
+                all_ids = new
+            elif len(new) and all_ids.dtype == new.dtype != object:
+                all_ids = np.sort(np.concatenate([all_ids, new]))
             elif len(new):
-                known = encoded([known, new], "item ids")[1]
-        if known is self.item_ids:
+                all_ids = encoded([all_ids, new], "item ids")[1]
+        if all_ids is self.item_ids:
             return self
         return dataclasses.replace(
-            self, items=self.items_among(known), n_items=len(known), item_ids=known
+            self, items=self.items_among(all_ids), n_items=len(all_ids), item_ids=all_ids
         )
 
     def items_among(self, item_ids: Array) -> Int32:
@@ -86,25 +86,25 @@ class ListTable:
 
     def hold_items(self, lists: Int64 | None = None) -> Bool:
         """Return a mask of the lists (all, or those in `lists`) that contain more than padding."""
-        found: Bool = ragged.lengths(self.indptr, lists) > 0
+        mask: Bool = ragged.lengths(self.indptr, lists) > 0
         if not self.padded or not len(self.items):
-            return found
+            return mask
         chosen = np.arange(self.n_lists) if lists is None else lists
         # A list that has any places rarely begins with padding.
-        begins_with_padding = self.items[self.indptr[chosen] * found] < 0
-        doubtful = (found & begins_with_padding).nonzero()[0]
+        begins_with_padding = self.items[self.indptr[chosen] * mask] < 0
+        doubtful = (mask & begins_with_padding).nonzero()[0]
         if len(doubtful):
             indptr, entries = ragged.take(self.indptr, chosen[doubtful])
-            found[doubtful] = False
-            found[doubtful[ragged.users_of(indptr)[self.items[entries] >= 0]]] = True
-        return found
+            mask[doubtful] = False
+            mask[doubtful[ragged.users_of(indptr)[self.items[entries] >= 0]]] = True
+        return mask
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
-        has = self.hold_items()
+        mask = self.hold_items()
         if self.user_ids is None:
-            return has.nonzero()[0]
-        return self.user_ids if all_of(has) else self.user_ids[has]
+            return mask.nonzero()[0]
+        return self.user_ids if all_of(mask) else self.user_ids[mask]
 
     def known_ids(self, kind: Kind) -> Array | None:
         """Return the ids of users with a list, or of listed items; None for positions."""
@@ -156,12 +156,13 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
     )
 
 
-def encoded(arrays: Sequence[Any], what: str) -> tuple[Int64, Array]:
+def encoded(arrays: Sequence[Any], noun: str) -> tuple[Int64, Array]:
     """Apply `ids.encode` to several arrays of the same kind, as if they were one."""
     filled = [array for array in arrays if len(array)] or arrays[:1]
     if len({array.dtype for array in filled}) == 1:
-        return ids.encode(np.concatenate(filled), what)
-    return ids.encode([one for array in filled for one in array.tolist()], what)  # ids above int64
+        return ids.encode(np.concatenate(filled), noun)
+    # There are ids above int64.
+    return ids.encode([value for array in filled for value in array.tolist()], noun)
 
 
 def _falling(table: ListTable) -> Float64:
@@ -184,9 +185,9 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     key = ragged.numbered(table.indptr, table.items, table.n_items)
     order = np.lexsort((-table.given, key))
     user = ragged.users_of(ranks.indptr)
-    wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
-    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
-    return np.where(ranks.above >= 0, table.given[order[at]], np.nan)
+    judged = ragged.pairs(lists[user], ranks.item, table.n_items)
+    places = np.minimum(np.searchsorted(key[order], judged), len(key) - 1)
+    return np.where(ranks.above >= 0, table.given[order[places]], np.nan)
 
 
 PROBE = 1024  # number of entries to check first
@@ -223,34 +224,34 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     if request.protocol.seen == "kept_in_lists":
         request = dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))
     test, train, catalogue = request.test, request.train, request.catalogue
-    wanted = request.candidates
-    if isinstance(wanted, SampledCandidates) and (
+    candidates = request.candidates
+    if isinstance(candidates, SampledCandidates) and (
         catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
     ):
         raise InputError(
-            f"{wanted} needs to know the items to draw from, but lists do not show which items "
+            f"{candidates} needs to know the items to draw from, but lists do not show which items "
             "were never recommended. Hint: pass the ids of all items as "
             f"{argument_text('catalogue')}."
         )
     if table.item_ids is not None:
         sides: dict[str, Any] = {"test": test, "train": train, "the catalogue": catalogue}
-        sides |= {"candidates": wanted, "exclude": request.exclude}
-        others = {side: _item_ids(data) for side, data in sides.items()}
-        widened = table.with_items(others)
+        sides |= {"candidates": candidates, "exclude": request.exclude}
+        id_sets = {side: _item_ids(data) for side, data in sides.items()}
+        widened = table.with_items(id_sets)
         if test.item_ids is not None and len(test.item_ids):
-            _warn_of_strangers(table, test, (others["train"], others["the catalogue"]))
-            texts, missed = ids.kind(table.item_ids) == "str", "They are not left out of the lists"
+            _warn_of_strangers(table, test, (id_sets["train"], id_sets["the catalogue"]))
+            texts, effect = ids.kind(table.item_ids) == "str", "They are not left out of the lists"
             if texts:
                 _warn_of_spelling(table, test, "test", "They count as misses")
             if train is not None and not (
-                texts and _warn_of_spelling(table, train, "train", missed)
+                texts and _warn_of_spelling(table, train, "train", effect)
             ):
                 _warn_of_train(table, test, train)
         return widened, request
     for side, data in (("test", test), ("train", train)):
         if data is not None:
             both_have_ids("item", "Lists", None, side, data.item_ids)
-    sets = wanted if isinstance(wanted, Interactions) else None
+    sets = candidates if isinstance(candidates, Interactions) else None
     n_items = _number_of_positions(table, request, sets)
     _check_positions(table, n_items)
     return (
@@ -277,7 +278,7 @@ def _number_of_positions(table: ListTable, request: Request, sets: Interactions 
     n_entries = len(table.items) + sum(len(data) for data in sides.values() if data is not None)
     for items in (request.candidates, request.exclude):
         if isinstance(items, Items) and items.ids.dtype == np.int64:
-            numbers[items.what] = int(items.ids.max(initial=-1)) + 1
+            numbers[items.parameter] = int(items.ids.max(initial=-1)) + 1
             n_entries += len(items.ids)
     catalogue = request.catalogue
     if isinstance(catalogue, int):
@@ -307,24 +308,24 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 
 
 def _warn_of_strangers(
-    table: ListTable, test: Interactions, others: Sequence[Array | None]
+    table: ListTable, test: Interactions, other_ids: Sequence[Array | None]
 ) -> None:
     """Warn if no test item is listed and nothing shows that both sides spell ids the same way.
 
-    The table's ids do not yet include the test items. `others` are the item ids of the training
+    The table's ids do not yet include the test items. `other_ids` are the item ids of the training
     data and of the catalogue.
     """
     assert table.item_ids is not None
     assert test.item_ids is not None
     # If both sides spell ids the same way, the first few entries usually show it.
-    few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
-    if _shared(few, test.item_ids):
+    first_ids = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
+    if _shared(first_ids, test.item_ids):
         return
     named = table.item_ids[table.listed()]
     # With so few entries, the absence of test items may be due to chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
-    if any(_shared(named, other) for other in (test.item_ids, *others) if other is not None):
+    if any(_shared(named, other) for other in (test.item_ids, *other_ids) if other is not None):
         return
     nodes = python_or_command(
         " In a graph, items are numbered after the users: rm.Lists(array, item_offset=n_users).", ""
@@ -341,17 +342,19 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
 
     Only a small sample of the test or training items is checked.
     """
-    named, its = table.item_ids, data.item_ids
-    if named is None or its is None or ids.kind(named) != "str" or ids.kind(its) != "str":
+    named, data_ids = table.item_ids, data.item_ids
+    if named is None or data_ids is None or ids.kind(named) != "str" or ids.kind(data_ids) != "str":
         return False
-    some = its[np.linspace(0, len(its) - 1, min(len(its), PROBED_ITEMS)).astype(np.int64)]
-    unlisted = some[~_among(some, named)].tolist()
-    others = [variants(item, len(named[0])) for item in unlisted]
-    each = np.repeat(np.arange(len(others)), [*map(len, others)])
-    every = np.fromiter(itertools.chain.from_iterable(others), object, len(each))
-    found = np.unique(each[_among(every, named)]) if len(every) else each
-    guessed = guess([unlisted[number] for number in found], named.tolist()) if len(found) else None
-    if guessed is None or len(found) < FEWEST * len(some):
+    n = len(data_ids)
+    sample = data_ids[np.linspace(0, n - 1, min(n, PROBED_ITEMS)).astype(np.int64)]
+    unlisted = sample[~_among(sample, named)].tolist()
+    spellings = [variants(item, len(named[0])) for item in unlisted]
+    numbers = np.repeat(np.arange(len(spellings)), [*map(len, spellings)])
+    all_spellings = np.fromiter(itertools.chain.from_iterable(spellings), object, len(numbers))
+    matches = np.unique(numbers[_among(all_spellings, named)]) if len(all_spellings) else numbers
+    misspelt = [unlisted[number] for number in matches]
+    guessed = guess(misspelt, named.tolist()) if misspelt else None
+    if guessed is None or len(matches) < FEWEST * len(sample):
         return False
     warn(
         f"Some items of {side} occur in Lists only in another spelling: {guessed}. {effect}. Hint: "
@@ -360,25 +363,25 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
     return True
 
 
-def _among(some: Array, named: Array) -> Bool:
+def _among(strings: Array, sorted_strings: Array) -> Bool:
     """Return a mask of the strings that occur in a sorted array."""
-    places = np.minimum(np.searchsorted(named, some), len(named) - 1)
-    found: Bool = named[places] == some
-    return found
+    places = np.minimum(np.searchsorted(sorted_strings, strings), len(sorted_strings) - 1)
+    mask: Bool = sorted_strings[places] == strings
+    return mask
 
 
 def _warn_of_train(table: ListTable, test: Interactions, train: Interactions) -> None:
     """Warn if no listed item and no test item is in train, so that nothing would be removed."""
-    of_train = train.item_ids
-    if of_train is None or test.item_ids is None or table.item_ids is None:
+    train_ids = train.item_ids
+    if train_ids is None or test.item_ids is None or table.item_ids is None:
         return
-    if len(of_train) < FEW_ITEMS or _shared(table.item_ids, of_train):
+    if len(train_ids) < FEW_ITEMS or _shared(table.item_ids, train_ids):
         return
-    if _shared(test.item_ids, of_train):
+    if _shared(test.item_ids, train_ids):
         return
     warn(
-        "train has no item of Lists or test, so no item is left out of a list. Hint: are its item "
-        f"ids, such as {ids.show(of_train, 0)}, written like those of test, such as "
+        "train shares no item with Lists or test, so no item is removed from any list. Hint: are "
+        f"its item ids, such as {ids.show(train_ids, 0)}, written like those of test, such as "
         f"{ids.show(test.item_ids, 0)}?"
     )
 

@@ -115,20 +115,20 @@ class Batches(NamedTuple):
     bytes_per_batch: int = 64 * 2**20  # memory for the scores of a batch
     ahead: bool = False  # whether a separate thread calls `ask`, one batch ahead
 
-    def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
-        """Call ``use(users, scores)`` for each batch of the users `known`, on several threads."""
+    def for_each(self, users: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
+        """Call ``use(users, scores)`` for each batch of `users`, on several threads."""
         most_users = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
-        batches = [known[some] for some in slices(len(known), most_users)]
+        batches = [users[part] for part in slices(len(users), most_users)]
         # The caller's function may take any amount of time, so a call to it never counts as brief.
         brief = not self.ahead and len(batches) == 1
         if brief and not self.request.progress:
-            use(known, self.ask(known))  # `run_tasks` would do the same
+            use(users, self.ask(users))  # `run_tasks` would do the same
             return
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
-            def run(users: Int64, ticker: Ticker) -> None:
+            def run(batch: Int64, ticker: Ticker) -> None:
                 if prefetch is None:
-                    use(users, self.ask(users))
+                    use(batch, self.ask(batch))
                 else:
                     use(*prefetch.take(ticker))
 
@@ -139,14 +139,14 @@ class Batches(NamedTuple):
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
     """Rank the judged items among all items, for one batch of users at a time."""
     work = RankWork(aligned, batches.request)
-    batches.each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
+    batches.for_each((aligned.rows >= 0).nonzero()[0], work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     """Find each user's best candidates among all items, for one batch of users at a time."""
     work = TopWork(aligned, batches.request, k, rule)
-    batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Listing")
+    batches.for_each(np.flatnonzero(aligned.rows >= 0), work.count, "Listing")
     return work.best
 
 
@@ -226,7 +226,7 @@ class TopWork(Work):
             _kernel.top_scores(**table, **shelf.native(), instruction_set=instruction_set)
         n_candidates = self.aligned.n_items - np.diff(table["excluded_indptr"]) - gone
         flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        best.items[users], best.left[users] = shelf.items, shelf.left
+        best.items[users], best.n_cut[users] = shelf.items, shelf.n_cut
         self.aligned.flags[users] |= flags
 
 
@@ -248,31 +248,35 @@ class RankWork(Work):
         aligned, table = self.aligned, self._table(users, scores)
         scores = table["scores"]
         # Make a table of these users' judged items, without items that the source lacks.
-        judged_indptr, at = ragged.take_or_cut(aligned.judged_indptr, users)
-        who, judged = ragged.users_of(judged_indptr), aligned.judged[at]
-        has = judged >= 0
+        judged_indptr, entries = ragged.take_or_cut(aligned.judged_indptr, users)
+        user_rows, judged = ragged.users_of(judged_indptr), aligned.judged[entries]
+        exists = judged >= 0
         indptr: Int64 | None = judged_indptr
-        if not all_of(has):
+        if not all_of(exists):
             indptr = None
-            who, judged = who[has], judged[has]
-            at = at.start + has.nonzero()[0] if isinstance(at, slice) else at[has]
+            user_rows, judged = user_rows[exists], judged[exists]
+            entries = (
+                entries.start + exists.nonzero()[0]
+                if isinstance(entries, slice)
+                else entries[exists]
+            )
         if is_tensor(scores):
-            counts = _torch.rank_scores(**table, who=who, judged=judged)
+            counts = _torch.rank_scores(**table, user_rows=user_rows, judged=judged)
         else:
-            counts = rank_scores(table, who, judged, self.limit, indptr)
-        self.above[at], self.tied[at], self.before[at] = counts[:3]
+            counts = rank_scores(table, user_rows, judged, self.limit, indptr)
+        self.above[entries], self.tied[entries], self.before[entries] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
         shown = np.zeros(len(users), bool)
-        shown[who[counts.above >= 0]] = True
+        shown[user_rows[counts.above >= 0]] = True
         if not all_of(shown):
             rows = users_to_check(judged_indptr, shown, self.protocol)
             constant = self._constant(users, table, rows, counts)
             aligned.flags[users[rows[constant]]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         if self.score is not None:
             columns = judged if aligned.item_rows is None else aligned.item_rows[judged]
-            own = scores[who, columns]
-            self.score[at] = to_numpy(own) if is_tensor(own) else own
+            own = scores[user_rows, columns]
+            self.score[entries] = to_numpy(own) if is_tensor(own) else own
 
     def _constant(self, users: Int64, table: dict[str, Any], rows: Int64, counts: Counts) -> Bool:
         """Return a mask of the users in `rows` whose candidates all have the same score."""
@@ -280,10 +284,10 @@ class RankWork(Work):
             return counts.constant[rows]
         columns, scores = table["columns"], table["scores"]
 
-        def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, Bool]:
-            own = rows[which].repeat(np.diff(indptr))
-            found = scores[own, items if columns is None else columns[items]]
-            return found, found != -np.inf
+        def score(numbers: Int64, indptr: Int64, items: Int64) -> tuple[Array, Bool]:
+            own = rows[numbers].repeat(np.diff(indptr))
+            values = scores[own, items if columns is None else columns[items]]
+            return values, values != -np.inf
 
         return constant(self.aligned, users[rows], table["nan_rule"], score)
 
@@ -307,14 +311,14 @@ class RankWork(Work):
 
 
 def rank_scores(
-    table: dict[str, Any], who: Int64, judged: Int32, limit: int | None, indptr: Int64 | None
+    table: dict[str, Any], user_rows: Int64, judged: Int32, limit: int | None, indptr: Int64 | None
 ) -> Counts:
     """Count with the kernel; the counterpart for tensors on a device is `_torch.rank_scores`.
 
     `indptr` holds the CSR row pointers of the judged items, if they are known.
     """
     scores, columns, nan_rule = table["scores"], table["columns"], table["nan_rule"]
-    own = scores[who, judged if columns is None else columns[judged]]
+    own = scores[user_rows, judged if columns is None else columns[judged]]
     if nan_rule == NanRule.UNDEFINED:
         candidate = own > -np.inf
     else:
@@ -322,9 +326,9 @@ def rank_scores(
         own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
     every, n_judged = all_of(candidate), len(judged)
     if not every:
-        who, judged, own = who[candidate], judged[candidate], own[candidate]
+        user_rows, judged, own = user_rows[candidate], judged[candidate], own[candidate]
     if not every or indptr is None:
-        indptr = who.searchsorted(np.arange(len(scores) + 1))
+        indptr = user_rows.searchsorted(np.arange(len(scores) + 1))
     above, tied, before = np.zeros((3, len(judged)), np.int64)
     flags, no_candidates = np.zeros(len(scores), np.uint32), np.zeros(len(scores), np.int64)
     lost = _kernel.rank_scores(
@@ -353,8 +357,8 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     """
     if aligned.offered is None:
         return scores
-    indptr, at = ragged.take(aligned.offered[0], users)
-    items = aligned.offered[1][at]
+    indptr, rows = ragged.take(aligned.offered[0], users)
+    items = aligned.offered[1][rows]
     columns = items if aligned.item_rows is None else aligned.item_rows[items]
     outside = np.ones(scores.shape, bool)
     outside[ragged.users_of(indptr), columns] = False

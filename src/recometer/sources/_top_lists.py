@@ -41,7 +41,7 @@ class Best(NamedTuple):
 
     # [n_users, k]: items, numbered as in `Aligned`, best first, padded with -1.
     items: npt.NDArray[np.integer]
-    left: Int64  # number of candidates that tie with the last item but are not in the list
+    n_cut: Int64  # number of candidates that tie with the last item but are not in the list
 
 
 class Shelf(NamedTuple):
@@ -51,14 +51,14 @@ class Shelf(NamedTuple):
     scores: Array  # float32 or float64 [n_users, k]
     items: Int32  # [n_users, k]
     n: Int64  # number of items so far
-    left: Int64  # see `Best`
+    n_cut: Int64  # see `Best`
 
     @classmethod
     def of(cls, keys: UInt64, k: int, dtype: npt.DTypeLike) -> Shelf:
         """Make an empty shelf for the users with these keys."""
         n = len(keys)
-        n_found, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
+        n_found, n_cut = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, n_cut)
 
     def users(self, block: slice) -> Shelf:
         """Return the shelf of the users in `block`, which shares memory with this one."""
@@ -72,8 +72,8 @@ class Shelf(NamedTuple):
         """Return a mask of users whose candidates all have the same score, as bool [n_users]."""
         last = self.scores[np.arange(len(self.n)), self.n - 1]
         equal = self.scores[:, 0] == last
-        found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
-        return found
+        constant: Bool = equal & (n_candidates > 1) & (self.n + self.n_cut == n_candidates)
+        return constant
 
 
 def lists(
@@ -87,9 +87,9 @@ def lists(
     lists = best(request, k, first)
     if not drawn:
         return lists
-    others = best(request, k, drawn[0])
+    unjudged = best(request, k, drawn[0])
     ranks = source.rank(dataclasses.replace(request, depth=k))
-    return dataclasses.replace(lists, items=put_judged(others.items, ranks, request))
+    return dataclasses.replace(lists, items=put_judged(unjudged.items, ranks, request))
 
 
 def rules(request: Request) -> list[Rule]:
@@ -120,27 +120,27 @@ def cut_at_random(
     If the cut splits a group of equal scores, the items with lower ids stay. Judged items then get
     randomly drawn places; the other items fill the free places, ordered by id.
     """
-    kept = best(request, max(k, depth), rules(request)[0])
+    top_lists = best(request, max(k, depth), rules(request)[0])
     ranks = source.rank(dataclasses.replace(request, depth=None))
-    items = put_judged(without_judged(kept, ranks), ranks, request)
-    return dataclasses.replace(kept, items=items[:, : min(k, depth)])
+    items = put_judged(without_judged(top_lists, ranks), ranks, request)
+    return dataclasses.replace(top_lists, items=items[:, : min(k, depth)])
 
 
-def put_judged(others: Int64, ranks: Ranks, request: Request) -> Int64:
-    """Put judged items at the places drawn for them, and fill the other places with `others`.
+def put_judged(unjudged: Int64, ranks: Ranks, request: Request) -> Int64:
+    """Put judged items at the places drawn for them, and fill the other places with `unjudged`.
 
-    `others` holds items that are not judged, as int64 [n_users, k], best first, padded with -1.
+    `unjudged` holds items that are not judged, as int64 [n_users, k], best first, padded with -1.
     """
-    user, k, test = ragged.users_of(ranks.indptr), others.shape[1], request.test
+    user, k, test = ragged.users_of(ranks.indptr), unjudged.shape[1], request.test
     keys = ids.user_keys(test.user_ids, test.n_users)
     place = drawn_places(ranks, user, request.seed, keys)
     undefined = (ranks.flags & np.uint32(UNDEFINED)) != 0
     rows = (ranks.above >= 0) & (place < k) & ~undefined[user]
-    items = np.full(others.shape, -1)
+    items = np.full(unjudged.shape, -1)
     items[user[rows], place[rows]] = ranks.item[rows]
     free = items < 0
     number = np.cumsum(free, axis=1) - 1  # numbers the free places from 0
-    items[free] = np.take_along_axis(others, number, axis=1)[free]
+    items[free] = np.take_along_axis(unjudged, number, axis=1)[free]
     items[undefined] = -1
     return items
 
@@ -150,15 +150,15 @@ def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
     items, n_items = lists.items, lists.n_items
     numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
     listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)
-    stays = (items >= 0) & ~ragged.among(listed, numbers)
-    order = np.argsort(~stays, axis=1, kind="stable")
-    return np.take_along_axis(np.where(stays, items, -1), order, axis=1)
+    keep = (items >= 0) & ~ragged.among(listed, numbers)
+    order = np.argsort(~keep, axis=1, kind="stable")
+    return np.take_along_axis(np.where(keep, items, -1), order, axis=1)
 
 
 def only_unjudged(aligned: Aligned) -> Aligned:
     """Exclude judged items, as if they were in train."""
-    known = aligned.judged >= 0
-    judged = ragged.numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[known]
+    is_candidate = aligned.judged >= 0
+    judged = ragged.numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[is_candidate]
     excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
     both = np.sort(np.concatenate([excluded, judged]))
     changes: dict[str, Any] = {
@@ -169,9 +169,9 @@ def only_unjudged(aligned: Aligned) -> Aligned:
     }
     if aligned.offered is not None:
         indptr, offered = aligned.offered
-        stays = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
-        changes["offered"] = ragged.offsets(stays, indptr), offered[stays]
-    return aligned.anew(**changes)
+        keep = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
+        changes["offered"] = ragged.offsets(keep, indptr), offered[keep]
+    return aligned.copy_with(**changes)
 
 
 def finished(
@@ -198,9 +198,9 @@ def finished(
     items[~ranked] = -1
     n_items = len(aligned.numbers) if aligned.numbers is not None else aligned.n_items
     if aligned.numbers is not None:
-        whole = np.append(np.flatnonzero(aligned.numbers >= 0), -1)
-        items = whole[items]  # -1 stays -1
-    cut = ranked & (best.left > 0)
+        positions = np.append(np.flatnonzero(aligned.numbers >= 0), -1)
+        items = positions[items]  # -1 stays -1
+    cut = ranked & (best.n_cut > 0)
     counts = dict(aligned.counts if counts is None else counts)
     if cut.any():
         counts["cut_in_ties"] = int(np.count_nonzero(cut))

@@ -49,21 +49,21 @@ class Counts(NamedTuple):
     constant: Bool | None = None  # whether all candidates tie; None if unchecked
 
 
-def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
+def as_numbers(array: Any, noun: str, device: Any = None) -> Tensor:
     """Return a tensor or array as float32 or float64 on a device, without a copy if possible."""
     torch = sys.modules["torch"]
     # torch cannot share the memory of a read-only array.
-    tensor = given if is_tensor(given) else torch.tensor(given, device="cpu")
+    tensor = array if is_tensor(array) else torch.tensor(array, device="cpu")
     device = device or tensor.device
     if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
         raise InputTypeError(
-            f"{what} is a tensor of {tensor.dtype} with layout {tensor.layout}, expected a dense "
+            f"{noun} is a tensor of {tensor.dtype} with layout {tensor.layout}, expected a dense "
             "one of float32 or float64."
         )
     small = tensor.is_floating_point() and tensor.dtype != torch.float64
     if not small and device.type == MPS:
         raise InputTypeError(
-            f"{what} is {dtype_name(tensor)}, which would be ranked in float64, but the device "
+            f"{noun} is {dtype_name(tensor)}, which would be ranked in float64, but the device "
             f"{device} does not support float64. Hint: convert it to float32, or move all tensors "
             "to the CPU with .cpu(), where float64 is used."
         )
@@ -72,7 +72,7 @@ def as_numbers(given: Any, what: str, device: Any = None) -> Tensor:
 
 def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
     """Return both matrices as tensors of one dtype on one device; None if both are on the CPU."""
-    devices = [given.device for given in (users, items) if elsewhere(given)]  # type: ignore[attr-defined]
+    devices = [matrix.device for matrix in (users, items) if elsewhere(matrix)]  # type: ignore[attr-defined]
     if not devices:
         return None
     if devices[0] != devices[-1]:
@@ -81,8 +81,8 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
             "of them, for instance items.to(users.device)."
         )
     left, right = (
-        as_numbers(given, f"{name} of Factors", devices[0])
-        for name, given in (("users", users), ("items", items))
+        as_numbers(matrix, f"{name} of Factors", devices[0])
+        for name, matrix in (("users", users), ("items", items))
     )
     dtype = sys.modules["torch"].promote_types(left.dtype, right.dtype)
     return left.to(dtype), right.to(dtype)
@@ -131,15 +131,15 @@ def rank_scores(
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    who: Int64,
+    user_rows: Int64,
     judged: Int32,
     nan_rule: NanRule,
 ) -> Counts:
     """Count the candidates above each judged item, tied with it, and tied before it.
 
-    For each judged item, `who` is its row in `scores`, and `judged` is its position. For the other
-    parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is -1 if the
-    item is not a candidate, or its score is NaN.
+    For each judged item, `user_rows` is its row in `scores`, and `judged` is its position. For the
+    other parameters, see the kernel's `rank_scores`; `scores` are changed in place. `above` is -1
+    if the item is not a candidate, or its score is NaN.
     """
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -150,7 +150,7 @@ def rank_scores(
     # NaN is neither above nor equal to any score.
     scores.masked_fill_(~candidate, torch.nan)
 
-    users, items = _on_device(scores, who), _on_device(scores, judged)
+    users, items = _on_device(scores, user_rows), _on_device(scores, judged)
     own = scores[users, items]
     above, tied, before = (torch.zeros_like(items) for _ in range(3))
     positions = torch.arange(n_items, device=scores.device)
@@ -193,8 +193,10 @@ def top_scores(
     arbitrarily, so it is only used to find the score at the last place.
     """
     torch = sys.modules["torch"]
-    scores, candidate, found, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
-    flags |= to_numpy(found).astype(np.uint32)
+    scores, candidate, score_flags, absent = _settle(
+        scores, columns, excluded_indptr, excluded, nan_rule
+    )
+    flags |= to_numpy(score_flags).astype(np.uint32)
     no_candidates += to_numpy(absent.sum(1))
     candidate &= ~scores.isnan()
     scores.masked_fill_(~candidate, -torch.inf)
@@ -207,7 +209,7 @@ def top_scores(
     chosen = scores > last
     equal = (scores == last) & candidate
     room = candidate.sum(1).clamp(max=k) - chosen.sum(1)
-    shelf.left[:] = to_numpy(equal.sum(1) - room)
+    shelf.n_cut[:] = to_numpy(equal.sum(1) - room)
     chosen |= equal & (equal.cumsum(1) <= room[:, None])
 
     n = chosen.sum(1)

@@ -94,12 +94,12 @@ class Aligned:
         self.excluded_indptr = np.zeros(test.n_users + 1, np.int64)
         self.excluded = np.zeros(0, np.int32)
         if request.train is not None:
-            train_indptr, trained, known = index.rows_of(test, request.train, "train")
+            train_indptr, train_items, places = index.rows_of(test, request.train, "train")
             self.flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
             if request.protocol.seen != "kept":
-                known_rows = matching.known_rows(train_indptr, trained, known)
+                known_rows = matching.known_rows(train_indptr, train_items, places)
                 self.excluded_indptr, self.excluded = known_rows
-                if len(trained) and not len(self.excluded) and not request.some_users:
+                if len(train_items) and not len(self.excluded) and not request.some_users:
                     matching.warn_of_unknown_train(index.what)
         self.judged_indptr, judged, self.gain, self.relevant = _judged(request)
         counts["train_test_overlap"] = len(test) - len(judged)
@@ -133,16 +133,16 @@ class Aligned:
         counts: dict[str, int],
     ) -> None:
         """Keep only the candidates of the request, and record in `counts` what this affects."""
-        kept, sets = _candidates(index, request, catalogue, counts)
-        if not kept.all():
-            left = np.flatnonzero(kept)
-            self.n_items = len(left)
-            self.item_rows = left if self.item_rows is None else self.item_rows[left]
-            self.numbers = (np.where(kept, np.cumsum(kept), 0) - 1).astype(np.int32)
+        is_candidate, sets = _candidates(index, request, catalogue, counts)
+        if not is_candidate.all():
+            positions = np.flatnonzero(is_candidate)
+            self.n_items = len(positions)
+            self.item_rows = positions if self.item_rows is None else self.item_rows[positions]
+            self.numbers = (np.where(is_candidate, np.cumsum(is_candidate), 0) - 1).astype(np.int32)
             self.judged = np.where(self.item >= 0, self.numbers[self.item], np.int32(-1))
-            stays = kept[self.excluded]
-            self.excluded_indptr = offsets(stays, self.excluded_indptr)
-            self.excluded = self.numbers[self.excluded[stays]]
+            keep = is_candidate[self.excluded]
+            self.excluded_indptr = offsets(keep, self.excluded_indptr)
+            self.excluded = self.numbers[self.excluded[keep]]
         rows, n_items, listed = self.rows, self.n_items, None
         judged_pairs = numbered(self.judged_indptr, self.judged, n_items)
         excluded_pairs = numbered(self.excluded_indptr, self.excluded, n_items)
@@ -168,14 +168,14 @@ class Aligned:
             counts["users_without_candidates"] = n_without
             if not request.some_users:
                 check_sets(n_without, int(np.count_nonzero(rows >= 0)))
-        lost = (self.judged < 0) & (self.item >= 0) & self.relevant
-        counts["relevant_not_candidates"] = int(np.count_nonzero(lost))
+        missed = (self.judged < 0) & (self.item >= 0) & self.relevant
+        counts["relevant_not_candidates"] = int(np.count_nonzero(missed))
 
-    def anew(self, **changes: Any) -> Aligned:
+    def copy_with(self, **changes: Any) -> Aligned:
         """Return a shallow copy with changed fields; `flags` is copied, as sources modify it."""
-        found = object.__new__(type(self))
-        vars(found).update({**vars(self), "flags": self.flags.copy(), **changes})
-        return found
+        aligned = object.__new__(type(self))
+        vars(aligned).update({**vars(self), "flags": self.flags.copy(), **changes})
+        return aligned
 
     @property
     def n_users(self) -> int:
@@ -194,16 +194,16 @@ class Aligned:
         whom they belong. Items that are not candidates of their user get -1; a user's training
         items count as candidates.
         """
-        found = items.astype(np.int64)
+        positions = items.astype(np.int64)
         if self.numbers is not None:
-            found = np.where(found >= 0, self.numbers[found], -1)
+            positions = np.where(positions >= 0, self.numbers[positions], -1)
         if self.offered is not None:
-            inside = np.zeros(len(found), bool)
-            for indptr, known in (self.offered, (self.excluded_indptr, self.excluded)):
-                listed = ragged.numbered(indptr, known, self.n_items)
-                inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
-            found = np.where(inside & (found >= 0), found, -1)
-        return found
+            inside = np.zeros(len(positions), bool)
+            for indptr, candidates in (self.offered, (self.excluded_indptr, self.excluded)):
+                listed = ragged.numbered(indptr, candidates, self.n_items)
+                inside |= ragged.among(ragged.pairs(users, positions, self.n_items), listed)
+            positions = np.where(inside & (positions >= 0), positions, -1)
+        return positions
 
 
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
@@ -225,7 +225,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     make = functools.partial(Aligned, index, request, catalogue)
     same = request.test, request.train, request.candidates, request.exclude
     equal = index.user_ids, index.item_ids, catalogue
-    return request.memory.find("aligned", key, make, same=same, equal=equal).anew()
+    return request.memory.find("aligned", key, make, same=same, equal=equal).copy_with()
 
 
 def _judged(request: Request) -> tuple[Int64, Int32, Float64, Bool]:
@@ -250,55 +250,55 @@ def _candidates(
 
     The numbers of unknown items are added to `counts`.
     """
-    wanted, sets = request.candidates, None
-    kept = np.ones(index.n_items, bool)
-    if catalogue is not None and isinstance(wanted, SampledCandidates):
-        kept = catalogue.copy()
-    if isinstance(wanted, Interactions):
-        indptr, items, places = index.rows_of(request.test, wanted, "candidates")
+    candidates, sets = request.candidates, None
+    mask = np.ones(index.n_items, bool)
+    if catalogue is not None and isinstance(candidates, SampledCandidates):
+        mask = catalogue.copy()
+    if isinstance(candidates, Interactions):
+        indptr, items, places = index.rows_of(request.test, candidates, "candidates")
         if places is not None:
             counts["candidates_unknown"] = int(np.count_nonzero(places < 0))
         sets = matching.known_rows(indptr, items, places)
-    if isinstance(wanted, Items):
-        kept[:] = False
-        kept[positions_of(index, wanted, counts)] = True
+    if isinstance(candidates, Items):
+        mask[:] = False
+        mask[positions_of(index, candidates, counts)] = True
     if request.exclude is not None:
-        kept[positions_of(index, request.exclude, counts)] = False
-    if not kept.any():
+        mask[positions_of(index, request.exclude, counts)] = False
+    if not mask.any():
         raise InputError(
             f"None of the {index.n_items:,} items of the source is left as a candidate. Hint: "
             f"check {argument_text('candidates')} and {argument_text('exclude')}."
         )
-    return kept, sets
+    return mask, sets
 
 
 def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> Int64:
     """Return the positions of the items that the source knows, and count the others."""
-    what, sorted_ids = f"items of {items.what}", index.sorted_items[1]
+    noun, sorted_ids = f"items of {items.parameter}", index.sorted_items[1]
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
             matching.both_have_ids(
-                "item", f"the list {argument_text(items.what)}", items.ids, index.what, None
+                "item", f"the list {argument_text(items.parameter)}", items.ids, index.what, None
             )
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
-            way = python_or_command("pass item_ids= to the source", "add ID files to --factors")
+            fix = python_or_command("pass item_ids= to the source", "add ID files to --factors")
             raise InputError(
-                f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
-                f"are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, or "
-                f"{way}."
+                f"{items.parameter} has the item {items.ids[wrong][0]}, but the items of "
+                f"{index.what} are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, "
+                f"or {fix}."
             )
         return items.ids.astype(np.int64)
-    positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")
+    positions = ids.match(items.ids, sorted_ids, noun, f"item ids of {index.what}")
     unknown = positions < 0
-    if unknown.all() and items.what == "candidates":
+    if unknown.all() and items.parameter == "candidates":
         raise InputError(
-            f"None of the {len(unknown):,} {what}, such as {ids.show(items.ids, 0)}, is in "
+            f"None of the {len(unknown):,} {noun}, such as {ids.show(items.ids, 0)}, is in "
             f"{index.what}. Hint: they must be ids like those of {index.what}, such as "
             f"{ids.show(sorted_ids, 0)}."
         )
     if unknown.any():
-        counts[f"{items.what}_unknown"] = len(set(items.ids[unknown].tolist()))
+        counts[f"{items.parameter}_unknown"] = len(set(items.ids[unknown].tolist()))
     return positions[~unknown]
 
 
@@ -316,16 +316,16 @@ def _drawn(request: Request, rows: Int64, n_items: int, forbidden: Int64) -> Int
             f"{argument_text('candidates')} out to rank all of them."
         )
     has_row = rows >= 0
-    known = np.flatnonzero(has_row)
+    known_users = np.flatnonzero(has_row)
     user, item = np.divmod(forbidden, n_items)
-    # Draws identify users by their places in `known`, so use these places in the pairs as well.
+    # Draws identify users by their places in `known_users`, so use these places in the pairs too.
     row = np.cumsum(has_row) - 1
     forbidden = pairs(row[user], item, n_items)[has_row[user]]
-    keys = ids.user_keys(test.user_ids, test.n_users)[known]
+    keys = ids.user_keys(test.user_ids, test.n_users)[known_users]
     drawn = draw_items(
         sample.n, sample.seed, keys, forbidden, n_items, request.threads, request.progress
     )
-    return pairs(known[drawn // n_items], drawn % n_items, n_items)
+    return pairs(known_users[drawn // n_items], drawn % n_items, n_items)
 
 
 STREAM = np.uint64(0x63616E64)  # makes these draws differ from other draws with the same seed
@@ -365,24 +365,24 @@ def draw_items(
         users = np.arange(block.start, block.stop)
         bits = mix(keys[block, np.newaxis] ^ counters)
         drawn = (bits % np.uint64(n_items)).astype(np.int64)
-        found = pairs(users[:, np.newaxis], drawn, n_items)
+        drawn_pairs = pairs(users[:, np.newaxis], drawn, n_items)
         low, high = np.searchsorted(forbidden, [block.start * n_items, block.stop * n_items])
         refused = forbidden[low:high]
-        allowed = _first_of_its_kind(drawn) & ~among(found, refused)
+        allowed = _first_of_its_kind(drawn) & ~among(drawn_pairs, refused)
         allowed &= np.cumsum(allowed, axis=1) <= n
-        taken = [found[allowed]]
+        parts = [drawn_pairs[allowed]]
         missing = n - np.count_nonzero(allowed, axis=1)
         late = np.flatnonzero(missing)
         for few in slices(len(late), CELLS_AT_ONCE // n_items):
             ticker.advance()
-            some = late[few]
-            finish = _uniform(mix(mix(keys[users[some], np.newaxis] ^ RACE) ^ every_item))
-            row, column = np.nonzero(allowed[some])
-            finish[row, drawn[some][row, column]] = np.inf
-            finish[_cells_of(refused, users[some], n_items)] = np.inf
-            row, item = np.nonzero(_least(finish, missing[some]))
-            taken.append(pairs(users[some][row], item, n_items))
-        return np.sort(np.concatenate(taken))
+            late_users = late[few]
+            finish = _uniform(mix(mix(keys[users[late_users], np.newaxis] ^ RACE) ^ every_item))
+            row, column = np.nonzero(allowed[late_users])
+            finish[row, drawn[late_users][row, column]] = np.inf
+            finish[_cells_of(refused, users[late_users], n_items)] = np.inf
+            row, item = np.nonzero(_least(finish, missing[late_users]))
+            parts.append(pairs(users[late_users][row], item, n_items))
+        return np.sort(np.concatenate(parts))
 
     blocks = slices(len(user_keys), CELLS_AT_ONCE // len(counters))
     drawn = run_tasks(draw, blocks, threads=threads, progress=progress, label="Drawing")
@@ -413,11 +413,11 @@ def _least(values: Float64, n: Int64) -> Bool:
     """Return a mask of the n smallest values of each row; infinite values do not count."""
     last = np.minimum(n, values.shape[1]) - 1
     limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
-    found: Bool = (values <= limit) & np.isfinite(values)
-    for row in np.flatnonzero(np.count_nonzero(found, axis=1) > n):  # equal values are rare
-        found[row] = False
-        found[row, np.argsort(values[row], kind="stable")[: n[row]]] = True
-    return found
+    mask: Bool = (values <= limit) & np.isfinite(values)
+    for row in np.flatnonzero(np.count_nonzero(mask, axis=1) > n):  # equal values are rare
+        mask[row] = False
+        mask[row, np.argsort(values[row], kind="stable")[: n[row]]] = True
+    return mask
 
 
 def _uniform(bits: UInt64) -> Float64:
@@ -454,8 +454,8 @@ def spread(
     Rows that were not counted get an `above` of -1.
     """
     columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for column, found in zip(columns, (above, tied, before), strict=True):
-        column[counted] = found
+    for column, counts in zip(columns, (above, tied, before), strict=True):
+        column[counted] = counts
     return columns
 
 
@@ -486,10 +486,10 @@ def assemble(
     if any_of(tied):
         tied, before = tied[order], before[order]
         # If all other candidates tie with a judged item, all candidates have the same score.
-        others = n_candidates - 1
-        rows = np.flatnonzero(tied >= max(1, others.min()))
+        n_others = n_candidates - 1
+        rows = np.flatnonzero(tied >= max(1, n_others.min()))
         users = np.searchsorted(aligned.judged_indptr, rows, side="right") - 1
-        constant = tied[rows] == others[users]
+        constant = tied[rows] == n_others[users]
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
     # If all rows are equal, their order does not matter, and no copy is needed.
     gain = aligned.gain if aligned.one_gain else aligned.gain[order]
@@ -530,27 +530,27 @@ def users_to_check(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int
 
 def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) -> Bool:
     """Return a mask of the users who have several candidates, all with the same score."""
-    found = np.zeros(len(users), bool)
+    mask = np.zeros(len(users), bool)
     n_candidates, common = np.zeros(len(users), np.int64), np.zeros(len(users))
-    left, begin, size = np.arange(len(users)), 0, AT_FIRST
-    while len(left):
-        end = begin + max(1, min(size, MOST_AT_ONCE // len(left)))
-        indptr, items, ended = _between(aligned, users[left], begin, end)
-        scores, candidate = score(left, indptr, items)
-        who = ragged.users_of(indptr)
+    remaining, begin, size = np.arange(len(users)), 0, AT_FIRST
+    while len(remaining):
+        end = begin + max(1, min(size, MOST_AT_ONCE // len(remaining)))
+        indptr, items, ended = _between(aligned, users[remaining], begin, end)
+        scores, candidate = score(remaining, indptr, items)
+        user = ragged.users_of(indptr)
         if candidate is not None:
-            scores, who = scores[candidate], who[candidate]
+            scores, user = scores[candidate], user[candidate]
         if nan_rule != NanRule.UNDEFINED:
             scores[np.isnan(scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
-        counts = np.bincount(who, minlength=len(left))
-        first = (counts > 0) & (n_candidates[left] == 0)
-        common[left[first]] = scores[(np.cumsum(counts) - counts)[first]]
-        n_candidates[left] += counts
-        same = np.ones(len(left), bool)
-        same[who[scores != common[left][who]]] = False  # NaN never equals NaN
-        found[left[same & ended]] = n_candidates[left[same & ended]] > 1
-        left, begin, size = left[same & ~ended], end, size * TIMES_MORE
-    return found
+        counts = np.bincount(user, minlength=len(remaining))
+        first = (counts > 0) & (n_candidates[remaining] == 0)
+        common[remaining[first]] = scores[(np.cumsum(counts) - counts)[first]]
+        n_candidates[remaining] += counts
+        same = np.ones(len(remaining), bool)
+        same[user[scores != common[remaining][user]]] = False  # NaN never equals NaN
+        mask[remaining[same & ended]] = n_candidates[remaining[same & ended]] > 1
+        remaining, begin, size = remaining[same & ~ended], end, size * TIMES_MORE
+    return mask
 
 
 def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
@@ -570,8 +570,8 @@ def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int6
     indptr, rows = ragged.take(aligned.excluded_indptr, users)
     excluded = aligned.excluded[rows]
     inside = (excluded >= begin) & (excluded < end)
-    stays = np.ones((len(users), end - begin), bool)
-    stays[ragged.users_of(indptr)[inside], excluded[inside] - begin] = False
-    items = begin + np.nonzero(stays)[1]
+    keep = np.ones((len(users), end - begin), bool)
+    keep[ragged.users_of(indptr)[inside], excluded[inside] - begin] = False
+    items = begin + np.nonzero(keep)[1]
     ended = np.full(len(users), end == aligned.n_items)
-    return ragged.indptr_of(np.count_nonzero(stays, axis=1)), items, ended
+    return ragged.indptr_of(np.count_nonzero(keep, axis=1)), items, ended

@@ -199,8 +199,8 @@ class Facts:
         """Return the ids of the users or items that the model knows; None for positions."""
         if self.known is not None:
             return self.known(kind)
-        found = self.arrays.get(f"{kind}_ids")
-        return found if isinstance(found, np.ndarray) else None
+        array = self.arrays.get(f"{kind}_ids")
+        return array if isinstance(array, np.ndarray) else None
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Return whether a user's training items are removed from the ranking and from test."""

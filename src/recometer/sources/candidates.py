@@ -62,8 +62,8 @@ class SampledCandidates:
     def __post_init__(self) -> None:
         for name, low, high in (("n", 1, 2**31), ("seed", 0, 2**63)):
             value = getattr(self, name)
-            whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-            if not whole or not low <= value < high:
+            is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+            if not is_integer or not low <= value < high:
                 raise InputError(
                     f"{name}={value!r} of SampledCandidates must be a whole number, at least "
                     f"{low} and below {high}."
@@ -112,13 +112,13 @@ class Items:
 
     Attributes
     ----------
-    what
+    parameter
         The parameter that contained the items, for messages.
     ids : [n]
         Ids from `ids.as_ids`, or positions if the source has no ids.
     """
 
-    what: str
+    parameter: str
     ids: Array
 
     def __repr__(self) -> str:
@@ -138,7 +138,7 @@ def check_sets(n_without: int, n_known: int) -> None:
         )
 
 
-def read_candidates(given: object, test: Interactions | None = None) -> Candidates | None:
+def read_candidates(data: object, test: Interactions | None = None) -> Candidates | None:
     """Read the argument `candidates`: items for all users, a set per user, or a sample.
 
     Parameters
@@ -156,48 +156,44 @@ def read_candidates(given: object, test: Interactions | None = None) -> Candidat
     InputTypeError
         If the type is not supported.
     """
-    given = in_numpy(given, "candidates")
-    if given is None or isinstance(given, SampledCandidates):
-        return given
-    if isinstance(given, Negatives):
-        negatives = read_candidates(given.items, test)
+    data = in_numpy(data, "candidates")
+    if data is None or isinstance(data, SampledCandidates):
+        return data
+    if isinstance(data, Negatives):
+        negatives = read_candidates(data.items, test)
         if not isinstance(negatives, Interactions) or test is None:
             raise InputTypeError(
                 "Negatives must be items for each user, found one list for all users. Hint: "
                 "rm.Negatives({user: [items]})."
             )
         return in_either(negatives, test)
-    if isinstance(given, type) and issubclass(given, SampledCandidates):
+    if isinstance(data, type) and issubclass(data, SampledCandidates):
         raise InputTypeError("candidates= is a class. Hint: rm.SampledCandidates(100).")
-    if isinstance(given, numbers.Number):
+    if isinstance(data, numbers.Number):
         raise InputTypeError(
-            f"candidates={given!r} is a number. Hint: rm.SampledCandidates({given!r}) draws this "
+            f"candidates={data!r} is a number. Hint: rm.SampledCandidates({data!r}) draws this "
             "number of items for each user."
         )
-    if (
-        isinstance(given, list | tuple)
-        and given
-        and isinstance(given[0], list | tuple | np.ndarray)
-    ):
+    if isinstance(data, list | tuple) and data and isinstance(data[0], list | tuple | np.ndarray):
         raise InputError(
             "candidates is a list of lists. Hint: pass a dict {user: [items]}, or, for positions, "
             "np.array(...) with a row for each test user, padded with -1."
         )
-    if is_frame(given):
-        given = twice_readable(given)
-    if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
-        return read_items(given, "candidates")
-    if test is not None and isinstance(given, np.ndarray) and given.ndim == 2:
-        is_mask = given.dtype.kind not in "iu" or not ((given > 1).any() or (given < 0).any())
+    if is_frame(data):
+        data = twice_readable(data)
+    if _one_dimensional(data) or (is_frame(data) and len(open_frame(data)[0]) == 1):
+        return read_items(data, "candidates")
+    if test is not None and isinstance(data, np.ndarray) and data.ndim == 2:
+        is_mask = data.dtype.kind not in "iu" or not ((data > 1).any() or (data < 0).any())
         if not is_mask:
-            return _from_positions(given, test)
-    candidates = read_interactions(given, "candidates", warns=False)
+            return _from_positions(data, test)
+    candidates = read_interactions(data, "candidates", warns=False)
     if not len(candidates):
         raise InputError("candidates is empty: no user has an item that could be recommended.")
     return candidates
 
 
-def read_items(given: object, what: str) -> Items:
+def read_items(data: object, parameter: str) -> Items:
     """Return the items in a list, a set, an array, a series, or the only column of a frame.
 
     Raises
@@ -209,23 +205,23 @@ def read_items(given: object, what: str) -> Items:
     ColumnError
         If a data frame has several columns.
     """
-    given = in_numpy(given, what)
-    if is_frame(given):
-        given = only_column(given, what)
-    if isinstance(given, set | frozenset | range):
-        given = list(given)
-    elif not _one_dimensional(given):
+    data = in_numpy(data, parameter)
+    if is_frame(data):
+        data = only_column(data, parameter)
+    if isinstance(data, set | frozenset | range):
+        data = list(data)
+    elif not _one_dimensional(data):
         raise InputTypeError(
-            f"{what} must be a list or an array of items, found {type(given).__name__}."
+            f"{parameter} must be a list or an array of items, found {type(data).__name__}."
         )
-    if str(getattr(given, "dtype", "")).lower() in ("bool", "boolean", "torch.bool"):
+    if str(getattr(data, "dtype", "")).lower() in ("bool", "boolean", "torch.bool"):
         raise InputTypeError(
-            f"{what} is a mask, expected the items themselves. Hint: numpy.flatnonzero(mask)."
+            f"{parameter} is a mask, expected the items themselves. Hint: numpy.flatnonzero(mask)."
         )
-    items = ids.as_ids(given, f"items of {what}")
-    if not len(items) and what == "candidates":
+    items = ids.as_ids(data, f"items of {parameter}")
+    if not len(items) and parameter == "candidates":
         raise InputError("candidates is empty: no item could be recommended.")
-    return Items(what, items)
+    return Items(parameter, items)
 
 
 def _from_positions(array: Any, test: Interactions) -> Interactions:
@@ -253,5 +249,5 @@ def _from_positions(array: Any, test: Interactions) -> Interactions:
     return build(Rows(users, items, test.n_users, test.n_items))
 
 
-def _one_dimensional(given: object) -> bool:
-    return isinstance(given, list | tuple | set | frozenset | range) or is_column(given)
+def _one_dimensional(data: object) -> bool:
+    return isinstance(data, list | tuple | set | frozenset | range) or is_column(data)

@@ -260,9 +260,9 @@ class FactorArrays:
         """Read the arguments of `Factors`."""
         if (users is None) != (items is None):
             names = ("user_factors", "item_factors")
-            given, missing = names[::-1] if users is None else names
+            present, missing = names[::-1] if users is None else names
             raise InputError(
-                f"Factors has {given}, but {missing} is None. Hint: pass both; or pass neither, "
+                f"Factors has {present}, but {missing} is None. Hint: pass both; or pass neither, "
                 "but item_bias=..., to rank items the same way for all users."
             )
         if users is None:
@@ -340,10 +340,10 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
         dtype = np.float32 if kinds == {"f"} and size < 8 else np.float64
         left, right = _readable(left, dtype), _readable(right, dtype)
     converted = ""
-    for name, given in (("users", users), ("items", items)):
+    for name, original in (("users", users), ("items", items)):
         # Converting a list needs no warning, because it has no dtype.
-        if hasattr(given, "dtype"):
-            before, after = dtype_name(given), dtype_name(left)
+        if hasattr(original, "dtype"):
+            before, after = dtype_name(original), dtype_name(left)
             if before != after:
                 warn(
                     f"{name} of Factors were converted from {before} to {after}: both matrices "
@@ -358,19 +358,19 @@ def _readable(array: Array, dtype: npt.DTypeLike) -> Array:
 
     The kernel reads any strides that are multiples of the element size.
     """
-    whole = array.strides[0] % array.itemsize == array.strides[1] % array.itemsize == 0
-    if array.dtype == dtype and whole and array.flags.aligned:
+    strides_fit = array.strides[0] % array.itemsize == array.strides[1] % array.itemsize == 0
+    if array.dtype == dtype and strides_fit and array.flags.aligned:
         return array
     return np.array(array, dtype)
 
 
-def _numbers(given: Any, name: str) -> Array:
-    if hasattr(given, "toarray"):
+def _numbers(argument: Any, name: str) -> Array:
+    if hasattr(argument, "toarray"):
         raise InputTypeError(
-            f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() converts "
+            f"{name} of Factors are sparse ({type(argument).__name__}). Hint: .toarray() converts "
             "them to a matrix."
         )
-    array = as_array(given, f"{name} of Factors")
+    array = as_array(argument, f"{name} of Factors")
     if isinstance(array, np.ma.MaskedArray):
         raise InputTypeError(
             f"{name} of Factors are a masked array. Hint: .filled(value) replaces the masked "
@@ -414,9 +414,9 @@ def _bias(values: npt.ArrayLike, of: str, n: int, dtype: np.dtype[Any]) -> Array
     return laid_out(array, dtype)
 
 
-def counted(n: int, what: str) -> str:
+def counted(n: int, noun: str) -> str:
     """Return a number with a noun, such as "1 user" or "3 users"."""
-    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 # Limits of a task. It needs enough users to make packing the items comparatively cheap, but few
@@ -453,11 +453,11 @@ class FactorsWork:
         ordered = request.depth is not None and aligned.offered is None
         self.scale, lengths = item_lengths(factors, aligned) if ordered else (0.0, None)
         # If the lengths are known, the largest of them is a bound on the item factors.
-        known = lengths is not None and factors.finite_up_to(float(lengths.max()))
-        self.check = not (known or factors.finite_up_to())
+        is_bounded = lengths is not None and factors.finite_up_to(float(lengths.max()))
+        self.check = not (is_bounded or factors.finite_up_to())
         # Checking whether all scores are finite requires computing all of them.
-        whole = self.check or aligned.offered is not None
-        self.limit = None if whole else request.depth
+        all_scores = self.check or aligned.offered is not None
+        self.limit = None if all_scores else request.depth
         if self.limit is not None and lengths is not None:
             rows = aligned.item_rows
             self.longest_first = longest_first(lengths if rows is None else lengths[rows])
@@ -513,14 +513,14 @@ class FactorsWork:
             mine = users[block]
             factors = self.user_factors(aligned.rows[mine])
 
-            def score(which: Int64, indptr: Int64, items: Int64) -> tuple[Array, None]:
+            def score(numbers: Int64, indptr: Int64, items: Int64) -> tuple[Array, None]:
                 ticker.advance()
                 scores = np.empty(len(items), self.scores.dtype)
-                self.score(factors[which], indptr, items.astype(np.int32), scores)
+                self.score(factors[numbers], indptr, items.astype(np.int32), scores)
                 return scores, None
 
-            found = constant(aligned, mine, self.nan_rule, score)
-            aligned.flags[mine[found]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+            is_constant = constant(aligned, mine, self.nan_rule, score)
+            aligned.flags[mine[is_constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
         blocks = slices(len(users), USERS_AT_ONCE)
         run_tasks(task, blocks, label="Ranking", brief=self.brief, **request.pace)
@@ -606,11 +606,11 @@ class FactorsWork:
     def brief(self) -> bool:
         """Whether all of the work takes about BRIEF_SECONDS or less."""
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
-        one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
+        seconds = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
         if aligned.offered is not None:
             n_scores = len(aligned.offered[1])
-        return n_scores * one <= BRIEF_SECONDS
+        return n_scores * seconds <= BRIEF_SECONDS
 
     def _seconds_per_score(self, judged_per_user: float) -> float:
         """Estimate the kernel's time for one item and one user, in seconds."""
@@ -653,18 +653,18 @@ def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float6
     """
     if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
         return 0.0, None
-    one, typical = 0.0, _some(factors.items)
+    extra, typical = 0.0, _sample(factors.items)
     more: Float64 | float = 0.0
-    some_bias: Float64 | float = 0.0
+    sample_bias: Float64 | float = 0.0
     if factors.item_bias is not None:
         # Drop negative biases: they only lower scores, even rounded ones.
         bias = np.maximum(factors.item_bias, 0).astype(np.float64)
-        one = _balance(factors.users, typical, bias)
-        more, some_bias = bias / one, _some(bias) / one
-    some_lengths = length_bounds(typical, some_bias)
-    if np.median(some_lengths) > MOST_ALIKE * some_lengths.max():
+        extra = _balance(factors.users, typical, bias)
+        more, sample_bias = bias / extra, _sample(bias) / extra
+    sample_lengths = length_bounds(typical, sample_bias)
+    if np.median(sample_lengths) > MOST_ALIKE * sample_lengths.max():
         return 0.0, None
-    return one, length_bounds(factors.items, more)
+    return extra, length_bounds(factors.items, more)
 
 
 def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
@@ -700,7 +700,7 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     return bounds
 
 
-def _some(rows: Array) -> Array:
+def _sample(rows: Array) -> Array:
     """Return an evenly spaced sample of the rows."""
     return rows[:: max(1, len(rows) // SAMPLE)]
 
@@ -708,11 +708,11 @@ def _some(rows: Array) -> Array:
 def _balance(users: Array, items: Array, bias: Float64) -> float:
     """Return the users' extra factor that makes bounds tight for typical rows.
 
-    With biases as an extra factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2). It
-    equals |u| |v| + b if one^2 = b |u| / |v|. Any positive number is valid; dividing by a power of
-    2 needs no rounding.
+    With biases as an extra factor x, the bound is sqrt(|u|^2 + x^2) sqrt(|v|^2 + b^2 / x^2). It
+    equals |u| |v| + b if x^2 = b |u| / |v|. Any positive number is valid; dividing by a power of 2
+    needs no rounding.
     """
-    user = np.mean(length_bounds(_some(users))) if len(users) else np.float64(0)
+    user = np.mean(length_bounds(_sample(users))) if len(users) else np.float64(0)
     with np.errstate(all="ignore"):
         squared = np.mean(bias) * user / np.mean(length_bounds(items))
     if not (np.isfinite(squared) and squared > 0):
@@ -755,7 +755,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
     work.run_all(run, tasks, "Listing", request)
     n_candidates = aligned.n_items - aligned.n_excluded
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
-    return Best(shelf.items, shelf.left)
+    return Best(shelf.items, shelf.n_cut)
 
 
 def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
@@ -764,7 +764,7 @@ def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     assert aligned.offered is not None
     indptr, candidates = aligned.offered
     nothing_excluded = np.zeros(len(indptr), np.int64)
-    left, spare = np.zeros((2, aligned.n_users), np.int64)  # the spare counts are never read
+    n_cut, spare = np.zeros((2, aligned.n_users), np.int64)  # the spare counts are never read
     top = np.full((aligned.n_users, min(k, aligned.n_items)), -1, np.int32)
 
     def run(users: slice, ticker: Ticker) -> None:
@@ -799,7 +799,7 @@ def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
             order=rule.order,
             keys=rule.keys[users],
             top=top[users],
-            left=left[users],
+            left=n_cut[users],
         )
         absent = (rows < 0) | (np.diff(own) == 0)
         flags[absent] = before[absent]
@@ -807,7 +807,7 @@ def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     blocks = ragged.blocks(indptr, CANDIDATES_PER_TASK, USERS_PER_BLOCK)
     label = "Listing" if k else "Ranking"
     run_tasks(run, blocks, label=label, brief=work.brief, **request.pace)
-    return Best(top, left)
+    return Best(top, n_cut)
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:

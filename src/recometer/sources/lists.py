@@ -23,7 +23,7 @@ from recometer.ranks import KEPT_REPEAT, REMOVED_REPEAT, Ranks, TopLists, UserFl
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists
 from recometer.sources._generated_lists import read_answers
-from recometer.sources._list_reading import read_lists, take_apart
+from recometer.sources._list_reading import read_lists, split_runs
 from recometer.sources._list_table import (
     ListCatalogue,
     ListTable,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 def read_depth(depth: int | None) -> int | None:
     """Return the argument `depth`, or raise an error if it is invalid."""
-    whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
-    if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
+    is_integer = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
+    if depth is not None and not (is_integer and 1 <= depth <= MAX_NUMBER):
         raise InputError(
             f"{argument_text('depth', depth)} must be a whole number from 1 to {MAX_NUMBER:,}."
         )
@@ -195,7 +195,7 @@ class Lists(Source):
         columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
         if isinstance(columns["score"], str):
             columns["rank"] = False
-        runs = take_apart(recommendations, by, columns)
+        runs = split_runs(recommendations, by, columns)
         return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
     @classmethod
@@ -344,8 +344,8 @@ class Lists(Source):
             repeats = Repeats.of(table, work.aligned.numbers)
         if repeats is not None:
             work.run_all(request)
-            without_repeats = work.facts(catalogue, work.known())
-            table, request = repeats.table, repeats.added_to(request)
+            without_repeats = work.facts(catalogue, work.flag_known())
+            table, request = repeats.table, repeats.add_to(request)
             work, catalogue = self._prepare(table, request, None)
         work.run_all(request)
         if self.depth is not None:
@@ -357,12 +357,12 @@ class Lists(Source):
             ranks = _with_scores(ranks, table, work.aligned.rows, request.protocol)
         if repeats is None:
             return ranks
-        ranks = repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
+        ranks = repeats.restore_items(ranks, work.aligned.rows, request.protocol.ties)
         if table.generated:
             assert ranks.repeated is not None
             assert without_repeats is not None
-            once = ranks.rows(~ranks.repeated)
-            ranks = dataclasses.replace(once, repeated=None, counts=without_repeats.counts)
+            unrepeated = ranks.rows(~ranks.repeated)
+            ranks = dataclasses.replace(unrepeated, repeated=None, counts=without_repeats.counts)
         return ranks
 
     def top(self, request: Request, k: int) -> TopLists:
@@ -397,7 +397,7 @@ class Lists(Source):
         table = compared_in_lists(table, request.protocol)
         work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
-            work.leave_candidates()
+            work.keep_candidates()
             (n_items, inside, _), numbers = catalogue, aligned.numbers
             if isinstance(request.candidates, Items):  # the list of candidates is the catalogue
                 catalogue = ListCatalogue(aligned.n_items)
@@ -439,11 +439,11 @@ class ListWork:
     order, widths = TieOrder.ITEM, (0, 0)
 
     def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
-        self.whole = table  # before dropping entries that are not candidates
+        self.full_table = table  # before dropping entries that are not candidates
         self.aligned = aligned
         ties = request.protocol.ties
-        given = table.given is not None
-        self.input_order = ties == "input" or (ties == "as_ranked" and given)
+        has_scores = table.given is not None
+        self.input_order = ties == "input" or (ties == "as_ranked" and has_scores)
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         self.user_ids, self.some_users = request.test.user_ids, request.some_users
         n_users, n = aligned.n_users, len(aligned.ranked_items)
@@ -488,7 +488,7 @@ class ListWork:
         brief = n_users + int((self.users["end"] - self.users["begin"]).sum()) <= BRIEF
         run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
-    def leave_candidates(self) -> None:
+    def keep_candidates(self) -> None:
         """Drop all items that are not candidates from the lists."""
         table, self.dropped = only_candidates(self.table, self.aligned)
         self._read(table)
@@ -522,28 +522,28 @@ class ListWork:
             above[above >= depth] = -1
             return
         falling = ties == "item_desc"
-        gone = (above >= 0) & (above + (tied - before if falling else before) >= depth)
-        left = np.minimum(tied, depth - 1 - above)
+        is_cut = (above >= 0) & (above + (tied - before if falling else before) >= depth)
+        n_tied = np.minimum(tied, depth - 1 - above)
         if ties not in ("item", "item_desc", "input", "as_ranked"):
-            split = (left < tied) & (above >= 0) & ~gone
+            split = (n_tied < tied) & (above >= 0) & ~is_cut
             self.n_cut_in_ties = len(np.unique(ragged.users_of(self.aligned.ranked_indptr)[split]))
         if falling:
-            before -= tied - left
-        np.copyto(tied, left)
-        above[gone], tied[gone], before[gone] = -1, 0, 0
+            before -= tied - n_tied
+        np.copyto(tied, n_tied)
+        above[is_cut], tied[is_cut], before[is_cut] = -1, 0, 0
 
-    def known(self) -> Bool:
+    def flag_known(self) -> Bool:
         """Set the users' flags, and return a mask of users who have a list."""
         known: Bool = self.users["given"] > 0
-        if self.whole is not self.table:
-            known = self.whole.hold_items(self.aligned.rows)
+        if self.full_table is not self.table:
+            known = self.full_table.hold_items(self.aligned.rows)
         self.aligned.flags[:] |= self.users["flags"]
         self.aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
         return known
 
     def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
         """Return the first places of all users' rankings."""
-        known = self.known()
+        known = self.flag_known()
         best = Best(self.users["top"], self.users["left"])
         counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))
         self._warn_of_duplicates(counts)
@@ -562,28 +562,30 @@ class ListWork:
         indptr, entries = ragged.take(self.table.indptr, np.where(listed, aligned.rows, -1))
         items, n_items = self.table.items[entries], self.table.n_items
         excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
-        stays = (items >= 0) & ~ragged.among(ragged.numbered(indptr, items, n_items), excluded)
-        user, items = ragged.users_of(indptr)[stays], items[stays]
+        keep = (items >= 0) & ~ragged.among(ragged.numbered(indptr, items, n_items), excluded)
+        user, items = ragged.users_of(indptr)[keep], items[keep]
         if self.table.scores is not None:
-            scores = self.table.scores[entries][stays]
+            scores = self.table.scores[entries][keep]
             last = np.isnan(scores) != (self.nan_rule == NanRule.FIRST)
             tied: Array = -items if self.order == TieOrder.ITEM_DESCENDING else items
             if self.input_order:
                 tied = np.arange(len(items))
             items = items[np.lexsort((tied, -scores, last, user))]
-        again = np.ones(len(items), bool)
-        again[np.unique(ragged.pairs(user, items, n_items), return_index=True)[1]] = False
+        is_repeat = np.ones(len(items), bool)
+        is_repeat[np.unique(ragged.pairs(user, items, n_items), return_index=True)[1]] = False
         place = np.arange(len(items)) - np.searchsorted(user, user)
-        shown = again & (place < width)
-        found = np.zeros((aligned.n_users, width), np.uint8)
-        found[user[shown], place[shown]] = KEPT_REPEAT if self.whole.generated else REMOVED_REPEAT
-        if not self.whole.generated:
-            removed = found > 0
-            found[np.cumsum(~removed, axis=1) + removed > depth] = 0
-        return found
+        shown = is_repeat & (place < width)
+        kinds = np.zeros((aligned.n_users, width), np.uint8)
+        kinds[user[shown], place[shown]] = (
+            KEPT_REPEAT if self.full_table.generated else REMOVED_REPEAT
+        )
+        if not self.full_table.generated:
+            removed = kinds > 0
+            kinds[np.cumsum(~removed, axis=1) + removed > depth] = 0
+        return kinds
 
     def facts(self, catalogue: ListCatalogue, known: Bool) -> ListFacts:
-        """Return facts that do not depend on the order of lists; `known` is from `known()`."""
+        """Return facts that do not depend on the order of lists; `known` is from `flag_known()`."""
         aligned = self.aligned
         n_excluded, uncatalogued = aligned.n_excluded, self._outside_catalogue(catalogue)
         if catalogue.inside is not None:
@@ -608,7 +610,7 @@ class ListWork:
         `without_repeats` is the result of `facts` for lists without repeats.
         """
         aligned = self.aligned
-        known = self.known()
+        known = self.flag_known()
         facts = without_repeats
         if facts is None:
             facts = self.facts(catalogue, known)
@@ -620,7 +622,7 @@ class ListWork:
             above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
-        aligned = aligned.anew(n_excluded=facts.n_excluded, counts=facts.counts)
+        aligned = aligned.copy_with(n_excluded=facts.n_excluded, counts=facts.counts)
         counts = above, tied, before, order, facts.n_candidates
         return assemble(aligned, *counts, None, self.users["listed"])
 
@@ -631,8 +633,8 @@ class ListWork:
         """
         aligned, shown = self.aligned, np.zeros(self.aligned.n_users, bool)
         shown[ragged.users_of(aligned.ranked_indptr)[above >= 0]] = True
-        whole = (self.users["listed"] == n_candidates) & (n_candidates > 1)
-        constant = whole & ~shown & (self.users["left"] == n_candidates - 1)
+        complete = (self.users["listed"] == n_candidates) & (n_candidates > 1)
+        constant = complete & ~shown & (self.users["left"] == n_candidates - 1)
         aligned.flags[constant] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
     def _outside_catalogue(self, catalogue: ListCatalogue) -> Int64:
@@ -645,12 +647,12 @@ class ListWork:
             return np.zeros(0, np.int64)
         outside = np.append(~inside, False)  # the last entry is for padding
         indptr, entries = ragged.take(self.table.indptr, aligned.rows)
-        who, items = ragged.users_of(indptr), self.table.items[entries]
-        strange = outside[items]
-        found = np.unique(ragged.pairs(who[strange], items[strange], n_items))
+        user, items = ragged.users_of(indptr), self.table.items[entries]
+        is_outside = outside[items]
+        outside_pairs = np.unique(ragged.pairs(user[is_outside], items[is_outside], n_items))
         removed = ragged.numbered(aligned.excluded_indptr, aligned.excluded, n_items)
-        left: Int64 = found[~ragged.among(found, removed)]
-        return left
+        uncatalogued: Int64 = outside_pairs[~ragged.among(outside_pairs, removed)]
+        return uncatalogued
 
     def _check(self, n_candidates: Int64) -> None:
         """Refuse lists that are longer than the catalogue."""
@@ -666,7 +668,7 @@ class ListWork:
 
     def _counts(self, known: Bool, catalogue: ListCatalogue, uncatalogued: Int64) -> dict[str, int]:
         """Return the numbers of users, items and entries that rules affected."""
-        table, aligned = self.whole, self.aligned
+        table, aligned = self.full_table, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
         repeated = "list_repeats" if table.generated else "list_duplicates"
@@ -681,9 +683,9 @@ class ListWork:
             "cut_in_ties": self.n_cut_in_ties,
         }
         if catalogue.inside is not None:
-            strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
-            counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
-            rows = np.flatnonzero(strange & aligned.relevant)
+            is_outside = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
+            counts["items_unknown"] = len(np.unique(aligned.judged[is_outside]))
+            rows = np.flatnonzero(is_outside & aligned.relevant)
             users = ragged.users_of(aligned.judged_indptr)[rows]
             pairs = ragged.pairs(users, aligned.judged[rows], table.n_items)
             # Do not count relevant items that are in the user's list, though not in the catalogue.
@@ -696,8 +698,8 @@ class ListWork:
         repeated = self.users["repeated"]
         user = int(np.argmax(repeated > 0))
         items = self.table.items[self.users["begin"][user] : self.users["end"][user]]
-        again: Array = np.delete(items, np.unique(items, return_index=True)[1])
-        item = int(again[again >= 0][0])
+        repeats: Array = np.delete(items, np.unique(items, return_index=True)[1])
+        item = int(repeats[repeats >= 0][0])
         ids_of_items = self.table.item_ids
         warn(
             f"{repeated.sum():,} entries in {np.count_nonzero(repeated):,} lists repeat an item "
@@ -730,12 +732,12 @@ class Repeats:
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
         order = np.argsort(key, kind="stable")
-        again = np.zeros(len(key), bool)
-        again[order[1:]] = np.diff(key[order]) == 0
-        again &= table.items >= 0
+        is_repeat = np.zeros(len(key), bool)
+        is_repeat[order[1:]] = np.diff(key[order]) == 0
+        is_repeat &= table.items >= 0
         if numbers is not None:
-            again &= numbers[table.items] >= 0
-        rows = np.flatnonzero(again)
+            is_repeat &= numbers[table.items] >= 0
+        rows = np.flatnonzero(is_repeat)
         if not len(rows):
             return None
         number = np.arange(len(rows)) - np.searchsorted(user[rows], user[rows])
@@ -747,7 +749,7 @@ class Repeats:
         own = table.n_items + number
         return cls(changed, table.item_ids, user[rows], repeated, own, table.n_items)
 
-    def added_to(self, request: Request) -> Request:
+    def add_to(self, request: Request) -> Request:
         """Add the repeats to test, train and candidates, wherever these contain the repeated item.
 
         Sampled candidates are refused. Warnings are issued only once, for the request without
@@ -762,7 +764,7 @@ class Repeats:
                 f"{rule_text('duplicates', 'removed')}."
             )
         if isinstance(candidates, Interactions):
-            candidates = self._added(candidates, "candidates")
+            candidates = self._add_to_data(candidates, "candidates")
         elif isinstance(candidates, Items):
             later = np.arange(self.first_own, self.table.n_items)
             positions = np.concatenate([self._positions(candidates.ids), later])
@@ -776,8 +778,8 @@ class Repeats:
             request,
             catalogue=catalogue,
             exclude=exclude,
-            test=self._added(request.test, "test"),
-            train=None if train is None else self._added(train, "train"),
+            test=self._add_to_data(request.test, "test"),
+            train=None if train is None else self._add_to_data(train, "train"),
             candidates=candidates,
             some_users=True,
         )
@@ -786,25 +788,25 @@ class Repeats:
         """Convert item ids to positions; if the lists have no ids, the items are positions."""
         return items if self.item_ids is None else ids.match(items, self.item_ids, "item ids")
 
-    def _added(self, data: Interactions, what: str) -> Interactions:
+    def _add_to_data(self, data: Interactions, side: str) -> Interactions:
         table = self.table
         items: Int64 = data.items.astype(np.int64)
         if data.item_ids is not None:
             items = self._positions(data.item_ids)[items]
         lists = np.arange(data.n_users)
-        if both_have_ids("user", "Lists", table.user_ids, what, data.user_ids):
+        if both_have_ids("user", "Lists", table.user_ids, side, data.user_ids):
             assert data.user_ids is not None
             lists = ids.match(data.user_ids, table.user_ids, "user ids")
         user = ragged.users_of(data.indptr)
         # Pairs of a list and an item, each with its row in the data.
         key = ragged.pairs(lists[user], items, table.n_items)
         order = np.argsort(key, kind="stable")
-        wanted = ragged.pairs(self.user, self.item, table.n_items)
-        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
-        has = key[order[at]] == wanted if len(key) else np.zeros(len(wanted), bool)
-        row = order[at[has]]
+        repeats = ragged.pairs(self.user, self.item, table.n_items)
+        places = np.minimum(np.searchsorted(key[order], repeats), max(len(key) - 1, 0))
+        in_data = key[order[places]] == repeats if len(key) else np.zeros(len(repeats), bool)
+        row = order[places[in_data]]
         every_user = np.concatenate([user, user[row]])
-        every_item = np.concatenate([items, self.own[has]])
+        every_item = np.concatenate([items, self.own[in_data]])
         sorted_rows = np.lexsort((every_item, every_user))
         indptr = ragged.indptr_of(np.bincount(every_user, minlength=data.n_users))
         values = None
@@ -822,7 +824,7 @@ class Repeats:
             item_ids=None,
         )
 
-    def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
+    def restore_items(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
         """Turn repeats back into the original items, and count each relevant item only once.
 
         If an item has several rows, the one that ranks first counts, and all others are repeats. If
@@ -834,22 +836,22 @@ class Repeats:
         n_items = self.table.n_items
         repeats = ragged.pairs(self.user, self.own, n_items)
         order = np.argsort(repeats)
-        at = np.searchsorted(repeats[order], ragged.pairs(lists[user[own]], item[own], n_items))
-        item[own] = self.item[order[at]]
+        places = np.searchsorted(repeats[order], ragged.pairs(lists[user[own]], item[own], n_items))
+        item[own] = self.item[order[places]]
         place = ranks.above + (ranks.tied - ranks.before if ties == "item_desc" else ranks.before)
         place[ranks.above < 0] = np.iinfo(np.int64).max
         order = np.lexsort((ranks.item, place, item, user))
         repeated = np.zeros(len(item), bool)
         repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
         repeated &= item >= 0  # rows of unknown items cannot repeat an item
-        again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
+        n_repeated = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         counts = {**ranks.counts, "list_repeats": len(self.own)}
         counts.pop("list_duplicates", None)  # here, repeats keep their places
         return dataclasses.replace(
             ranks,
             item=item,
             repeated=repeated,
-            n_relevant=ranks.n_relevant - again,
+            n_relevant=ranks.n_relevant - n_repeated,
             counts=counts,
             item_ids=self.item_ids,
         )
@@ -862,15 +864,15 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
     of test users.
     """
     users = np.full(table.n_lists, -1)
-    known = np.flatnonzero(aligned.rows >= 0)
-    users[aligned.rows[known]] = known
-    who = users[ragged.users_of(table.indptr)]
-    items = aligned.locate(np.maximum(who, 0), table.items)
-    dropped = int(np.count_nonzero((items < 0) & (table.items >= 0) & (who >= 0)))
-    ids_left = table.item_ids
+    known_users = np.flatnonzero(aligned.rows >= 0)
+    users[aligned.rows[known_users]] = known_users
+    user = users[ragged.users_of(table.indptr)]
+    items = aligned.locate(np.maximum(user, 0), table.items)
+    dropped = int(np.count_nonzero((items < 0) & (table.items >= 0) & (user >= 0)))
+    item_ids = table.item_ids
     if aligned.numbers is not None:
-        left = np.flatnonzero(aligned.numbers >= 0)
-        ids_left = left if ids_left is None else ids_left[left]
+        positions = np.flatnonzero(aligned.numbers >= 0)
+        item_ids = positions if item_ids is None else item_ids[positions]
     keep = items >= 0
     narrowed = dataclasses.replace(
         table,
@@ -878,7 +880,7 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
         items=items[keep].astype(np.int32),
         scores=None if table.scores is None else table.scores[keep],
         n_items=aligned.n_items,
-        item_ids=ids_left,
+        item_ids=item_ids,
     )
     return narrowed, dropped
 

@@ -31,7 +31,7 @@ LENGTHS = {
 IMPLICIT = {"userid", "user_items", "N"}
 FILTER = "filter_already_liked_items"  # the parameter of implicit that removes past items
 LEFT_OUT = -1e38  # removed items get an even lower score from implicit (the lowest float32)
-WHAT = "What the model recommends"
+NOUN = "What the model recommends"
 
 
 class Call(NamedTuple):
@@ -73,19 +73,19 @@ def _call_of(model: Any) -> Call | None:
     users = [name for name, word in plain.items() if word in MANY | ONE]
     lengths = [name for name, word in plain.items() if word in LENGTHS]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    others = [
+    required = [
         parameter.name
         for parameter in parameters
         if parameter.default is inspect.Parameter.empty
         and parameter.kind not in kinds
         and parameter.name not in (*users[:1], *lengths[:1])
     ]
-    if len(users) == len(lengths) == 1 and not others:
+    if len(users) == len(lengths) == 1 and not required:
         return Call(users[0], lengths[0], plain[users[0]] in ONE)
     more = ""
-    if users and lengths and others:
-        more = f": it is unclear what {', '.join(others)} should be"
-    if more and "dataset" in others:  # the model is from RecTools
+    if users and lengths and required:
+        more = f": it is unclear what {', '.join(required)} should be"
+    if more and "dataset" in required:  # the model is from RecTools
         more += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
     raise InputTypeError(
         f"{_signature(model)} has unsupported parameters{more}. Hint: supported are "
@@ -104,19 +104,19 @@ def _lists_of(
     by_ids: bool,
     item_ids: object = None,
     user_items: Any = None,
-    seen: bool = False,
+    keep_seen: bool = False,
 ) -> Lists:
     """Call a model's recommend(...), and return its lists of n items.
 
     `by_ids` says whether `users` are ids rather than positions, and `item_ids` are the ids of the
     items if the model returns positions. For implicit, `user_items` are the users' past
-    interactions, and `seen` says whether their items may be recommended again.
+    interactions, and `keep_seen` says whether their items may be recommended again.
     """
     returned: Any
     call = _call_of(model)
     try:
         if call is None:
-            returned = _of_implicit(model, n, user_items, seen)
+            returned = _of_implicit(model, n, user_items, keep_seen)
         elif call.one_user:
             returned = [
                 _one_list(model.recommend(**{call.users: user, call.length: n}))
@@ -155,18 +155,18 @@ def _lists_of(
             rows = [[item for item in row if item != -1] for row in rows]
         return Lists(dict(zip(users.tolist(), rows, strict=True)))
     array = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
-    for at, row in enumerate(rows):
+    for number, row in enumerate(rows):
         positions = as_ids(row, f"items that {_signature(model)} returned")
         if positions.dtype == object:
             raise InputTypeError(
                 f"{_signature(model)} returned {row[0]!r} for an item, but items are positions. "
                 "Hint: rm.from_model(model, n=..., user_ids=...) takes users and items as ids."
             )
-        array[at, : len(row)] = positions
+        array[number, : len(row)] = positions
     return Lists(array, user_ids=user_ids, item_ids=item_ids)
 
 
-def _of_implicit(model: Any, n: int, user_items: Any, seen: bool) -> Array:
+def _of_implicit(model: Any, n: int, user_items: Any, keep_seen: bool) -> Array:
     if user_items is None:
         raise InputError(
             f"{type(model).__name__} recommends based on what users already have. Hint: "
@@ -175,11 +175,11 @@ def _of_implicit(model: Any, n: int, user_items: Any, seen: bool) -> Array:
         )
     import scipy.sparse
 
-    known = scipy.sparse.csr_matrix(user_items)  # implicit does not take sparse arrays
+    past_items = scipy.sparse.csr_matrix(user_items)  # implicit does not take sparse arrays
     options = {}
     if FILTER in inspect.signature(model.recommend).parameters:
-        options[FILTER] = not seen
-    items, scores = model.recommend(np.arange(known.shape[0]), known, N=n, **options)
+        options[FILTER] = not keep_seen
+    items, scores = model.recommend(np.arange(past_items.shape[0]), past_items, N=n, **options)
     return np.where(np.asarray(scores) > LEFT_OUT, np.asarray(items), -1).astype(np.int64)
 
 
@@ -195,14 +195,14 @@ def _one_list(returned: Any) -> list[Any]:
 def _items(returned: Any) -> Any:
     """Return the items of a pair (items, scores); return anything else unchanged."""
     if isinstance(returned, tuple) and len(returned) == 2:
-        items, scores = (in_numpy(array, WHAT) for array in returned)
+        items, scores = (in_numpy(array, NOUN) for array in returned)
         try:
             scored = np.shape(items) == np.shape(scores) and np.asarray(scores).dtype.kind == "f"
         except ValueError:  # rows have unequal lengths, so this is a pair of items and scores
             scored = True
         if scored:
             return items
-    return in_numpy(returned, WHAT)
+    return in_numpy(returned, NOUN)
 
 
 METHOD = "score_users"
@@ -233,11 +233,11 @@ class Options(NamedTuple):
     n: int | None = None
     user_items: Any = None
 
-    def only(self, what: str, *names: str) -> None:
+    def refuse_others(self, noun: str, *names: str) -> None:
         """Raise an error if an option does not apply to this kind of model."""
         for name, value in self._asdict().items():
             if value is not None and name not in names:
-                raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+                raise InputError(f"{name}= does not apply to {noun}. Hint: leave it out.")
 
     @property
     def ids(self) -> dict[str, Any]:
@@ -325,10 +325,10 @@ def from_model(
         raise InputTypeError(
             f"{model.__name__} is a class. Hint: pass a fitted model, an instance of it."
         )
-    known = "; ".join(description for _, description, _ in KINDS)
+    supported = "; ".join(description for _, description, _ in KINDS)
     raise InputTypeError(
         f"A model of type {type(model).__module__}.{type(model).__qualname__} is not recognised. "
-        f"Supported are: {known}. Hint: {BY_HAND}"
+        f"Supported are: {supported}. Hint: {BY_HAND}"
     )
 
 
@@ -343,12 +343,12 @@ def for_test(
     train: Interactions | None,
     n: int | None,
     *,
-    seen: bool,
+    keep_seen: bool,
 ) -> Source:
     """Wrap a model for the test users.
 
-    `n` is the largest cut-off, or None if any metric reads the whole ranking. `seen` says whether
-    training items may be recommended again.
+    `n` is the largest cut-off, or None if any metric reads the whole ranking. `keep_seen` says
+    whether training items may be recommended again.
     """
     wrap = next(wrap for recognises, _, wrap in KINDS if recognises(model))
     factorless = wrap is _implicit and not _has_factors(model) and recommends(model)
@@ -369,11 +369,11 @@ def for_test(
                 "with the sparse matrix that it was fitted to and the ids of its rows and columns."
             )
         user_items = train.to_csr()
-    elif train is not None and not seen:
+    elif train is not None and not keep_seen:
         n += int(np.diff(train.indptr).max(initial=0))
     by_ids = test.user_ids is not None
     users = test.user_ids if test.user_ids is not None else np.arange(test.n_users)
-    return _lists_of(model, n, users, by_ids=by_ids, user_items=user_items, seen=seen)
+    return _lists_of(model, n, users, by_ids=by_ids, user_items=user_items, keep_seen=keep_seen)
 
 
 def _has_factors(model: Any) -> bool:
@@ -409,14 +409,14 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if not _has_factors(model):
         if recommends(model) and (options.n is not None or options.user_items is not None):
             return _recommender(model, options)
-        options.only(_name(model), "user_ids", "item_ids")
+        options.refuse_others(_name(model), "user_ids", "item_ids")
         raise InputTypeError(
             f"The model ({_name(model)}) has no user_factors and item_factors. Hint: if it has a "
             "method recommend(...), evaluate its lists: rm.from_model(model, n=100, "
             f"user_items=train), with user_ids= and item_ids= if test has ids. Or {BY_HAND} For "
             "item neighbours: lambda rows: (user_items[rows] @ model.similarity).toarray()"
         )
-    options.only(_name(model), "user_ids", "item_ids")
+    options.refuse_others(_name(model), "user_ids", "item_ids")
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
@@ -428,7 +428,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
 
 
 def _lightfm(model: Any, options: Options) -> Factors | Scores:
-    options.only(_name(model), "user_ids", "item_ids", "user_features", "item_features")
+    options.refuse_others(_name(model), "user_ids", "item_ids", "user_features", "item_features")
     if getattr(model, "item_embeddings", None) is None:
         raise _not_fitted(model)
     user_bias, users = model.get_user_representations(options.user_features)
@@ -465,7 +465,7 @@ class _Surprise:
 
 
 def _surprise(model: Any, options: Options) -> Factors | Scores:
-    options.only(_name(model), "user_ids", "item_ids")
+    options.refuse_others(_name(model), "user_ids", "item_ids")
     trainset = getattr(model, "trainset", None)
     if trainset is None:
         raise _not_fitted(model)
@@ -505,13 +505,17 @@ class _Module:
 
 
 def _module(model: Any, options: Options) -> Factors | Scores:
-    options.only(f"a torch module with {METHOD}", "n_users", "n_items", "user_ids", "item_ids")
+    options.refuse_others(
+        f"a torch module with {METHOD}", "n_users", "n_items", "user_ids", "item_ids"
+    )
     return Scores(_Module(model), n_users=options.n_users, n_items=options.n_items, **options.ids)
 
 
 def _recommender(model: Any, options: Options) -> Lists:
     name, call = _signature(model), _call_of(model)
-    options.only(name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"]))
+    options.refuse_others(
+        name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"])
+    )
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
             f"n={options.n} must be the length of the lists of {name}. Hint: use n=100, or the "

@@ -42,7 +42,7 @@ from recometer.tasks import Ticker, run_tasks
 
 UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
 REPEATED = "the rule duplicates decides whether repeated pairs are one item or several"
-UNREAD_WITH_TRUTH = {f"repeated_test={each}": REPEATED for each in ("counted", "joined")}
+UNREAD_WITH_TRUTH = {f"repeated_test={value}": REPEATED for value in ("counted", "joined")}
 ROWS_PER_TASK = 2**15  # sorting this many rows stays within the cache
 
 
@@ -206,7 +206,7 @@ class Pairs(Source):
         if users is not None:
             lengths["groups"] = len(users[0])
         if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+            lengths_text = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
             numbers = np.asarray([] if groups is None else groups)
             hint = ""
             if numbers.dtype.kind in "iu" and numbers.sum() == len(truth):
@@ -214,7 +214,7 @@ class Pairs(Source):
                     f" Hint: {argument_text('groups')} takes the user of each row; sizes= takes "
                     "the number of rows of each user."
                 )
-            raise InputError(f"Pairs.of takes arrays of equal length, found {found}.{hint}")
+            raise InputError(f"Pairs.of takes arrays of equal length, found {lengths_text}.{hint}")
         rows = sorted_rows(users, None, score, truth, "relevance")
         check_rows(rows)
         return cls.of_rows(rows, threshold)
@@ -230,22 +230,22 @@ class Pairs(Source):
             f"{stated}"
         )
 
-    def of_users(self, which: Bool) -> Pairs:
-        """Return only the pairs of the users marked in `which` (bool [n_users])."""
-        rows, chosen = self.rows, which[self.rows.user]
-        return self._with(
+    def of_users(self, is_selected: Bool) -> Pairs:
+        """Return only the pairs of the users marked in `is_selected` (bool [n_users])."""
+        rows, chosen = self.rows, is_selected[self.rows.user]
+        return self._with_rows(
             dataclasses.replace(
                 rows,
-                user=(np.cumsum(which) - 1)[rows.user[chosen]],
+                user=(np.cumsum(is_selected) - 1)[rows.user[chosen]],
                 item=rows.item[chosen],
                 score=rows.score[chosen],
                 truth=None if rows.truth is None else rows.truth[chosen],
-                user_ids=None if rows.user_ids is None else rows.user_ids[which],
-                n_users=int(np.count_nonzero(which)),
+                user_ids=None if rows.user_ids is None else rows.user_ids[is_selected],
+                n_users=int(np.count_nonzero(is_selected)),
             )
         )
 
-    def _with(self, rows: PairRows) -> Pairs:
+    def _with_rows(self, rows: PairRows) -> Pairs:
         """Return a copy of these pairs with other rows."""
         part = copy.copy(self)
         vars(part).pop("facts", None)
@@ -293,9 +293,9 @@ class Pairs(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Return the rank of each pair, or of each judged test item; see `Ranks`."""
-        return self._once(request)._rank(request)[0]
+        return self._unrepeated(request)._rank(request)[0]
 
-    def _once(self, request: Request) -> Pairs:
+    def _unrepeated(self, request: Request) -> Pairs:
         """Return a copy with each pair only once, unless the rule `duplicates` keeps all rows.
 
         The remaining rows get the labels of their pairs, unless each row is a separate item.
@@ -303,12 +303,12 @@ class Pairs(Source):
         rows, rules = self.rows, request.protocol
         if not self.n_repeated or rows.truth is None or rules.duplicates == "joined":
             return self
-        how = rules.nan_scores, rules.repeated_test, rules.duplicates
+        rules_key = rules.nan_scores, rules.repeated_test, rules.duplicates
         return request.memory.find(
-            "pairs", how, lambda: self._found_once(request), same=(self, request.test)
+            "pairs", rules_key, lambda: self._find_unrepeated(request), same=(self, request.test)
         )
 
-    def _found_once(self, request: Request) -> Pairs:
+    def _find_unrepeated(self, request: Request) -> Pairs:
         rows, first, rules, test = self.rows, self.rows.first, request.protocol, request.test
         if len(test) != len(first):  # test has different users from these pairs
             own = cast(Interactions, self.facts.truth)
@@ -317,20 +317,20 @@ class Pairs(Source):
             raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
         matching.relevant_rows(test, rules.relevant_from)  # refuses thresholds for sums of labels
         assert test.values is not None
-        again = np.diff(first, append=len(rows.user))
+        n_rows = np.diff(first, append=len(rows.user))
         if rules.duplicates == "removed":
             if not request.some_users:
-                self._warn_of_repeats(int(first[again.argmax()]))
+                self._warn_of_repeats(int(first[n_rows.argmax()]))
             best = np.fmax if rules.nan_scores == "last" else np.maximum
-            once = dataclasses.replace(
+            unrepeated = dataclasses.replace(
                 rows,
                 user=rows.user[first],
                 item=rows.item[first],
                 score=best.reduceat(rows.score, first),
                 truth=test.values,
             )
-            return self._with(once)
-        return self._with(dataclasses.replace(rows, truth=np.repeat(test.values, again)))
+            return self._with_rows(unrepeated)
+        return self._with_rows(dataclasses.replace(rows, truth=np.repeat(test.values, n_rows)))
 
     def _warn_of_repeats(self, row: int) -> None:
         rows = self.rows
@@ -367,11 +367,11 @@ class Pairs(Source):
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the items of each user's best k rows; see `TopLists`."""
-        once = self
+        pairs = self
         if self.n_repeated:  # a list must not repeat an item
             removed = request.protocol.replace(duplicates="removed")
-            once = self._once(dataclasses.replace(request, protocol=removed))
-        return _top_lists.lists(once, request, k, once._best)
+            pairs = self._unrepeated(dataclasses.replace(request, protocol=removed))
+        return _top_lists.lists(pairs, request, k, pairs._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         aligned, _, entries, places = self._place(request)
@@ -395,8 +395,8 @@ class Pairs(Source):
         items[user[listed], place[listed]] = item[listed]
         lowest = np.full(aligned.n_users, -1)
         lowest[user[last]] = above[last]
-        left = user[~listed & (above == lowest[user])]
-        best = Best(items, np.bincount(left, minlength=aligned.n_users))
+        cut = user[~listed & (above == lowest[user])]
+        best = Best(items, np.bincount(cut, minlength=aligned.n_users))
         return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _place(
@@ -443,14 +443,14 @@ class Pairs(Source):
             indptr, item = aligned.judged_indptr, aligned.item
             gain, relevant = aligned.gain, aligned.relevant
             keys = ragged.pairs(entries.user, entries.item, table.n_items)[entries.candidate]
-            wanted = ragged.numbered(indptr, item, table.n_items)
-            listed = ragged.among(wanted, keys) & (item >= 0)
-            at = np.where(listed, np.searchsorted(keys, wanted), -1)
+            judged_keys = ragged.numbered(indptr, item, table.n_items)
+            listed = ragged.among(judged_keys, keys) & (item >= 0)
+            positions = np.where(listed, np.searchsorted(keys, judged_keys), -1)
         else:
             # Each row that is not in train is a judged item.
             judged, candidate = entries.judged, entries.candidate
             overlap = len(rows) - int(np.count_nonzero(judged))
-            at = np.where(candidate, np.cumsum(candidate) - 1, -1)[judged]
+            positions = np.where(candidate, np.cumsum(candidate) - 1, -1)[judged]
             rows, item = rows[judged], entries.item[judged]
             counts_of_rows = np.bincount(entries.user[judged], minlength=aligned.n_users)
             indptr, gain = ragged.indptr_of(counts_of_rows), table.truth[rows]
@@ -459,13 +459,13 @@ class Pairs(Source):
                 request.protocol.relevant_from,
             )
             relevant = is_relevant(gain, rule) if threshold is None else gain >= threshold
-        found = at >= 0
-        at = at[found]
-        counted = places.above[at], places.tied[at], places.before[at]
-        above, tied, before = spread(found, len(found), *counted)
+        is_ranked = positions >= 0
+        positions = positions[is_ranked]
+        counted = places.above[positions], places.tied[positions], places.before[positions]
+        above, tied, before = spread(is_ranked, len(is_ranked), *counted)
         order = best_first(indptr, above, before, request.threads)
-        whose = ragged.users_of(indptr)
-        missed = relevant & ~found & (item >= 0) & (aligned.rows[whose] >= 0)
+        user = ragged.users_of(indptr)
+        missed = relevant & ~is_ranked & (item >= 0) & (aligned.rows[user] >= 0)
         counts = aligned.counts | {
             "train_test_overlap": overlap,
             "rows_not_candidates": entries.n_lowest,
@@ -480,7 +480,7 @@ class Pairs(Source):
             before=before[order],
             gain=gain[order],
             relevant=relevant[order],
-            n_relevant=np.bincount(whose[relevant], minlength=aligned.n_users),
+            n_relevant=np.bincount(user[relevant], minlength=aligned.n_users),
             n_candidates=n_candidates,
             n_excluded=np.bincount(entries.user[entries.excluded], minlength=aligned.n_users),
             depth=n_candidates,
@@ -490,10 +490,10 @@ class Pairs(Source):
             item_ids=aligned.item_ids,
         )
         if table.truth is not None and request.protocol.duplicates in ("first", "counted"):
-            ranks = _marked(ranks, table.n_items)
+            ranks = _mark_repeats(ranks, table.n_items)
         if request.protocol.score_above is not None:
-            scores = np.full(len(found), np.nan)
-            scores[found] = score[at]
+            scores = np.full(len(is_ranked), np.nan)
+            scores[is_ranked] = score[positions]
             ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, order if table.truth is None else rows[order]
 
@@ -513,13 +513,13 @@ class Pairs(Source):
             )
 
 
-def _marked(ranks: Ranks, n_items: int) -> Ranks:
+def _mark_repeats(ranks: Ranks, n_items: int) -> Ranks:
     """Mark all but the best row of each pair as repeated; marked rows do not count as relevant."""
     _, best = np.unique(ragged.pairs(ranks.user, ranks.item, n_items), return_index=True)
     repeated = np.ones(len(ranks.item), bool)
     repeated[best] = False
-    again = np.bincount(ranks.user[repeated & ranks.relevant], minlength=ranks.n_users)
-    return dataclasses.replace(ranks, repeated=repeated, n_relevant=ranks.n_relevant - again)
+    n_repeated = np.bincount(ranks.user[repeated & ranks.relevant], minlength=ranks.n_users)
+    return dataclasses.replace(ranks, repeated=repeated, n_relevant=ranks.n_relevant - n_repeated)
 
 
 class Entries(NamedTuple):
@@ -593,12 +593,12 @@ def checked_threshold(rows: PairRows, threshold: object) -> float | None:
             "threshold, subtract it from labels and scores, and pass threshold=0."
         )
     try:
-        found = float(threshold)
+        number = float(threshold)
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
+        number = math.inf
+    if not math.isfinite(number):
         raise InputError(f"threshold={brief(threshold)} must be a finite number.")
-    return found
+    return number
 
 
 Truth = Literal["relevance", "rating"]
@@ -637,8 +637,8 @@ class PairRows:
         return np.flatnonzero(begins(self.user * self.n_items + self.item))
 
 
-def from_frame(data: Any, **given: object) -> PairRows:
-    """Read a data frame; `given` maps option names of `recometer.Pairs` to values."""
+def from_frame(data: Any, **options: object) -> PairRows:
+    """Read a data frame; `options` maps option names of `recometer.Pairs` to values."""
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
@@ -647,17 +647,17 @@ def from_frame(data: Any, **given: object) -> PairRows:
         )
     names, fetch = open_frame(data)
     # If the caller names the relevance or the rating column, do not search for the other one.
-    if any(isinstance(given[option], str) for option in TRUTHS):
-        given |= {option: given[option] or False for option in TRUTHS}
-    found = choose_columns(names, given, required=("user", "score"), strict=("score",))
-    chosen = {option: name for option, name in found.items() if name is not None}
+    if any(isinstance(options[option], str) for option in TRUTHS):
+        options |= {option: options[option] or False for option in TRUTHS}
+    column_names = choose_columns(names, options, required=("user", "score"), strict=("score",))
+    chosen = {option: name for option, name in column_names.items() if name is not None}
     if "relevance" in chosen and "rating" in chosen:
         raise InputError(
             f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} both contain "
             "labels. Hint: name only one of them."
         )
-    wanted = list(chosen.values())
-    columns = dict(zip(wanted, fetch(wanted), strict=True))
+    chosen_names = list(chosen.values())
+    columns = dict(zip(chosen_names, fetch(chosen_names), strict=True))
     kind = next((option for option in TRUTHS if option in chosen), None)
     truth = None
     if kind is not None:
@@ -721,8 +721,8 @@ def check_rows(rows: PairRows) -> None:
     )
 
 
-def _numbers(column: Any, what: str) -> Float64:
-    array = without_mask(as_array(column, f"The {what}"))
+def _numbers(column: Any, noun: str) -> Float64:
+    array = without_mask(as_array(column, f"The {noun}"))
     if array.ndim != 1:
-        raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
-    return all_numbers(array, what)
+        raise InputError(f"The {noun} must have one dimension, found shape {array.shape}.")
+    return all_numbers(array, noun)

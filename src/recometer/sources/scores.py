@@ -95,8 +95,8 @@ class Scores(ScoredInBatches):
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
-            given = in_place(matrix_or_function, "scores")
-            matrix = self._matrix = _dense(given, "The matrix of Scores")
+            data = in_place(matrix_or_function, "scores")
+            matrix = self._matrix = _dense(data, "The matrix of Scores")
             if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
@@ -165,22 +165,24 @@ class Scores(ScoredInBatches):
             returned = self._function(rows.copy())
         except Exception as error:
             raise ModelError(
-                f"The function of Scores raised {type(error).__name__} for {self._whom(rows)}: "
-                f"{error}. Hint: to find the error, call it with the rows numpy.arange({rows[0]}, "
-                f"{rows[-1] + 1})."
+                f"The function of Scores raised {type(error).__name__} for {self._name_users(rows)}"
+                f": {error}. Hint: to find the error, call it with the rows numpy.arange({rows[0]}"
+                f", {rows[-1] + 1})."
             ) from error
-        scores = _dense(returned, f"What the function of Scores returned for {self._whom(rows)}")
+        scores = _dense(
+            returned, f"What the function of Scores returned for {self._name_users(rows)}"
+        )
         if not _are_numbers(scores):
             raise InputError(
                 f"The function of Scores returned dtype {scores.dtype} "
-                f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
+                f"({type(returned).__name__}) for {self._name_users(rows)}, expected numbers."
                 f"{_dense_hint(returned)}"
             )
         expected = (len(rows), self.index.n_items)
         if tuple(scores.shape) != expected:
             raise InputError(
                 f"The function of Scores returned shape {tuple(scores.shape)} for "
-                f"{self._whom(rows)}, expected {expected}: a row per user, a column per item."
+                f"{self._name_users(rows)}, expected {expected}: a row per user, a column per item."
             )
         # Copy the scores, because the function may write its next result into the same memory.
         if is_tensor(scores):
@@ -214,46 +216,46 @@ class Scores(ScoredInBatches):
             ahead=self._matrix is None,
         )
 
-    def _whom(self, rows: Int64) -> str:
+    def _name_users(self, rows: Int64) -> str:
         """Return the users' rows, and their ids if they have any, for a message."""
         if follow(rows):
             numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
         else:
-            numbers = _some([str(row) for row in rows[:NAMED]], len(rows))
-        where = f"user row{'s' if len(rows) > 1 else ''} {numbers}"
+            numbers = _shorten([str(row) for row in rows[:NAMED]], len(rows))
+        rows_text = f"user row{'s' if len(rows) > 1 else ''} {numbers}"
         user_ids = self.index.user_ids
         if user_ids is None:
-            return f"the {where}"
-        names = _some([show(user_ids, row) for row in rows[:NAMED]], len(rows))
-        return f"the user{'s' if len(rows) > 1 else ''} {names} ({where})"
+            return f"the {rows_text}"
+        names = _shorten([show(user_ids, row) for row in rows[:NAMED]], len(rows))
+        return f"the user{'s' if len(rows) > 1 else ''} {names} ({rows_text})"
 
 
-def _size(n: int | None, ids: object, what: str) -> int:
+def _size(n: int | None, ids: object, noun: str) -> int:
     if n is None and ids is None:
         raise InputError(
-            f"Scores of a function needs n_{what}s=... (or {what}_ids=...), because a function has "
+            f"Scores of a function needs n_{noun}s=... (or {noun}_ids=...), because a function has "
             "no shape."
         )
     if n is None:
         return len(ids)  # type: ignore[arg-type]
-    whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-    if not whole or not 0 <= n <= MAX_NUMBER:
-        raise InputError(f"n_{what}s={brief(n)} must be a whole number from 0 to {MAX_NUMBER:,}.")
+    is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
+    if not is_integer or not 0 <= n <= MAX_NUMBER:
+        raise InputError(f"n_{noun}s={brief(n)} must be a whole number from 0 to {MAX_NUMBER:,}.")
     return int(n)
 
 
-def _dense(given: object, what: str) -> Any:
+def _dense(data: object, noun: str) -> Any:
     """Return scores as an array, or as a tensor if they are on a device.
 
-    Masked entries are not candidates. `what` names the scores in messages.
+    Masked entries are not candidates. `noun` names the scores in messages.
     """
-    if elsewhere(given):
-        return given
-    given = as_array(given, what)
-    if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
-        there = _exact(np.ma.filled(given, 0)).astype(_precision(given))
-        return np.where(np.ma.getmaskarray(given), -np.inf, there).astype(there.dtype)
-    return np.asarray(given)
+    if elsewhere(data):
+        return data
+    data = as_array(data, noun)
+    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in "fiub":
+        numbers = _exact(np.ma.filled(data, 0)).astype(_precision(data))
+        return np.where(np.ma.getmaskarray(data), -np.inf, numbers).astype(numbers.dtype)
+    return np.asarray(data)
 
 
 def _are_numbers(scores: Any) -> bool:
@@ -261,8 +263,8 @@ def _are_numbers(scores: Any) -> bool:
     return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
 
 
-def _dense_hint(given: object) -> str:
-    return " Hint: .toarray() makes it dense." if hasattr(given, "toarray") else ""
+def _dense_hint(data: object) -> str:
+    return " Hint: .toarray() makes it dense." if hasattr(data, "toarray") else ""
 
 
 def _precision(scores: Array) -> type[np.float32 | np.float64]:
@@ -279,7 +281,7 @@ def _exact(scores: Any) -> Any:
     return in_float64(scores, "scores of a user") if scores.dtype.itemsize == 8 else scores
 
 
-def _some(names: list[str], n: int) -> str:
+def _shorten(names: list[str], n: int) -> str:
     return ", ".join(names) + (f" and {n - len(names):,} more" if n > len(names) else "")
 
 

@@ -43,12 +43,12 @@ class _OfTestUsers:
 
     def __init__(self, test: Interactions) -> None:
         self._test = test
-        self.came: Bool = np.zeros(test.n_users, bool)  # the users in the batches
+        self.in_batches: Bool = np.zeros(test.n_users, bool)  # the users in the batches
 
     @property
     def n_users(self) -> int:
         """The number of test users in the batches."""
-        return int(np.count_nonzero(self.came))
+        return int(np.count_nonzero(self.in_batches))
 
     @property
     def _user_ids(self) -> Array:
@@ -59,7 +59,7 @@ class _OfTestUsers:
     def in_both(self, state: Mapping[str, Any]) -> Array:
         """Return the ids (or positions) of users who are also in the state of another stream."""
         users = state["users"]
-        both: Array = self._user_ids[users[self.came[users]]]
+        both: Array = self._user_ids[users[self.in_batches[users]]]
         return both
 
 
@@ -81,7 +81,7 @@ class StreamedScores(_OfTestUsers, Source):
         if k is not None:
             rules = _top_lists.rules(request)
             for rule in rules:
-                aligned = rule.applied(self._aligned).anew()
+                aligned = rule.applied(self._aligned).copy_with()
                 self._listed[rule.order] = TopWork(aligned, request, k, rule)
             if len(rules) > 1:
                 self._add_ranked(k)
@@ -99,15 +99,15 @@ class StreamedScores(_OfTestUsers, Source):
             if len(self._strangers) > PARTS_AT_ONCE:
                 self._strangers = [encoded(self._strangers, "user ids")[1]]
 
-    def _ids_that_came(self) -> Array | None:
+    def _ids_in_batches(self) -> Array | None:
         """Return the sorted ids of all users in the batches; None if users have no ids."""
         if self._test.user_ids is None:
             return None
-        return encoded([self._user_ids[self.came], *self._strangers], "user ids")[1]
+        return encoded([self._user_ids[self.in_batches], *self._strangers], "user ids")[1]
 
     def _add_ranked(self, depth: int | None) -> None:
         request = dataclasses.replace(self._request, depth=depth)
-        self._ranked[depth] = RankWork(self._aligned.anew(), request)
+        self._ranked[depth] = RankWork(self._aligned.copy_with(), request)
 
     @property
     def _works(self) -> list[Work]:
@@ -143,8 +143,8 @@ class StreamedScores(_OfTestUsers, Source):
             return lambda at, scores: work.count(users[at], scores)
 
         for work in self._works:
-            batches.each(np.arange(len(users)), counting(work), "Counting")
-        self.came[users] = True
+            batches.for_each(np.arange(len(users)), counting(work), "Counting")
+        self.in_batches[users] = True
         self._kind = batch.kind
 
     def rank(self, request: Request) -> Ranks:
@@ -167,20 +167,20 @@ class StreamedScores(_OfTestUsers, Source):
 
     def _only_known(self, aligned: Aligned) -> Aligned:
         """Return a copy in which only the users in the batches are known."""
-        came, test = self.came, self._test
-        if came.all():
-            return aligned.anew()
+        in_batches, test = self.in_batches, self._test
+        if in_batches.all():
+            return aligned.copy_with()
         if test.user_ids is not None:
-            user_ids = test.user_ids[came]
+            user_ids = test.user_ids[in_batches]
             index = dataclasses.replace(self._index, n_users=len(user_ids), user_ids=user_ids)
             narrow = align(index, self._request)
             rows, counts, n_offered = narrow.rows, narrow.counts, narrow.n_offered
         else:
-            counts = aligned.counts | {"users_unknown": int(np.count_nonzero(~came))}
-            rows, n_offered = np.where(came, aligned.rows, -1), aligned.n_offered
-        found = aligned.anew(rows=rows, counts=counts, n_offered=n_offered)
-        found.flags[~came] &= ~np.uint32(UserFlag.KNOWN)
-        return found
+            counts = aligned.counts | {"users_unknown": int(np.count_nonzero(~in_batches))}
+            rows, n_offered = np.where(in_batches, aligned.rows, -1), aligned.n_offered
+        narrowed = aligned.copy_with(rows=rows, counts=counts, n_offered=n_offered)
+        narrowed.flags[~in_batches] &= ~np.uint32(UserFlag.KNOWN)
+        return narrowed
 
     @property
     def index_of_items(self) -> tuple[int, Array | None]:
@@ -190,25 +190,28 @@ class StreamedScores(_OfTestUsers, Source):
     def state(self) -> dict[str, Any]:
         """Return the counts as arrays and numbers."""
         counted = [
-            {name: array[_entries(work, name, self.came)] for name, array in _counted(work).items()}
+            {
+                name: array[_entries(work, name, self.in_batches)]
+                for name, array in _counted(work).items()
+            }
             for work in self._works
         ]
-        users = np.flatnonzero(self.came)
+        users = np.flatnonzero(self.in_batches)
         strangers = self._strangers
         return {"users": users, "strangers": strangers, "kind": self._kind, "counted": counted}
 
     def merge(self, state: Mapping[str, Any], check: object = None) -> None:
         """Add the state of another stream; users in both streams keep the counts of this one."""
         users = state["users"]
-        is_new, taken = ~self.came[users], np.zeros(len(self.came), bool)
-        taken[users[is_new]] = True
+        is_new, new_users = ~self.in_batches[users], np.zeros(len(self.in_batches), bool)
+        new_users[users[is_new]] = True
         for work, counted in zip(self._works, state["counted"], strict=True):
             lengths = np.diff(work.aligned.judged_indptr)[users]
             for name, column in _counted(work).items():
                 chosen = np.repeat(is_new, lengths) if name in PER_ROW else is_new
-                column[_entries(work, name, taken)] = counted[name][chosen]
+                column[_entries(work, name, new_users)] = counted[name][chosen]
         self._kind = state["kind"] or self._kind
-        self.came[users] = True
+        self.in_batches[users] = True
         for user_ids in state["strangers"]:
             self.add_strangers(user_ids)
 
@@ -216,7 +219,7 @@ class StreamedScores(_OfTestUsers, Source):
     def nbytes(self) -> int:
         """The size of the counts in bytes."""
         arrays = [array.nbytes for work in self._works for array in _counted(work).values()]
-        return int(sum(arrays)) + self.came.nbytes
+        return int(sum(arrays)) + self.in_batches.nbytes
 
     def describe(self) -> str:
         """Return one line that describes what is evaluated."""
@@ -234,8 +237,8 @@ class StreamedScores(_OfTestUsers, Source):
         }
         item_ids = self._index.item_ids
         return Facts(
-            {"users": np.flatnonzero(self.came), **counted, "item_ids": item_ids},
-            known=lambda kind: item_ids if kind == "item" else self._ids_that_came(),
+            {"users": np.flatnonzero(self.in_batches), **counted, "item_ids": item_ids},
+            known=lambda kind: item_ids if kind == "item" else self._ids_in_batches(),
             sized=False,
             of_unknown=NO_BATCH,
         )
@@ -245,7 +248,7 @@ def _counted(work: Work) -> dict[str, Any]:
     """Return the arrays that counting writes to, with an entry per user or judged item."""
     arrays: dict[str, Any] = {"flags": work.aligned.flags}
     if isinstance(work, TopWork):
-        arrays |= {"items": work.best.items, "left": work.best.left}
+        arrays |= {"items": work.best.items, "left": work.best.n_cut}
     else:
         names = ("above", "tied", "before", "no_candidates", "score")
         arrays |= {name: getattr(work, name) for name in names}
@@ -258,22 +261,28 @@ def _entries(work: Work, name: str, users: Bool) -> Bool:
 
 
 class ListsOfPositions:
-    """Up to `most` lists of item positions, all of equal length, each for a different test user.
+    """Up to `max_lists` lists of item positions, of equal length, each for a different test user.
 
-    `add` marks the users of its batch in `came`.
+    `add` marks the users of its batch in `in_batches`.
     """
 
-    def __init__(self, most: int, length: int, n_items: int, came: Bool) -> None:
-        self._items = np.empty((most, length), np.int32)
-        self._places = np.empty(most, np.int64)
-        self._n_items, self._came = n_items, came
+    def __init__(self, max_lists: int, length: int, n_items: int, in_batches: Bool) -> None:
+        self._items = np.empty((max_lists, length), np.int32)
+        self._places = np.empty(max_lists, np.int64)
+        self._n_items, self._in_batches = n_items, in_batches
         self.n_lists = 0
 
     def add(self, items: Array, places: Int64) -> bool:
         """Add a batch if there is room for it and it is valid; return whether it was added."""
         try:
             fits: bool = _kernel.take_lists(
-                items, self._n_items, places, self._came, self.n_lists, self._items, self._places
+                items,
+                self._n_items,
+                places,
+                self._in_batches,
+                self.n_lists,
+                self._items,
+                self._places,
             )
         except TypeError:  # types or dimensions that the kernel does not accept
             return False
@@ -333,7 +342,7 @@ class StreamedLists(_OfTestUsers):
             return
         self._close_positions()  # a user's first list counts, so keep the order of arrival
         self._tables.add(table)
-        self.came[places[places >= 0]] = True
+        self.in_batches[places[places >= 0]] = True
 
     def take_indices(self, items: Array, places: Int64) -> bool:
         """Add lists of item positions, if they need no further check or conversion.
@@ -346,8 +355,8 @@ class StreamedLists(_OfTestUsers):
         n, length = items.shape
         if self.positions is None or not self.positions.has_room(n, length):
             self._close_positions()
-            most = min(max(n, ENTRIES_AT_ONCE // (length + 1)), len(self.came))
-            self.positions = ListsOfPositions(most, length, self._n_items, self.came)
+            max_lists = min(max(n, ENTRIES_AT_ONCE // (length + 1)), len(self.in_batches))
+            self.positions = ListsOfPositions(max_lists, length, self._n_items, self.in_batches)
         return self.positions.add(items, places)
 
     def _close_positions(self) -> None:
@@ -358,7 +367,7 @@ class StreamedLists(_OfTestUsers):
 
     def _joined(self) -> ListTable:
         self._close_positions()
-        return self._tables.whole()
+        return self._tables.join_all()
 
     def _placed(self, table: ListTable, depth: int | None) -> Lists:
         """Return lists with user ids, or, if test has no ids, with one list per test user."""
@@ -374,7 +383,7 @@ class StreamedLists(_OfTestUsers):
 
     def state(self) -> dict[str, Any]:
         """Return the lists as arrays and numbers."""
-        users = np.flatnonzero(self.came)
+        users = np.flatnonzero(self.in_batches)
         return {"users": users, "table": vars(self._joined()), "depth": self._depth}
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
@@ -386,7 +395,7 @@ class StreamedLists(_OfTestUsers):
         """The size of the lists in bytes."""
         columns = vars(self._joined()).values()
         arrays = [column for column in columns if isinstance(column, np.ndarray)]
-        return sum(array.nbytes for array in arrays) + self.came.nbytes
+        return sum(array.nbytes for array in arrays) + self.in_batches.nbytes
 
 
 class PackedPairs(NamedTuple):
@@ -423,11 +432,11 @@ class PackedPairs(NamedTuple):
             n_items += 0 if part.item_ids is None else len(part.item_ids)
         columns = {name: [getattr(part, name) for part in parts] for name in cls._fields[:-1]}
         columns["item"] = items
-        whole: dict[str, Any] = {
+        merged: dict[str, Any] = {
             name: None if arrays[0] is None else _narrow(np.concatenate(arrays))
             for name, arrays in columns.items()
         }
-        return cls(**whole, n_without_truth=sum(part.n_without_truth for part in parts))
+        return cls(**merged, n_without_truth=sum(part.n_without_truth for part in parts))
 
     def rows(self, kind: Truth) -> PairRows:
         """Return the rows, sorted by user; users without ids stay in the order of arrival."""
@@ -455,7 +464,7 @@ class StreamedPairs:
         self._kind: tuple[Truth, float | None, bool, bool] | None = None  # see `add`
         self.n_users = 0
 
-    def came(self, user_ids: Array) -> Bool:
+    def in_earlier(self, user_ids: Array) -> Bool:
         """Return a mask of the users who were in earlier batches, as bool [n]."""
         is_here = np.zeros(len(user_ids), bool)
         for part in self._sorted_ids:
@@ -475,13 +484,13 @@ class StreamedPairs:
             check(batch)
             return
         kind, threshold, users_named, items_named = self._kind
-        for what, before, now in (
+        for noun, before, now in (
             ("users", users_named, named),
             ("items", items_named, rows.item_ids is not None),
         ):
             if before is not now:
                 raise InputError(
-                    f"Some batches name their {what}, but others do not. Hint: name them in all "
+                    f"Some batches name their {noun}, but others do not. Hint: name them in all "
                     "batches or in none."
                 )
         if (kind, threshold) != (rows.kind, batch.threshold):
@@ -509,18 +518,18 @@ class StreamedPairs:
     def source(self) -> Pairs:
         """Return the candidates of all batches, with users sorted by id if they have ids."""
         assert self._kind is not None
-        return Pairs.of_rows(self._parts.whole().rows(self._kind[0]), self._kind[1])
+        return Pairs.of_rows(self._parts.join_all().rows(self._kind[0]), self._kind[1])
 
     def state(self) -> dict[str, Any]:
         """Return the candidates as arrays and numbers."""
-        return {"kind": self._kind, "part": self._parts.whole()._asdict()}
+        return {"kind": self._kind, "part": self._parts.join_all()._asdict()}
 
     def in_both(self, state: Mapping[str, Any]) -> Array:
         """Return the ids of users who are also in the state of another stream."""
         users = state["part"]["user_ids"]
         if self._kind is not None and (users is None) is self._kind[2]:
             raise InputError("The users of one stream have ids, but those of the other have none.")
-        return np.zeros(0, np.int64) if users is None else users[self.came(users)]
+        return np.zeros(0, np.int64) if users is None else users[self.in_earlier(users)]
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
         """Add the state of another stream; users in both streams keep the rows of this one."""
@@ -528,26 +537,26 @@ class StreamedPairs:
         other = Pairs.of_rows(PackedPairs(**state["part"]).rows(kind), threshold)
         self.check(other, named, check)
         if other.rows.user_ids is not None:
-            other = other.of_users(~self.came(other.rows.user_ids))
+            other = other.of_users(~self.in_earlier(other.rows.user_ids))
         self.add(other, named)
 
     @property
     def nbytes(self) -> int:
         """The size of the candidates in bytes."""
-        arrays = [*self._parts.whole(), *self._sorted_ids]
+        arrays = [*self._parts.join_all(), *self._sorted_ids]
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 
 def _narrow(array: Array) -> Array:
     """Return a copy in the narrowest dtype that represents all numbers exactly."""
     if array.dtype.kind in "iu" and len(array):
-        least, most = np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))
-        return array.astype(np.promote_types(least, most))
+        low, high = np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))
+        return array.astype(np.promote_types(low, high))
     if array.dtype == np.float64:
         if (np.abs(array) < 2**15).all() and (array == np.rint(array)).all():
-            whole = array.astype(np.int16)
+            integers = array.astype(np.int16)
             if not (np.signbit(array) & (array == 0)).any():
-                return _narrow(whole)
+                return _narrow(integers)
         single = array.astype(np.float32)
         if np.array_equal(single, array):
             return single
@@ -579,8 +588,8 @@ class Parts(Generic[T]):
                 (last[0][0] + 1, self._join([part for _, part in last]))
             ]
 
-    def whole(self) -> T:
+    def join_all(self) -> T:
         """Return all parts as one; there must be at least one."""
-        whole = self._join([part for _, part in self._parts])
-        self._parts = [(max(n for n, _ in self._parts), whole)]
-        return whole
+        merged = self._join([part for _, part in self._parts])
+        self._parts = [(max(n for n, _ in self._parts), merged)]
+        return merged
