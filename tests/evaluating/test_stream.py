@@ -667,7 +667,7 @@ def test_repeated_items_of_users_outside_test_are_counted_once(test):
                 to=stream_without_test,
                 before=lambda s: s.update(rm.Pairs.of([1, 0], [2, 1], ["b", "b"])),
             ),
-            "another threshold=",
+            "a different kind of label, or a different threshold=, from earlier batches",
         ),
     ],
 )

@@ -476,7 +476,7 @@ def draw_table(n, seed=0, *, test, train, **options):
     ids = options.get("user_ids")
     aligned = align(SourceIndex.of("test", n_users, n_items, ids, None), request)
     table = np.zeros((n_users, n_items), bool)
-    indptr, items = aligned.offered
+    indptr, items = aligned.candidates
     table[np.repeat(np.arange(n_users), np.diff(indptr)), items] = True
     return table, aligned
 

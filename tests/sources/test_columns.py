@@ -57,7 +57,7 @@ def test_each_change_of_value_starts_a_run(seed, n):
 
 
 @given(seed=st.integers(0, 2**32), n_lists=st.integers(0, 9), falling=st.booleans())
-def test_ordered_detects_whether_all_lists_are_sorted(seed, n_lists, falling):
+def test_is_ordered_detects_whether_all_lists_are_sorted(seed, n_lists, falling):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(0, 6, n_lists)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -66,7 +66,7 @@ def test_ordered_detects_whether_all_lists_are_sorted(seed, n_lists, falling):
     if rng.random() < 0.5 and len(values):
         values[rng.integers(len(values))] = rng.integers(0, 99)
     expected = all((np.diff(values[a:b]) > 0).all() for a, b in itertools.pairwise(indptr))
-    assert _list_reading.ordered(-values if falling else values, indptr, falling) == expected
+    assert _list_reading.is_ordered(-values if falling else values, indptr, falling) == expected
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(0, 40))

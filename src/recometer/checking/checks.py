@@ -524,8 +524,8 @@ PLACE_TEXTS = {
     ),
     "shared": (
         "places in answers whose title several catalogue items share",
-        "None of these items is chosen: they are misses. Hint: add what distinguishes the items to "
-        "their titles, such as the year.",
+        "None of these items is chosen: they are misses. Hint: add something to the titles that "
+        "tells them apart, such as the year.",
         "No title in the answers belongs to several items.",
     ),
     "repeated": (

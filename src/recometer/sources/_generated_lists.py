@@ -183,9 +183,9 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     import polars as pl
 
     texts = texts.str.replace(THOUGHT, "")
-    texts = _replaced(texts, FENCED, texts.str.contains("```", literal=True)).str.strip_chars()
+    texts = _replace(texts, FENCED, texts.str.contains("```", literal=True)).str.strip_chars()
     begun = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
-    texts = _replaced(texts, WITHIN, texts.str.contains(BEGIN) & ~begun)
+    texts = _replace(texts, WITHIN, texts.str.contains(BEGIN) & ~begun)
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
@@ -196,8 +196,8 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     from_json = pl.concat([plain, other_json.with_columns(titles)]).explode("text").drop_nulls()
     lines = table.filter(~is_json).with_columns(pl.col("text").str.split("\n")).explode("text")
     lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
-    numbered, lines = _marked(lines, NUMBER, FIRST)
-    bulleted, lines = _marked(lines, BULLET, BULLET)
+    numbered, lines = _split_marked(lines, NUMBER, FIRST)
+    bulleted, lines = _split_marked(lines, BULLET, BULLET)
     lines = lines.filter(~pl.col("text").str.contains(RULE))
     begins = pl.col("answer") != pl.col("answer").shift(fill_value=-1)
     lines = lines.filter(~(begins & pl.col("text").str.ends_with(":")))  # an introduction
@@ -210,7 +210,7 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
     return owner, entries["text"], unread
 
 
-def _replaced(texts: pl.Series, pattern: str, mask: pl.Series) -> pl.Series:
+def _replace(texts: pl.Series, pattern: str, mask: pl.Series) -> pl.Series:
     """Replace each string marked in `mask` with what the pattern captures in it, if anything."""
     if not mask.any():
         return texts
@@ -218,7 +218,7 @@ def _replaced(texts: pl.Series, pattern: str, mask: pl.Series) -> pl.Series:
     return part.zip_with(mask & part.is_not_null(), texts)
 
 
-def _marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _split_marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the marked lines of answers with marked entries, and all lines of other answers.
 
     An answer has marked entries if one of its lines matches `first`, or if every line is marked.

@@ -199,7 +199,7 @@ def _from_columns(
             placed = None
             if lists is not None:
                 placed = place(lists, len(user_ids), items, *narrowed[:2])
-            elif ordered(narrowed[0], indptr, falling=False):
+            elif is_ordered(narrowed[0], indptr, falling=False):
                 placed = indptr, items
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
@@ -232,7 +232,7 @@ def _from_list_column(
     """Read a table that has one row per user, with the whole list in one cell."""
     user_noun = f"user ids (column {columns['user']!r})"
     user_ids = ids.as_ids(in_memory(fetch("user")), user_noun)
-    if not _distinct(user_ids, user_noun):
+    if not _are_distinct(user_ids, user_noun):
         raise InputError(
             f"Column {columns['item']!r} holds lists, but a user has several rows. Hint: use one "
             "row per user, or one item per row."
@@ -348,22 +348,22 @@ def _lists_of(column: Any, noun: str) -> tuple[Int32 | None, Int64, Array]:
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
     # Check the first rows. If the rows are unordered, users recur after others there, or hardly any
     # user occurs twice.
-    probed = _grouped(rows[:PROBE], noun)
+    probed = _group_adjacent(rows[:PROBE], noun)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
-        grouped = _grouped(rows, noun)
+        grouped = _group_adjacent(rows, noun)
         if grouped is not None:
             return None, *grouped
     codes, names = ids.encode(column, noun, np.int32) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
-def _grouped(column: Any, noun: str) -> tuple[Int64, Array] | None:
+def _group_adjacent(column: Any, noun: str) -> tuple[Int64, Array] | None:
     """Return the indptr and users of the lists if each user's rows are adjacent; otherwise None."""
     starts, heads = _runs(column)
     if starts is None:
         return None
     names = ids.as_ids(heads, noun)
-    if not _distinct(names, noun):
+    if not _are_distinct(names, noun):
         return None
     return np.append(starts, len(column)).astype(np.int64), names
 
@@ -384,7 +384,7 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
     return starts, array[starts]
 
 
-def _distinct(names: Array, noun: str) -> bool:
+def _are_distinct(names: Array, noun: str) -> bool:
     if names.dtype == object:
         try:
             return len(set(names.tolist())) == len(names)
@@ -429,7 +429,7 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
         return None
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
-    plain = np.isfinite(ends).all() and ordered(scores, indptr, falling=True)
+    plain = np.isfinite(ends).all() and is_ordered(scores, indptr, falling=True)
     return None if plain else laid_out(scores)
 
 
@@ -501,11 +501,11 @@ def runs(array: Any) -> Int64:
     return starts
 
 
-def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
+def is_ordered(column: Array, indptr: Int64, falling: bool) -> bool:
     """Return whether the values within each list are strictly ascending (or descending)."""
     compare = np.less if falling else np.greater
 
-    def is_ordered(block: slice) -> bool:
+    def block_is_ordered(block: slice) -> bool:
         begin = max(block.start, 1)
         holds: Bool = compare(column[begin : block.stop], column[begin - 1 : block.stop - 1])
         if holds.all():
@@ -514,7 +514,7 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
         holds[indptr[first:last] - begin] = True
         return bool(holds.all())
 
-    return all(each_block(len(column), is_ordered))
+    return all(each_block(len(column), block_is_ordered))
 
 
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
@@ -626,14 +626,14 @@ def warn_of_runs(
         user = place if lists.user_ids is None else ids.show(lists.user_ids, place)
         mixed = "if runs are mixed"
         if run_column:
-            mixed = f"column {run_column!r} distinguishes {_several(values)}"
+            mixed = f"column {run_column!r} distinguishes {_text_of(values)}"
         warn(
             f"{n:,} rows repeat a rank of their user (the first: user {user} and rank {rank:g}), "
             f"so their items are tied. Hint: {mixed}: {hint}"
         )
     elif run_column:
         warn(
-            f"According to column {run_column!r} ({_several(values)}), the rows of a user belong "
+            f"According to column {run_column!r} ({_text_of(values)}), the rows of a user belong "
             f"to several runs, but they form one list here. Hint: {hint}"
         )
 
@@ -696,7 +696,7 @@ def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | Non
     return None, []
 
 
-def _several(values: Sequence[Any]) -> str:
+def _text_of(values: Sequence[Any]) -> str:
     shown = ", ".join(map(repr, values[:3]))
     return shown if len(values) <= 3 else f"{shown}, ... ({len(values):,} in all)"
 

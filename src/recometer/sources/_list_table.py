@@ -63,7 +63,7 @@ class ListTable:
             elif len(new) and all_ids.dtype == new.dtype != object:
                 all_ids = np.sort(np.concatenate([all_ids, new]))
             elif len(new):
-                all_ids = encoded([all_ids, new], "item ids")[1]
+                all_ids = encode_all([all_ids, new], "item ids")[1]
         if all_ids is self.item_ids:
             return self
         return dataclasses.replace(
@@ -113,7 +113,7 @@ class ListTable:
         return None if self.item_ids is None else self.item_ids[self.listed()]
 
 
-def joined(tables: Sequence[ListTable]) -> ListTable:
+def join_tables(tables: Sequence[ListTable]) -> ListTable:
     """Join several tables of the same kind into one; all users must have ids.
 
     Users are sorted by id, and users without items are left out. If a user has several lists, the
@@ -127,16 +127,16 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
         return first
     if item_ids is not None:
         named = [table.known_ids("item") for table in tables]
-        item_ids = encoded(named, "item ids of Lists")[1]
+        item_ids = encode_all(named, "item ids of Lists")[1]
         n_items = len(item_ids)
         items = [table.items_among(item_ids) for table in tables]
     filled = [table.hold_items() for table in tables]
-    codes, user_ids = encoded([table.listed_users() for table in tables], "user ids of Lists")
+    codes, user_ids = encode_all([table.listed_users() for table in tables], "user ids of Lists")
     lists = np.flatnonzero(np.concatenate(filled))
     indptr = ragged.indptr_of(np.concatenate([np.diff(table.indptr) for table in tables]))
     columns: dict[str, Array] = {"items": items[0] if len(items) == 1 else np.concatenate(items)}
     if any(table.scores is not None for table in tables):
-        columns["scores"] = np.concatenate([*map(_falling, tables)])
+        columns["scores"] = np.concatenate([*map(_falling_scores, tables)])
     if first.given is not None:
         columns["given"] = np.concatenate([table.given for table in tables])
     if len(lists) < len(indptr) - 1 or not follow(codes):
@@ -156,7 +156,7 @@ def joined(tables: Sequence[ListTable]) -> ListTable:
     )
 
 
-def encoded(arrays: Sequence[Any], noun: str) -> tuple[Int64, Array]:
+def encode_all(arrays: Sequence[Any], noun: str) -> tuple[Int64, Array]:
     """Apply `ids.encode` to several arrays of the same kind, as if they were one."""
     filled = [array for array in arrays if len(array)] or arrays[:1]
     if len({array.dtype for array in filled}) == 1:
@@ -165,7 +165,7 @@ def encoded(arrays: Sequence[Any], noun: str) -> tuple[Int64, Array]:
     return ids.encode([value for array in filled for value in array.tolist()], noun)
 
 
-def _falling(table: ListTable) -> Float64:
+def _falling_scores(table: ListTable) -> Float64:
     """Return the scores of a table, or descending numbers if its lists are already best first."""
     if table.scores is not None:
         return table.scores
@@ -239,7 +239,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         id_sets = {side: _item_ids(data) for side, data in sides.items()}
         widened = table.with_items(id_sets)
         if test.item_ids is not None and len(test.item_ids):
-            _warn_of_strangers(table, test, (id_sets["train"], id_sets["the catalogue"]))
+            _warn_of_disjoint_items(table, test, (id_sets["train"], id_sets["the catalogue"]))
             texts, effect = ids.kind(table.item_ids) == "str", "They are not left out of the lists"
             if texts:
                 _warn_of_spelling(table, test, "test", "They count as misses")
@@ -258,9 +258,9 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         dataclasses.replace(table, n_items=n_items),
         dataclasses.replace(
             request,
-            test=_widened(test, n_items),
-            train=None if train is None else _widened(train, n_items),
-            candidates=request.candidates if sets is None else _widened(sets, n_items),
+            test=_with_n_items(test, n_items),
+            train=None if train is None else _with_n_items(train, n_items),
+            candidates=request.candidates if sets is None else _with_n_items(sets, n_items),
         ),
     )
 
@@ -307,7 +307,7 @@ def _check_positions(table: ListTable, n_items: int) -> None:
     )
 
 
-def _warn_of_strangers(
+def _warn_of_disjoint_items(
     table: ListTable, test: Interactions, other_ids: Sequence[Array | None]
 ) -> None:
     """Warn if no test item is listed and nothing shows that both sides spell ids the same way.
@@ -319,13 +319,13 @@ def _warn_of_strangers(
     assert test.item_ids is not None
     # If both sides spell ids the same way, the first few entries usually show it.
     first_ids = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
-    if _shared(first_ids, test.item_ids):
+    if _share_ids(first_ids, test.item_ids):
         return
     named = table.item_ids[table.listed()]
     # With so few entries, the absence of test items may be due to chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
-    if any(_shared(named, other) for other in (test.item_ids, *other_ids) if other is not None):
+    if any(_share_ids(named, other) for other in (test.item_ids, *other_ids) if other is not None):
         return
     nodes = python_or_command(
         " In a graph, items are numbered after the users: rm.Lists(array, item_offset=n_users).", ""
@@ -347,11 +347,11 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
         return False
     n = len(data_ids)
     sample = data_ids[np.linspace(0, n - 1, min(n, PROBED_ITEMS)).astype(np.int64)]
-    unlisted = sample[~_among(sample, named)].tolist()
+    unlisted = sample[~_occur_in(sample, named)].tolist()
     spellings = [variants(item, len(named[0])) for item in unlisted]
     numbers = np.repeat(np.arange(len(spellings)), [*map(len, spellings)])
     all_spellings = np.fromiter(itertools.chain.from_iterable(spellings), object, len(numbers))
-    matches = np.unique(numbers[_among(all_spellings, named)]) if len(all_spellings) else numbers
+    matches = np.unique(numbers[_occur_in(all_spellings, named)]) if len(all_spellings) else numbers
     misspelt = [unlisted[number] for number in matches]
     guessed = guess(misspelt, named.tolist()) if misspelt else None
     if guessed is None or len(matches) < FEWEST * len(sample):
@@ -363,7 +363,7 @@ def _warn_of_spelling(table: ListTable, data: Interactions, side: str, effect: s
     return True
 
 
-def _among(strings: Array, sorted_strings: Array) -> Bool:
+def _occur_in(strings: Array, sorted_strings: Array) -> Bool:
     """Return a mask of the strings that occur in a sorted array."""
     places = np.minimum(np.searchsorted(sorted_strings, strings), len(sorted_strings) - 1)
     mask: Bool = sorted_strings[places] == strings
@@ -375,9 +375,9 @@ def _warn_of_train(table: ListTable, test: Interactions, train: Interactions) ->
     train_ids = train.item_ids
     if train_ids is None or test.item_ids is None or table.item_ids is None:
         return
-    if len(train_ids) < FEW_ITEMS or _shared(table.item_ids, train_ids):
+    if len(train_ids) < FEW_ITEMS or _share_ids(table.item_ids, train_ids):
         return
-    if _shared(test.item_ids, train_ids):
+    if _share_ids(test.item_ids, train_ids):
         return
     warn(
         "train shares no item with Lists or test, so no item is removed from any list. Hint: are "
@@ -386,11 +386,11 @@ def _warn_of_train(table: ListTable, test: Interactions, train: Interactions) ->
     )
 
 
-def _shared(named: Array, other: Array) -> bool:
+def _share_ids(named: Array, other: Array) -> bool:
     return bool((ids.match(other, named, "item ids", "item ids of Lists") >= 0).any())
 
 
-def _widened(data: Interactions, n_items: int) -> Interactions:
+def _with_n_items(data: Interactions, n_items: int) -> Interactions:
     if data.n_items == n_items:
         return data
     return dataclasses.replace(data, n_items=n_items)

@@ -26,12 +26,12 @@ from recometer.sources.alignment import (
     assemble,
     best_first,
     check_own_scores,
-    constant,
+    find_constant,
     n_rankable,
     spread,
     users_to_check,
 )
-from recometer.sources.base import Request, Source, compared
+from recometer.sources.base import Request, Source, comparable_scores
 from recometer.tasks import POLL, Ticker, run_tasks
 
 if TYPE_CHECKING:
@@ -173,9 +173,9 @@ class ScoredInBatches(Source):
         return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        aligned = rule.applied(align(self.index, request))
+        aligned = rule.apply_to(align(self.index, request))
         best = top_batches(aligned, self.batches(aligned, request), k, rule)
-        return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
+        return _top_lists.make_lists(aligned, best, k, n_catalogue=aligned.n_items)
 
 
 class Work:
@@ -190,7 +190,7 @@ class Work:
         aligned = self.aligned
         excluded_indptr, rows = ragged.take_or_cut(aligned.excluded_indptr, users)
         return {
-            "scores": mask_scores(aligned, users, compared(scores, self.protocol)),
+            "scores": mask_scores(aligned, users, comparable_scores(scores, self.protocol)),
             "columns": aligned.item_rows,
             "excluded_indptr": excluded_indptr,
             "excluded": aligned.excluded[rows],
@@ -289,7 +289,7 @@ class RankWork(Work):
             values = scores[own, items if columns is None else columns[items]]
             return values, values != -np.inf
 
-        return constant(self.aligned, users[rows], table["nan_rule"], score)
+        return find_constant(self.aligned, users[rows], table["nan_rule"], score)
 
     def ranks(self, threads: int) -> Ranks:
         """Return the ranks of all users."""
@@ -355,10 +355,10 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
 
     `scores` is an array or a tensor, with a column for each of the source's items.
     """
-    if aligned.offered is None:
+    if aligned.candidates is None:
         return scores
-    indptr, rows = ragged.take(aligned.offered[0], users)
-    items = aligned.offered[1][rows]
+    indptr, rows = ragged.take(aligned.candidates[0], users)
+    items = aligned.candidates[1][rows]
     columns = items if aligned.item_rows is None else aligned.item_rows[items]
     outside = np.ones(scores.shape, bool)
     outside[ragged.users_of(indptr), columns] = False

@@ -31,7 +31,7 @@ class Rule:
     # fill the free places in their random order.
     unjudged_only: bool = False
 
-    def applied(self, aligned: Aligned) -> Aligned:
+    def apply_to(self, aligned: Aligned) -> Aligned:
         """Return the aligned data without the items that the rule leaves out."""
         return only_unjudged(aligned) if self.unjudged_only else aligned
 
@@ -167,14 +167,14 @@ def only_unjudged(aligned: Aligned) -> Aligned:
         ),
         "excluded": (both % aligned.n_items).astype(np.int32),
     }
-    if aligned.offered is not None:
-        indptr, offered = aligned.offered
-        keep = ~ragged.among(ragged.numbered(indptr, offered, aligned.n_items), judged)
-        changes["offered"] = ragged.offsets(keep, indptr), offered[keep]
+    if aligned.candidates is not None:
+        indptr, items = aligned.candidates
+        keep = ~ragged.among(ragged.numbered(indptr, items, aligned.n_items), judged)
+        changes["candidates"] = ragged.offsets(keep, indptr), items[keep]
     return aligned.copy_with(**changes)
 
 
-def finished(
+def make_lists(
     aligned: Aligned,
     best: Best,
     k: int,
@@ -212,5 +212,5 @@ def finished(
         counts,
         flags.astype(np.uint32),
         aligned.item_ids,
-        n_catalogue if aligned.n_offered is None else aligned.n_offered,
+        n_catalogue if aligned.n_in_sets is None else aligned.n_in_sets,
     )

@@ -157,9 +157,9 @@ def rank_scores(
     size = max(1, BLOCK_BYTES // (scores.element_size() * n_items))
     for start in range(0, len(items), size):
         part = slice(start, start + size)
-        rows, mine = scores[users[part]], own[part, None]
-        above[part] = (rows > mine).sum(1)
-        equal = rows == mine
+        rows, own_scores = scores[users[part]], own[part, None]
+        above[part] = (rows > own_scores).sum(1)
+        equal = rows == own_scores
         tied[part] = equal.sum(1) - 1
         if bool((tied[part] > 0).any()):
             before[part] = (equal & (positions < items[part, None])).sum(1)

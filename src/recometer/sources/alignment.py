@@ -80,9 +80,9 @@ class Aligned:
     numbers: Int32 | None
     # The candidates of each user in CSR layout (indptr, items), ascending, without training items.
     # None means all items.
-    offered: tuple[Int64, Int32] | None
+    candidates: tuple[Int64, Int32] | None
     item_ids: Array | None  # ids of the whole catalogue, sorted; None for positions
-    n_offered: int | None  # number of items in the sets of candidates, if any
+    n_in_sets: int | None  # number of items in the sets of candidates, if any
 
     def __init__(self, index: SourceIndex, request: Request, catalogue: Bool | None) -> None:
         test = request.test
@@ -111,7 +111,12 @@ class Aligned:
             counts["relevant_unranked"] = int(np.count_nonzero(unknown & self.relevant))
             if not request.some_users:
                 index.check_items(test, judged, unknown)
-        self.n_items, self.numbers, self.offered, self.n_offered = index.n_items, None, None, None
+        self.n_items, self.numbers, self.candidates, self.n_in_sets = (
+            index.n_items,
+            None,
+            None,
+            None,
+        )
         if request.candidates is not None or request.exclude is not None:
             self._choose(index, request, catalogue, counts)
         self.ranked, self.ranked_indptr, self.ranked_items = None, self.judged_indptr, self.judged
@@ -151,17 +156,17 @@ class Aligned:
             items = items if self.numbers is None else self.numbers[items]
             listed = numbered(indptr, items, n_items)[items >= 0]
             listed = listed[~among(listed, excluded_pairs)]
-            self.n_offered = len(np.unique(items[items >= 0]))
+            self.n_in_sets = len(np.unique(items[items >= 0]))
         elif isinstance(request.candidates, SampledCandidates):
             own = judged_pairs[self.judged >= 0]
-            drawn = _drawn(request, rows, n_items, np.sort(np.concatenate([own, excluded_pairs])))
+            drawn = _draw(request, rows, n_items, np.sort(np.concatenate([own, excluded_pairs])))
             n_drawn = np.bincount(drawn // n_items, minlength=len(rows))
             short = (n_drawn < request.candidates.n) & (rows >= 0)
             counts["candidates_short"] = int(np.count_nonzero(short))
             listed = np.sort(np.concatenate([drawn, own]))
         if listed is not None:
             lengths = np.bincount(listed // n_items, minlength=len(rows))
-            self.offered = indptr_of(lengths), (listed % n_items).astype(np.int32)
+            self.candidates = indptr_of(lengths), (listed % n_items).astype(np.int32)
             inside = (self.judged >= 0) & among(judged_pairs, listed)
             self.judged = np.where(inside, self.judged, np.int32(-1))
             n_without = int(np.count_nonzero((lengths == 0) & (rows >= 0)))
@@ -185,7 +190,9 @@ class Aligned:
     @property
     def n_candidates(self) -> Int64:
         """Each user's number of candidates, if the source scores them all, as int64 [n_users]."""
-        return self.n_items - self.n_excluded if self.offered is None else steps(self.offered[0])
+        if self.candidates is None:
+            return self.n_items - self.n_excluded
+        return steps(self.candidates[0])
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
         """Return the item positions (as in `judged`) of items of the whole catalogue.
@@ -197,9 +204,9 @@ class Aligned:
         positions = items.astype(np.int64)
         if self.numbers is not None:
             positions = np.where(positions >= 0, self.numbers[positions], -1)
-        if self.offered is not None:
+        if self.candidates is not None:
             inside = np.zeros(len(positions), bool)
-            for indptr, candidates in (self.offered, (self.excluded_indptr, self.excluded)):
+            for indptr, candidates in (self.candidates, (self.excluded_indptr, self.excluded)):
                 listed = ragged.numbered(indptr, candidates, self.n_items)
                 inside |= ragged.among(ragged.pairs(users, positions, self.n_items), listed)
             positions = np.where(inside & (positions >= 0), positions, -1)
@@ -302,7 +309,7 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
     return positions[~unknown]
 
 
-def _drawn(request: Request, rows: Int64, n_items: int, forbidden: Int64) -> Int64:
+def _draw(request: Request, rows: Int64, n_items: int, forbidden: Int64) -> Int64:
     """Draw the candidates of the test users whom the source knows.
 
     `rows` has -1 for unknown users. `forbidden` and the result are ascending pairs of a test user
@@ -380,7 +387,7 @@ def draw_items(
             row, column = np.nonzero(allowed[late_users])
             finish[row, drawn[late_users][row, column]] = np.inf
             finish[_cells_of(refused, users[late_users], n_items)] = np.inf
-            row, item = np.nonzero(_least(finish, missing[late_users]))
+            row, item = np.nonzero(_mask_smallest(finish, missing[late_users]))
             parts.append(pairs(users[late_users][row], item, n_items))
         return np.sort(np.concatenate(parts))
 
@@ -409,7 +416,7 @@ def _cells_of(numbers: Int64, users: Int64, n_items: int) -> tuple[Int64, Int64]
     return row[here], item[here]
 
 
-def _least(values: Float64, n: Int64) -> Bool:
+def _mask_smallest(values: Float64, n: Int64) -> Bool:
     """Return a mask of the n smallest values of each row; infinite values do not count."""
     last = np.minimum(n, values.shape[1]) - 1
     limit = np.take_along_axis(np.sort(values, axis=1), last[:, np.newaxis], axis=1)
@@ -508,9 +515,9 @@ def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:
     return steps(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))
 
 
-AT_FIRST = 8  # number of candidates per user that are compared first
-TIMES_MORE = 4
-MOST_AT_ONCE = 2**18  # maximum number of candidates in memory
+FIRST_CANDIDATES = 8  # number of candidates per user that are compared first
+GROWTH = 4
+MAX_AT_ONCE = 2**18  # maximum number of candidates in memory
 USERS_AT_ONCE = 4096
 
 # A function that takes the numbers of some users, and a ragged table of their items. It returns the
@@ -528,14 +535,14 @@ def users_to_check(judged_indptr: Int64, shown: Bool, protocol: Protocol) -> Int
     return np.flatnonzero(~shown & (everybody | (steps(judged_indptr) > 0)))
 
 
-def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) -> Bool:
+def find_constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) -> Bool:
     """Return a mask of the users who have several candidates, all with the same score."""
     mask = np.zeros(len(users), bool)
     n_candidates, common = np.zeros(len(users), np.int64), np.zeros(len(users))
-    remaining, begin, size = np.arange(len(users)), 0, AT_FIRST
+    remaining, begin, size = np.arange(len(users)), 0, FIRST_CANDIDATES
     while len(remaining):
-        end = begin + max(1, min(size, MOST_AT_ONCE // len(remaining)))
-        indptr, items, ended = _between(aligned, users[remaining], begin, end)
+        end = begin + max(1, min(size, MAX_AT_ONCE // len(remaining)))
+        indptr, items, ended = _chunk_of(aligned, users[remaining], begin, end)
         scores, candidate = score(remaining, indptr, items)
         user = ragged.users_of(indptr)
         if candidate is not None:
@@ -549,17 +556,17 @@ def constant(aligned: Aligned, users: Int64, nan_rule: NanRule, score: Score) ->
         same = np.ones(len(remaining), bool)
         same[user[scores != common[remaining][user]]] = False  # NaN never equals NaN
         mask[remaining[same & ended]] = n_candidates[remaining[same & ended]] > 1
-        remaining, begin, size = remaining[same & ~ended], end, size * TIMES_MORE
+        remaining, begin, size = remaining[same & ~ended], end, size * GROWTH
     return mask
 
 
-def _between(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
+def _chunk_of(aligned: Aligned, users: Int64, begin: int, end: int) -> tuple[Int64, Int64, Bool]:
     """Return each user's candidates ``begin:end`` (ragged), and a mask of users with none left.
 
     Without sets of candidates, they are the items ``begin:end`` that are not excluded.
     """
-    if aligned.offered is not None:
-        offsets, candidates = aligned.offered
+    if aligned.candidates is not None:
+        offsets, candidates = aligned.candidates
         stop = offsets[users + 1]
         first = np.minimum(offsets[users] + begin, stop)
         last = np.minimum(offsets[users] + end, stop)

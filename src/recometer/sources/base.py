@@ -246,7 +246,7 @@ class Source(abc.ABC):
         return f"<{self.describe()}>"
 
 
-def compared(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
+def comparable_scores(scores: Any, protocol: Protocol, *, lowest: bool = False) -> Any:
     """Return scores (an array or a tensor), rounded and made finite as the rules require.
 
     `lowest` says whether -inf is also a score, instead of marking an item that is not a candidate.

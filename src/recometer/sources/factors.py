@@ -45,7 +45,7 @@ from recometer.sources.alignment import (
     assemble,
     best_first,
     check_own_scores,
-    constant,
+    find_constant,
     spread,
     users_to_check,
 )
@@ -173,11 +173,11 @@ class Factors(Source):
         """Return one line that describes what is evaluated."""
         n_items, n_factors = self._factors.items.shape
         if self._index.n_users is None:
-            items = counted(n_items, "item")
+            items = quantity(n_items, "item")
             return f"Factors: only item biases, {items}, {self._factors.items.dtype.name}"
-        users = counted(self._index.n_users, "user")
+        users = quantity(self._index.n_users, "user")
         return (
-            f"Factors: {users} x {counted(n_items, 'item')}, {counted(n_factors, 'factor')}, "
+            f"Factors: {users} x {quantity(n_items, 'item')}, {quantity(n_factors, 'factor')}, "
             f"{dtype_and_device(self._factors.items)}{self._factors.converted}"
         )
 
@@ -198,7 +198,7 @@ class Factors(Source):
             if is_tensor(self._factors.items):
                 return rank_batches(aligned, self._batches(aligned, request))
             work = FactorsWork(self._factors, aligned, request)
-            if aligned.offered is None:
+            if aligned.candidates is None:
                 if aligned.ranked is None:
                     work.best = np.empty_like(aligned.ranked_items, np.int64)
                 work.run_all(work.rank, work.blocks(request.threads), "Ranking", request)
@@ -214,14 +214,14 @@ class Factors(Source):
             return _top_lists.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        aligned = rule.applied(align(self._index, request))
+        aligned = rule.apply_to(align(self._index, request))
         if is_tensor(self._factors.items):
             best = top_batches(aligned, self._batches(aligned, request), k, rule)
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
-            best_of = best_of_all if aligned.offered is None else rank_sets
+            best_of = best_of_all if aligned.candidates is None else rank_sets
             best = best_of(work, request, k, rule)
-        return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
+        return _top_lists.make_lists(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         """Return the scores of all items, computed on the device for a batch of users at a time."""
@@ -332,7 +332,7 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
         if {*left.shape} & {*right.shape}:
             hint = " Hint: is one of them transposed? Rows are users and items."
         raise InputError(
-            f"users have {counted(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
+            f"users have {quantity(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
             f"(shapes {tuple(left.shape)} and {tuple(right.shape)}).{hint}"
         )
     if not on_device:
@@ -409,12 +409,12 @@ def _bias(values: npt.ArrayLike, of: str, n: int, dtype: np.dtype[Any]) -> Array
     array = _vector(values, f"{of}_bias")
     if len(array) != n:
         raise InputError(
-            f"{of}_bias of Factors has {len(array):,} entries, but there are {counted(n, of)}."
+            f"{of}_bias of Factors has {len(array):,} entries, but there are {quantity(n, of)}."
         )
     return laid_out(array, dtype)
 
 
-def counted(n: int, noun: str) -> str:
+def quantity(n: int, noun: str) -> str:
     """Return a number with a noun, such as "1 user" or "3 users"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
@@ -450,13 +450,13 @@ class FactorsWork:
         self.times = 1 if request.depth is None else TIMES_WITH_DEPTH
         self.instruction_set = _kernel.instruction_set()
         self.items = {"items": factors.items, "bias": factors.item_bias, "rows": aligned.item_rows}
-        ordered = request.depth is not None and aligned.offered is None
+        ordered = request.depth is not None and aligned.candidates is None
         self.scale, lengths = item_lengths(factors, aligned) if ordered else (0.0, None)
         # If the lengths are known, the largest of them is a bound on the item factors.
         is_bounded = lengths is not None and factors.finite_up_to(float(lengths.max()))
         self.check = not (is_bounded or factors.finite_up_to())
         # Checking whether all scores are finite requires computing all of them.
-        all_scores = self.check or aligned.offered is not None
+        all_scores = self.check or aligned.candidates is not None
         self.limit = None if all_scores else request.depth
         if self.limit is not None and lengths is not None:
             rows = aligned.item_rows
@@ -510,8 +510,8 @@ class FactorsWork:
             return
 
         def task(block: slice, ticker: Ticker) -> None:
-            mine = users[block]
-            factors = self.user_factors(aligned.rows[mine])
+            block_users = users[block]
+            factors = self.user_factors(aligned.rows[block_users])
 
             def score(numbers: Int64, indptr: Int64, items: Int64) -> tuple[Array, None]:
                 ticker.advance()
@@ -519,8 +519,8 @@ class FactorsWork:
                 self.score(factors[numbers], indptr, items.astype(np.int32), scores)
                 return scores, None
 
-            is_constant = constant(aligned, mine, self.nan_rule, score)
-            aligned.flags[mine[is_constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+            is_constant = find_constant(aligned, block_users, self.nan_rule, score)
+            aligned.flags[block_users[is_constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
 
         blocks = slices(len(users), USERS_AT_ONCE)
         run_tasks(task, blocks, label="Ranking", brief=self.brief, **request.pace)
@@ -532,8 +532,8 @@ class FactorsWork:
         rows = np.maximum(aligned.rows[block], 0)
         users = self.user_factors(rows)
         self.score(users, indptr, aligned.ranked_items, self.scores)
-        mine = slice(int(indptr[0]), int(indptr[-1]))
-        scores = self.scores[mine]
+        judged_rows = slice(int(indptr[0]), int(indptr[-1]))
+        scores = self.scores[judged_rows]
         if self.check:
             self.factors.flag_user_bias(rows, flags)
             if self.nan_rule != NanRule.UNDEFINED:
@@ -558,11 +558,11 @@ class FactorsWork:
             # Users without factors were ranked with the factors of row 0, so drop their flags.
             flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
             # Scores can still be NaN only under the rule "undefined".
-            self.counts["above"][mine][np.isnan(scores)] = -1
+            self.counts["above"][judged_rows][np.isnan(scores)] = -1
         if self.limit is not None:
-            beyond = self.counts["above"][mine] >= self.limit
+            beyond = self.counts["above"][judged_rows] >= self.limit
             for counts, value in zip(self.counts.values(), (-1, 0, 0), strict=True):
-                counts[mine][beyond] = value
+                counts[judged_rows][beyond] = value
         if self.best is not None:
             _kernel.best_first(indptr, self.counts["above"], self.counts["before"], self.best)
 
@@ -608,8 +608,8 @@ class FactorsWork:
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
         seconds = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
-        if aligned.offered is not None:
-            n_scores = len(aligned.offered[1])
+        if aligned.candidates is not None:
+            n_scores = len(aligned.candidates[1])
         return n_scores * seconds <= BRIEF_SECONDS
 
     def _seconds_per_score(self, judged_per_user: float) -> float:
@@ -735,7 +735,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         flags = aligned.flags[users]
         if work.check:
             work.factors.flag_user_bias(rows, flags)
-        mine = shelf.users(users)
+        block_shelf = shelf.users(users)
         factors = work.user_factors(rows)
         for call in work.calls(factors, ticker):
             _kernel.top_factors(
@@ -743,7 +743,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
                 excluded_indptr=aligned.excluded_indptr[users.start : users.stop + 1],
                 excluded=aligned.excluded,
                 order=rule.order,
-                **mine.native(),
+                **block_shelf.native(),
                 flags=flags,
             )
 
@@ -761,8 +761,8 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
 def rank_sets(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Rank each user's set of candidates as a list with scores, and return its first k places."""
     aligned = work.aligned
-    assert aligned.offered is not None
-    indptr, candidates = aligned.offered
+    assert aligned.candidates is not None
+    indptr, candidates = aligned.candidates
     nothing_excluded = np.zeros(len(indptr), np.int64)
     n_cut, spare = np.zeros((2, aligned.n_users), np.int64)  # the spare counts are never read
     top = np.full((aligned.n_users, min(k, aligned.n_items)), -1, np.int32)

@@ -33,7 +33,7 @@ from recometer.sources._list_table import (
 )
 from recometer.sources._top_lists import Best, Rule
 from recometer.sources.alignment import Aligned, align, assemble, best_first, spread
-from recometer.sources.base import Facts, Request, Source, compared, rounded
+from recometer.sources.base import Facts, Request, Source, comparable_scores, rounded
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import BRIEF, Ticker, run_tasks
 
@@ -56,8 +56,8 @@ class Lists(Source):
     """Lists of recommended items, one list per user.
 
     A relevant item that is not in the user's list is a miss, and so is every relevant item of a
-    user without a list. A user's training items are removed, and later items move up. A repeated
-    item counts once, at its first place.
+    user without a list. A user's training items are removed, and later items move up. Only the
+    first occurrence of a repeated item counts.
 
     The lists do not show how many items could have been recommended. If you do not pass this number
     to `evaluate` (``catalogue=``), rules that need the number of candidates do not apply, and
@@ -393,8 +393,8 @@ class Lists(Source):
         catalogue = catalogue_of(table, request)
         aligned = align(table.index, request, catalogue.inside)
         if rule is not None:
-            aligned = rule.applied(aligned)
-        table = compared_in_lists(table, request.protocol)
+            aligned = rule.apply_to(aligned)
+        table = with_comparable_scores(table, request.protocol)
         work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
             work.keep_candidates()
@@ -547,7 +547,7 @@ class ListWork:
         best = Best(self.users["top"], self.users["left"])
         counts = self._counts(known, catalogue, self._outside_catalogue(catalogue))
         self._warn_of_duplicates(counts)
-        lists = _top_lists.finished(
+        lists = _top_lists.make_lists(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
         repeats = self._repeats(lists.lengths > 0)
@@ -591,8 +591,8 @@ class ListWork:
         if catalogue.inside is not None:
             inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
-        if aligned.offered is not None:
-            n_candidates = np.diff(aligned.offered[0])
+        if aligned.candidates is not None:
+            n_candidates = np.diff(aligned.candidates[0])
         elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
@@ -704,8 +704,8 @@ class ListWork:
         warn(
             f"{repeated.sum():,} entries in {np.count_nonzero(repeated):,} lists repeat an item "
             f"(the first: user {self._user(user)}, item "
-            f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); a repeated item "
-            "counts once, at its first place, and later items move up."
+            f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); of a "
+            "repeated item, only the first occurrence counts, and later items move up."
         )
 
     def _user(self, user: int) -> str:
@@ -720,8 +720,8 @@ class Repeats:
     item_ids: Array | None  # of the original items
     user: Int64  # the list of each repeat
     item: Int64  # the repeated item
-    own: Int64  # the item that replaces it
-    first_own: int  # the first item that replaces a repeat
+    new_item: Int64  # the item that replaces it
+    first_new: int  # the first item that replaces a repeat
 
     @classmethod
     def of(cls, table: ListTable, numbers: Int32 | None) -> Repeats | None:
@@ -746,8 +746,8 @@ class Repeats:
         n_items = table.n_items + int(number.max()) + 1
         changed = dataclasses.replace(table, items=items, n_items=n_items, item_ids=None)
         repeated = table.items[rows].astype(np.int64)
-        own = table.n_items + number
-        return cls(changed, table.item_ids, user[rows], repeated, own, table.n_items)
+        new_item = table.n_items + number
+        return cls(changed, table.item_ids, user[rows], repeated, new_item, table.n_items)
 
     def add_to(self, request: Request) -> Request:
         """Add the repeats to test, train and candidates, wherever these contain the repeated item.
@@ -766,7 +766,7 @@ class Repeats:
         if isinstance(candidates, Interactions):
             candidates = self._add_to_data(candidates, "candidates")
         elif isinstance(candidates, Items):
-            later = np.arange(self.first_own, self.table.n_items)
+            later = np.arange(self.first_new, self.table.n_items)
             positions = np.concatenate([self._positions(candidates.ids), later])
             candidates = dataclasses.replace(candidates, ids=positions)
         catalogue, exclude = request.catalogue, request.exclude
@@ -806,7 +806,7 @@ class Repeats:
         in_data = key[order[places]] == repeats if len(key) else np.zeros(len(repeats), bool)
         row = order[places[in_data]]
         every_user = np.concatenate([user, user[row]])
-        every_item = np.concatenate([items, self.own[in_data]])
+        every_item = np.concatenate([items, self.new_item[in_data]])
         sorted_rows = np.lexsort((every_item, every_user))
         indptr = ragged.indptr_of(np.bincount(every_user, minlength=data.n_users))
         values = None
@@ -832,12 +832,13 @@ class Repeats:
         holds the position of each user's list, or -1.
         """
         user, item = ranks.user, ranks.item.copy()
-        own = np.flatnonzero(item >= self.first_own)
+        rows = np.flatnonzero(item >= self.first_new)
         n_items = self.table.n_items
-        repeats = ragged.pairs(self.user, self.own, n_items)
+        repeats = ragged.pairs(self.user, self.new_item, n_items)
         order = np.argsort(repeats)
-        places = np.searchsorted(repeats[order], ragged.pairs(lists[user[own]], item[own], n_items))
-        item[own] = self.item[order[places]]
+        new_items = ragged.pairs(lists[user[rows]], item[rows], n_items)
+        places = np.searchsorted(repeats[order], new_items)
+        item[rows] = self.item[order[places]]
         place = ranks.above + (ranks.tied - ranks.before if ties == "item_desc" else ranks.before)
         place[ranks.above < 0] = np.iinfo(np.int64).max
         order = np.lexsort((ranks.item, place, item, user))
@@ -845,7 +846,7 @@ class Repeats:
         repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
         repeated &= item >= 0  # rows of unknown items cannot repeat an item
         n_repeated = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
-        counts = {**ranks.counts, "list_repeats": len(self.own)}
+        counts = {**ranks.counts, "list_repeats": len(self.new_item)}
         counts.pop("list_duplicates", None)  # here, repeats keep their places
         return dataclasses.replace(
             ranks,
@@ -885,12 +886,12 @@ def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]
     return narrowed, dropped
 
 
-def compared_in_lists(table: ListTable, protocol: Protocol) -> ListTable:
+def with_comparable_scores(table: ListTable, protocol: Protocol) -> ListTable:
     """Return the lists with the scores that are actually compared; ranks are not rounded."""
     scores = table.scores
     if protocol.single_precision and table.given is not None:
         # Rounding may make strictly descending scores equal.
         scores = rounded(table.given, protocol)
     if scores is not None:
-        scores = compared(scores, protocol.replace(single_precision=False), lowest=True)
+        scores = comparable_scores(scores, protocol.replace(single_precision=False), lowest=True)
     return table if scores is table.scores else dataclasses.replace(table, scores=scores)

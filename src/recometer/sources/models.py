@@ -328,7 +328,7 @@ def from_model(
     supported = "; ".join(description for _, description, _ in KINDS)
     raise InputTypeError(
         f"A model of type {type(model).__module__}.{type(model).__qualname__} is not recognised. "
-        f"Supported are: {supported}. Hint: {BY_HAND}"
+        f"Supported models: {supported}. Hint: {BY_HAND}"
     )
 
 

@@ -125,7 +125,7 @@ class Pairs(Source):
             frame, user=user, item=item, score=score, relevance=relevance, rating=rating
         )
         check_rows(self.rows)
-        self.threshold = checked_threshold(self.rows, threshold)
+        self.threshold = read_threshold(self.rows, threshold)
 
     @classmethod
     def of_some_users(
@@ -155,7 +155,7 @@ class Pairs(Source):
     def of_rows(cls, rows: PairRows, threshold: float | None) -> Pairs:
         """Make pairs from rows that have been read already."""
         pairs = cls.__new__(cls)
-        pairs.rows, pairs.threshold = rows, checked_threshold(rows, threshold)
+        pairs.rows, pairs.threshold = rows, read_threshold(rows, threshold)
         return pairs
 
     @classmethod
@@ -397,7 +397,7 @@ class Pairs(Source):
         lowest[user[last]] = above[last]
         cut = user[~listed & (above == lowest[user])]
         best = Best(items, np.bincount(cut, minlength=aligned.n_users))
-        return _top_lists.finished(aligned, best, k, n_catalogue=aligned.n_items)
+        return _top_lists.make_lists(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _place(
         self, request: Request, every_row: bool = False
@@ -578,7 +578,7 @@ def places_of(user: Int64, score: Float64, n_users: int, request: Request) -> Pl
     return Places(above, tied, before, n_candidates, flags)
 
 
-def checked_threshold(rows: PairRows, threshold: object) -> float | None:
+def read_threshold(rows: PairRows, threshold: object) -> float | None:
     """Return the threshold as a float; refuse anything but a finite number or None."""
     if threshold is None:
         return None

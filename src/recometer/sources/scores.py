@@ -133,7 +133,7 @@ class Scores(ScoredInBatches):
         shape = f"{self.index.n_users:,} users x {self.index.n_items:,} items"
         if self._matrix is not None:
             return f"Scores: a matrix, {shape}{self.kind}"
-        return f"Scores: {_called(self._function)}, {shape}"
+        return f"Scores: {_name_of(self._function)}, {shape}"
 
     @cached_property
     def facts(self) -> Facts:
@@ -285,7 +285,7 @@ def _shorten(names: list[str], n: int) -> str:
     return ", ".join(names) + (f" and {n - len(names):,} more" if n > len(names) else "")
 
 
-def _called(function: object) -> str:
+def _name_of(function: object) -> str:
     """Return the name of a function, or the class of an object with the default `repr`."""
     kind = type(function)
     # The default `repr` contains the memory address, which says nothing about the scores.

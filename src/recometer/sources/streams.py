@@ -22,7 +22,7 @@ from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, InputTypeError
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top_lists, _torch
-from recometer.sources._list_table import ListTable, encoded, joined
+from recometer.sources._list_table import ListTable, encode_all, join_tables
 from recometer.sources._score_batches import Batches, RankWork, TopWork
 from recometer.sources._top_lists import Rule
 from recometer.sources.alignment import Aligned, align
@@ -81,7 +81,7 @@ class StreamedScores(_OfTestUsers, Source):
         if k is not None:
             rules = _top_lists.rules(request)
             for rule in rules:
-                aligned = rule.applied(self._aligned).copy_with()
+                aligned = rule.apply_to(self._aligned).copy_with()
                 self._listed[rule.order] = TopWork(aligned, request, k, rule)
             if len(rules) > 1:
                 self._add_ranked(k)
@@ -97,13 +97,13 @@ class StreamedScores(_OfTestUsers, Source):
         if len(user_ids):
             self._strangers.append(user_ids)
             if len(self._strangers) > PARTS_AT_ONCE:
-                self._strangers = [encoded(self._strangers, "user ids")[1]]
+                self._strangers = [encode_all(self._strangers, "user ids")[1]]
 
     def _ids_in_batches(self) -> Array | None:
         """Return the sorted ids of all users in the batches; None if users have no ids."""
         if self._test.user_ids is None:
             return None
-        return encoded([self._user_ids[self.in_batches], *self._strangers], "user ids")[1]
+        return encode_all([self._user_ids[self.in_batches], *self._strangers], "user ids")[1]
 
     def _add_ranked(self, depth: int | None) -> None:
         request = dataclasses.replace(self._request, depth=depth)
@@ -163,7 +163,7 @@ class StreamedScores(_OfTestUsers, Source):
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         work = self._listed[rule.order]
         aligned = self._only_known(work.aligned)
-        return _top_lists.finished(aligned, work.best, k, n_catalogue=aligned.n_items)
+        return _top_lists.make_lists(aligned, work.best, k, n_catalogue=aligned.n_items)
 
     def _only_known(self, aligned: Aligned) -> Aligned:
         """Return a copy in which only the users in the batches are known."""
@@ -174,11 +174,11 @@ class StreamedScores(_OfTestUsers, Source):
             user_ids = test.user_ids[in_batches]
             index = dataclasses.replace(self._index, n_users=len(user_ids), user_ids=user_ids)
             narrow = align(index, self._request)
-            rows, counts, n_offered = narrow.rows, narrow.counts, narrow.n_offered
+            rows, counts, n_in_sets = narrow.rows, narrow.counts, narrow.n_in_sets
         else:
             counts = aligned.counts | {"users_unknown": int(np.count_nonzero(~in_batches))}
-            rows, n_offered = np.where(in_batches, aligned.rows, -1), aligned.n_offered
-        narrowed = aligned.copy_with(rows=rows, counts=counts, n_offered=n_offered)
+            rows, n_in_sets = np.where(in_batches, aligned.rows, -1), aligned.n_in_sets
+        narrowed = aligned.copy_with(rows=rows, counts=counts, n_in_sets=n_in_sets)
         narrowed.flags[~in_batches] &= ~np.uint32(UserFlag.KNOWN)
         return narrowed
 
@@ -192,7 +192,7 @@ class StreamedScores(_OfTestUsers, Source):
         counted = [
             {
                 name: array[_entries(work, name, self.in_batches)]
-                for name, array in _counted(work).items()
+                for name, array in _count_arrays(work).items()
             }
             for work in self._works
         ]
@@ -207,7 +207,7 @@ class StreamedScores(_OfTestUsers, Source):
         new_users[users[is_new]] = True
         for work, counted in zip(self._works, state["counted"], strict=True):
             lengths = np.diff(work.aligned.judged_indptr)[users]
-            for name, column in _counted(work).items():
+            for name, column in _count_arrays(work).items():
                 chosen = np.repeat(is_new, lengths) if name in PER_ROW else is_new
                 column[_entries(work, name, new_users)] = counted[name][chosen]
         self._kind = state["kind"] or self._kind
@@ -218,7 +218,7 @@ class StreamedScores(_OfTestUsers, Source):
     @property
     def nbytes(self) -> int:
         """The size of the counts in bytes."""
-        arrays = [array.nbytes for work in self._works for array in _counted(work).values()]
+        arrays = [array.nbytes for work in self._works for array in _count_arrays(work).values()]
         return int(sum(arrays)) + self.in_batches.nbytes
 
     def describe(self) -> str:
@@ -233,7 +233,7 @@ class StreamedScores(_OfTestUsers, Source):
         counted = {
             f"counted_{number}_{name}": column
             for number, work in enumerate(self._works)
-            for name, column in _counted(work).items()
+            for name, column in _count_arrays(work).items()
         }
         item_ids = self._index.item_ids
         return Facts(
@@ -244,7 +244,7 @@ class StreamedScores(_OfTestUsers, Source):
         )
 
 
-def _counted(work: Work) -> dict[str, Any]:
+def _count_arrays(work: Work) -> dict[str, Any]:
     """Return the arrays that counting writes to, with an entry per user or judged item."""
     arrays: dict[str, Any] = {"flags": work.aligned.flags}
     if isinstance(work, TopWork):
@@ -256,7 +256,7 @@ def _counted(work: Work) -> dict[str, Any]:
 
 
 def _entries(work: Work, name: str, users: Bool) -> Bool:
-    """Return the entries of an array from `_counted` that belong to the given users."""
+    """Return the entries of an array from `_count_arrays` that belong to the given users."""
     return np.repeat(users, np.diff(work.aligned.judged_indptr)) if name in PER_ROW else users
 
 
@@ -308,7 +308,7 @@ class StreamedLists(_OfTestUsers):
 
     def __init__(self, test: Interactions) -> None:
         super().__init__(test)
-        self._tables = Parts(joined)
+        self._tables = Parts(join_tables)
         self._kind: tuple[object, ...] | None = None  # of the first batch
         self._depth: int | None = None
         self._n_items = 0  # larger than every item position in the batches
@@ -328,7 +328,7 @@ class StreamedLists(_OfTestUsers):
             table = dataclasses.replace(table, user_ids=np.arange(table.n_lists))
         largest = table.n_items if table.item_ids is None else 0
         if self._kind is None or largest > self._n_items:
-            check(self._placed(joined([table]), batch.depth))
+            check(self._as_lists(join_tables([table]), batch.depth))
         if self._kind not in (None, kind):
             raise InputError(
                 "The lists of this batch differ from earlier ones: either only some have scores, "
@@ -365,11 +365,11 @@ class StreamedLists(_OfTestUsers):
             self._tables.add(self.positions.table(self._user_ids))
         self.positions = None
 
-    def _joined(self) -> ListTable:
+    def _joined_table(self) -> ListTable:
         self._close_positions()
         return self._tables.join_all()
 
-    def _placed(self, table: ListTable, depth: int | None) -> Lists:
+    def _as_lists(self, table: ListTable, depth: int | None) -> Lists:
         """Return lists with user ids, or, if test has no ids, with one list per test user."""
         if self._test.user_ids is None:
             lengths = np.zeros(self._test.n_users, np.int64)
@@ -379,12 +379,12 @@ class StreamedLists(_OfTestUsers):
 
     def source(self) -> Lists:
         """Return the lists of all batches, sorted by user."""
-        return self._placed(self._joined(), self._depth)
+        return self._as_lists(self._joined_table(), self._depth)
 
     def state(self) -> dict[str, Any]:
         """Return the lists as arrays and numbers."""
         users = np.flatnonzero(self.in_batches)
-        return {"users": users, "table": vars(self._joined()), "depth": self._depth}
+        return {"users": users, "table": vars(self._joined_table()), "depth": self._depth}
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
         """Add the state of another stream; users in both streams keep the lists of this one."""
@@ -393,7 +393,7 @@ class StreamedLists(_OfTestUsers):
     @property
     def nbytes(self) -> int:
         """The size of the lists in bytes."""
-        columns = vars(self._joined()).values()
+        columns = vars(self._joined_table()).values()
         arrays = [column for column in columns if isinstance(column, np.ndarray)]
         return sum(array.nbytes for array in arrays) + self.in_batches.nbytes
 
@@ -410,15 +410,15 @@ class PackedPairs(NamedTuple):
     n_without_truth: int
 
     @classmethod
-    def of(cls, rows: PairRows, named: bool) -> PackedPairs:
-        """Pack rows with labels; `named` says whether to keep the user ids."""
+    def of(cls, rows: PairRows, with_ids: bool) -> PackedPairs:
+        """Pack rows with labels; `with_ids` says whether to keep the user ids."""
         assert rows.truth is not None
         return cls(
             _narrow(np.bincount(rows.user, minlength=rows.n_users)),
             _narrow(rows.item[: 0 if rows.item_ids is None else None]),
             _narrow(rows.score),
             _narrow(rows.truth),
-            rows.user_ids if named else None,
+            rows.user_ids if with_ids else None,
             rows.item_ids,
             rows.n_without_truth,
         )
@@ -477,16 +477,16 @@ class StreamedPairs:
             is_here |= part[places] == user_ids
         return is_here
 
-    def check(self, batch: Pairs, named: bool, check: Callable[[Any], None]) -> None:
+    def check(self, batch: Pairs, with_ids: bool, check: Callable[[Any], None]) -> None:
         """Raise an error if a batch is not usable; the first batch is passed to `check`."""
         rows = batch.rows
         if self._kind is None:
             check(batch)
             return
-        kind, threshold, users_named, items_named = self._kind
+        kind, threshold, users_with_ids, items_with_ids = self._kind
         for noun, before, now in (
-            ("users", users_named, named),
-            ("items", items_named, rows.item_ids is not None),
+            ("users", users_with_ids, with_ids),
+            ("items", items_with_ids, rows.item_ids is not None),
         ):
             if before is not now:
                 raise InputError(
@@ -495,16 +495,16 @@ class StreamedPairs:
                 )
         if (kind, threshold) != (rows.kind, batch.threshold):
             raise InputError(
-                "This batch has labels of another kind, or another threshold=, than earlier "
+                "This batch has a different kind of label, or a different threshold=, from earlier "
                 "batches. Hint: use a separate stream for each."
             )
 
-    def add(self, batch: Pairs, named: bool) -> None:
+    def add(self, batch: Pairs, with_ids: bool) -> None:
         """Add candidates of new users that `check` has accepted."""
         rows = batch.rows
         assert rows.kind is not None
-        self._kind = rows.kind, batch.threshold, named, rows.item_ids is not None
-        self._add(PackedPairs.of(rows, named))
+        self._kind = rows.kind, batch.threshold, with_ids, rows.item_ids is not None
+        self._add(PackedPairs.of(rows, with_ids))
 
     def _add(self, part: PackedPairs) -> None:
         self._parts.add(part)
@@ -533,12 +533,12 @@ class StreamedPairs:
 
     def merge(self, state: Mapping[str, Any], check: Callable[[Any], None]) -> None:
         """Add the state of another stream; users in both streams keep the rows of this one."""
-        kind, threshold, named, _ = state["kind"]
+        kind, threshold, with_ids, _ = state["kind"]
         other = Pairs.of_rows(PackedPairs(**state["part"]).rows(kind), threshold)
-        self.check(other, named, check)
+        self.check(other, with_ids, check)
         if other.rows.user_ids is not None:
             other = other.of_users(~self.in_earlier(other.rows.user_ids))
-        self.add(other, named)
+        self.add(other, with_ids)
 
     @property
     def nbytes(self) -> int:
