@@ -274,7 +274,7 @@ class Stream:
         places = self._places.of(named)
         rows = self._new_rows(named, places, counted.in_batches)
         if any_of(places < 0):
-            counted.add_strangers(named[places < 0])
+            counted.add_untested_users(named[places < 0])
             rows = rows[places[rows] >= 0]
         counted.add(batch, rows, places[rows])
         self._counted = counted

@@ -101,7 +101,7 @@ def test_torch_multiplies_in_the_requested_precision(torch, set_to):
     before, settings = [place.fp32_precision for place in places], []
 
     def record_settings():
-        with _torch.multiplying(torch.device("cpu")):
+        with _torch.full_precision(torch.device("cpu")):
             settings.append({place.fp32_precision for place in places})
             raise KeyError
 
@@ -124,7 +124,7 @@ def test_inherited_precision_stays_inherited(torch):
     try:
         for above in ("tf32", "ieee"):
             backends.fp32_precision = above
-            with _torch.multiplying(torch.device("cpu")):
+            with _torch.full_precision(torch.device("cpu")):
                 pass
             assert backends.cuda.matmul.fp32_precision == above
     finally:
@@ -134,7 +134,7 @@ def test_inherited_precision_stays_inherited(torch):
 def test_older_torch_versions_use_the_older_setting(torch, monkeypatch):
     matmul = SimpleNamespace(allow_tf32=True)
     monkeypatch.setattr(torch.backends.cuda, "matmul", matmul)
-    with _torch.multiplying(torch.device("cpu")):
+    with _torch.full_precision(torch.device("cpu")):
         assert matmul.allow_tf32 is False
     assert matmul.allow_tf32 is True
 
@@ -145,11 +145,11 @@ def test_concurrent_evaluations_set_the_precision_in_turn(torch):
 
     def evaluate_concurrently():
         entered.set()
-        with _torch.multiplying(torch.device("cpu")):
+        with _torch.full_precision(torch.device("cpu")):
             settings.append(matmul.fp32_precision)
 
     thread = threading.Thread(target=evaluate_concurrently)
-    with _torch.multiplying(torch.device("cpu")):
+    with _torch.full_precision(torch.device("cpu")):
         thread.start()
         entered.wait()
         thread.join(0.05)
@@ -170,13 +170,13 @@ def test_autocast_does_not_affect_products(torch, device):
 
 
 def test_factors_are_multiplied_in_their_precision(torch, device, monkeypatch):
-    requests, multiplying = [], _torch.multiplying
+    requests, full_precision = [], _torch.full_precision
 
     def noted(device):
         requests.append(device)
-        return multiplying(device)
+        return full_precision(device)
 
-    monkeypatch.setattr(_torch, "multiplying", noted)
+    monkeypatch.setattr(_torch, "full_precision", noted)
     users, items = (torch.ones(3, 2, device=device) for _ in range(2))
     source = rm.Factors(users, items)
     assert source.describe().endswith(f"float32 on {users.device}")

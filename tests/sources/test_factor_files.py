@@ -72,9 +72,9 @@ def ranks_and_lists(source, request, k):
 def small_problems():
     """Order items by norm even in small problems."""
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
-        for name in ("LEAST_ITEMS", "LEAST_USERS"):
+        for name in ("MIN_ITEMS", "MIN_USERS"):
             patch.setattr(factor_source, name, 0)
-        patch.setattr(factor_source, "MOST_ALIKE", np.inf)
+        patch.setattr(factor_source, "MAX_MEDIAN", np.inf)
         yield
 
 

@@ -66,9 +66,9 @@ def interactions(rng, n_users, n_items, share):
 def outcome(source, request, k, *, longest_first):
     """Return all ranks and lists; optionally, score the items with the longest factors first."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("LEAST_ITEMS", "LEAST_USERS"):
+        for name in ("MIN_ITEMS", "MIN_USERS"):
             patch.setattr(factor_source, name, 0 if longest_first else 2**62)
-        patch.setattr(factor_source, "MOST_ALIKE", np.inf)
+        patch.setattr(factor_source, "MAX_MEDIAN", np.inf)
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k)
     return vars(ranks), vars(lists)
@@ -170,7 +170,7 @@ def test_users_finish_early_if_lengths_fall(monkeypatch):
     ranks = source.rank(Request(test, depth=10))
     source.top(Request(test), 10)
     assert last == [2048, 2048]
-    monkeypatch.setattr(factor_source, "LEAST_ITEMS", 10**9)
+    monkeypatch.setattr(factor_source, "MIN_ITEMS", 10**9)
     expected = source.rank(Request(test, depth=10))
     np.testing.assert_array_equal(ranks.above, expected.above)
     assert max(last) > 2048
@@ -182,7 +182,7 @@ def order_of(source, request):
 
 
 def test_bounds_decrease_and_places_are_a_permutation(monkeypatch):
-    monkeypatch.setattr(factor_source, "MOST_ALIKE", np.inf)
+    monkeypatch.setattr(factor_source, "MAX_MEDIAN", np.inf)
     rng = np.random.default_rng(5)
     for kind in KINDS[:-1]:
         items = draw_factors(rng, kind, 3000, 4, np.float64)

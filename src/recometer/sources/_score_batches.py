@@ -109,11 +109,11 @@ class Batches(NamedTuple):
 
     # A function that takes test users whom the source knows, and returns their scores as float32 or
     # float64 [len(users), n_columns], in a contiguous array or in a tensor on a device.
-    ask: Callable[[Int64], Any]
+    score: Callable[[Int64], Any]
     request: Request
     n_columns: int  # number of items in the source
     bytes_per_batch: int = 64 * 2**20  # memory for the scores of a batch
-    ahead: bool = False  # whether a separate thread calls `ask`, one batch ahead
+    ahead: bool = False  # whether a separate thread calls `score`, one batch ahead
 
     def for_each(self, users: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for each batch of `users`, on several threads."""
@@ -122,13 +122,13 @@ class Batches(NamedTuple):
         # The caller's function may take any amount of time, so a call to it never counts as brief.
         brief = not self.ahead and len(batches) == 1
         if brief and not self.request.progress:
-            use(users, self.ask(users))  # `run_tasks` would do the same
+            use(users, self.score(users))  # `run_tasks` would do the same
             return
-        with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
+        with Prefetch(self.score, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(batch: Int64, ticker: Ticker) -> None:
                 if prefetch is None:
-                    use(batch, self.ask(batch))
+                    use(batch, self.score(batch))
                 else:
                     use(*prefetch.take(ticker))
 
@@ -225,7 +225,7 @@ class TopWork(Work):
             instruction_set = _kernel.instruction_set()
             _kernel.top_scores(**table, **shelf.native(), instruction_set=instruction_set)
         n_candidates = self.aligned.n_items - np.diff(table["excluded_indptr"]) - gone
-        flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        flags[shelf.find_constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
         best.items[users], best.n_cut[users] = shelf.items, shelf.n_cut
         self.aligned.flags[users] |= flags
 

@@ -33,7 +33,7 @@ class Rule:
 
     def apply_to(self, aligned: Aligned) -> Aligned:
         """Return the aligned data without the items that the rule leaves out."""
-        return only_unjudged(aligned) if self.unjudged_only else aligned
+        return exclude_judged(aligned) if self.unjudged_only else aligned
 
 
 class Best(NamedTuple):
@@ -68,7 +68,7 @@ class Shelf(NamedTuple):
         """Return the fields as arguments for the kernel."""
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
-    def constant(self, n_candidates: Int64) -> Bool:
+    def find_constant(self, n_candidates: Int64) -> Bool:
         """Return a mask of users whose candidates all have the same score, as bool [n_users]."""
         last = self.scores[np.arange(len(self.n)), self.n - 1]
         equal = self.scores[:, 0] == last
@@ -122,7 +122,7 @@ def cut_at_random(
     """
     top_lists = best(request, max(k, depth), rules(request)[0])
     ranks = source.rank(dataclasses.replace(request, depth=None))
-    items = put_judged(without_judged(top_lists, ranks), ranks, request)
+    items = put_judged(drop_judged(top_lists, ranks), ranks, request)
     return dataclasses.replace(top_lists, items=items[:, : min(k, depth)])
 
 
@@ -145,7 +145,7 @@ def put_judged(unjudged: Int64, ranks: Ranks, request: Request) -> Int64:
     return items
 
 
-def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
+def drop_judged(lists: TopLists, ranks: Ranks) -> Int64:
     """Return lists without judged items, as int64 [n_users, k]; later items move up."""
     items, n_items = lists.items, lists.n_items
     numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
@@ -155,7 +155,7 @@ def without_judged(lists: TopLists, ranks: Ranks) -> Int64:
     return np.take_along_axis(np.where(keep, items, -1), order, axis=1)
 
 
-def only_unjudged(aligned: Aligned) -> Aligned:
+def exclude_judged(aligned: Aligned) -> Aligned:
     """Exclude judged items, as if they were in train."""
     is_candidate = aligned.judged >= 0
     judged = ragged.numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[is_candidate]

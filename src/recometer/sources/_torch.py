@@ -70,7 +70,7 @@ def as_numbers(array: Any, noun: str, device: Any = None) -> Tensor:
     return tensor.detach().to(device, torch.float32 if small else torch.float64)
 
 
-def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
+def to_device(users: object, items: object) -> tuple[Tensor, Tensor] | None:
     """Return both matrices as tensors of one dtype on one device; None if both are on the CPU."""
     devices = [matrix.device for matrix in (users, items) if elsewhere(matrix)]  # type: ignore[attr-defined]
     if not devices:
@@ -89,7 +89,7 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor] | None:
 
 
 @contextlib.contextmanager
-def multiplying(device: Any) -> Iterator[None]:
+def full_precision(device: Any) -> Iterator[None]:
     """Make torch multiply in the precision of the factors, whatever its settings."""
     torch = sys.modules["torch"]
     backends = torch.backends
@@ -118,7 +118,7 @@ def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[I
 
     def score(rows: Int64) -> Tensor:
         chosen = users[torch.as_tensor(rows, device=users.device)]
-        with multiplying(items.device):
+        with full_precision(items.device):
             scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
         # Any infinity makes the user's metrics undefined, but -inf would mean "not a candidate".
         return scores.masked_fill_(scores == -torch.inf, torch.inf)
@@ -193,10 +193,8 @@ def top_scores(
     arbitrarily, so it is only used to find the score at the last place.
     """
     torch = sys.modules["torch"]
-    scores, candidate, score_flags, absent = _settle(
-        scores, columns, excluded_indptr, excluded, nan_rule
-    )
-    flags |= to_numpy(score_flags).astype(np.uint32)
+    scores, candidate, bits, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
+    flags |= to_numpy(bits).astype(np.uint32)
     no_candidates += to_numpy(absent.sum(1))
     candidate &= ~scores.isnan()
     scores.masked_fill_(~candidate, -torch.inf)

@@ -65,8 +65,8 @@ class Aligned:
     ranked_items: Int32
     gain: Float64  # gain of each judged row
     relevant: Bool
-    one_gain: bool  # whether all gains are equal
-    one_relevance: bool
+    equal_gains: bool  # whether all gains are equal
+    equal_relevance: bool
     n_relevant: Int64  # number of relevant items of each user
     excluded_indptr: Int64
     excluded: Int32
@@ -118,19 +118,19 @@ class Aligned:
             None,
         )
         if request.candidates is not None or request.exclude is not None:
-            self._choose(index, request, catalogue, counts)
+            self._keep_candidates(index, request, catalogue, counts)
         self.ranked, self.ranked_indptr, self.ranked_items = None, self.judged_indptr, self.judged
         if counts["users_unknown"] or (self.judged is not judged and (self.judged < 0).any()):
             can = (self.judged >= 0) & (rows >= 0).repeat(np.diff(self.judged_indptr))
             self.ranked = np.flatnonzero(can)
             self.ranked_indptr = offsets(can, self.judged_indptr)
             self.ranked_items = self.judged[self.ranked]
-        self.one_gain, self.one_relevance = all_equal(self.gain), all_equal(self.relevant)
+        self.equal_gains, self.equal_relevance = all_equal(self.gain), all_equal(self.relevant)
         self.n_relevant = steps(offsets(self.relevant, self.judged_indptr))
         self.n_excluded = steps(self.excluded_indptr)
         self.counts = {name: count for name, count in counts.items() if count}
 
-    def _choose(
+    def _keep_candidates(
         self,
         index: SourceIndex,
         request: Request,
@@ -499,8 +499,8 @@ def assemble(
         constant = tied[rows] == n_others[users]
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
     # If all rows are equal, their order does not matter, and no copy is needed.
-    gain = aligned.gain if aligned.one_gain else aligned.gain[order]
-    relevant = aligned.relevant if aligned.one_relevance else aligned.relevant[order]
+    gain = aligned.gain if aligned.equal_gains else aligned.gain[order]
+    relevant = aligned.relevant if aligned.equal_relevance else aligned.relevant[order]
     per_row = aligned.item[order].astype(np.int64), above, tied, before, gain, relevant
     if depth is None:
         depth = n_candidates if limit is None else np.minimum(n_candidates, limit)

@@ -29,7 +29,7 @@ from recometer.sources.candidates import Candidates, Items
 Result = TypeVar("Result")
 
 _ARRAYS = operator.attrgetter("indptr", "items", "values", "user_ids", "item_ids")
-MOST_RESULTS = 2  # number of results kept per kind, such as one for a model and one for a baseline
+MAX_RESULTS = 2  # number of results kept per kind, such as one for a model and one for a baseline
 
 
 class Memory:
@@ -74,7 +74,7 @@ class Memory:
         result = make()
         arrays = tuple(map(copy.copy, equal))
         # If two threads compute the same result, the second replaces the first, which is harmless.
-        self._entries[kind] = ((key, objects, arrays, result), *entries)[:MOST_RESULTS]
+        self._entries[kind] = ((key, objects, arrays, result), *entries)[:MAX_RESULTS]
         return result
 
     def __reduce__(self) -> tuple[type[Memory], tuple[()]]:

@@ -266,7 +266,7 @@ class FactorArrays:
                 "but item_bias=..., to rank items the same way for all users."
             )
         if users is None:
-            return cls._for_everybody(item_bias)
+            return cls._from_item_bias(item_bias)
         users, items = in_place(users, "factors of users"), in_place(items, "factors of items")
         users, items, converted = _matrices(users, items)
         n_users, dtype = len(users), np.dtype(dtype_name(items))
@@ -278,7 +278,7 @@ class FactorArrays:
         return cls(users, items, user_bias, item_bias, n_users, files, converted)
 
     @classmethod
-    def _for_everybody(cls, item_bias: Any) -> FactorArrays:
+    def _from_item_bias(cls, item_bias: Any) -> FactorArrays:
         if item_bias is None:
             raise InputError(
                 "Factors(None, None) has nothing to rank by. Hint: pass item_bias=..., the score "
@@ -300,7 +300,7 @@ class FactorArrays:
         flags[np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
         flags[np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
-    def finite_up_to(self, item: float | None = None) -> bool:
+    def scores_are_finite(self, item: float | None = None) -> bool:
         """Return whether all scores are certain to be finite if no item factor exceeds `item`.
 
         By default, `item` is the largest factor of any item.
@@ -319,7 +319,7 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
     Arrays are in the form that the kernel reads. If one of the two is a tensor on a device, both
     become tensors there.
     """
-    on_device = _torch.factors(users, items) if is_tensor(users) or is_tensor(items) else None
+    on_device = _torch.to_device(users, items) if is_tensor(users) or is_tensor(items) else None
     left, right = on_device or (_numbers(users, "users"), _numbers(items, "items"))
     for name, matrix in (("users", left), ("items", right)):
         if matrix.ndim != 2:
@@ -453,8 +453,8 @@ class FactorsWork:
         ordered = request.depth is not None and aligned.candidates is None
         self.scale, lengths = item_lengths(factors, aligned) if ordered else (0.0, None)
         # If the lengths are known, the largest of them is a bound on the item factors.
-        is_bounded = lengths is not None and factors.finite_up_to(float(lengths.max()))
-        self.check = not (is_bounded or factors.finite_up_to())
+        is_bounded = lengths is not None and factors.scores_are_finite(float(lengths.max()))
+        self.check = not (is_bounded or factors.scores_are_finite())
         # Checking whether all scores are finite requires computing all of them.
         all_scores = self.check or aligned.candidates is not None
         self.limit = None if all_scores else request.depth
@@ -620,11 +620,11 @@ class FactorsWork:
 
 
 # With fewer items (or users), ranking all items is faster than sorting them by length first.
-LEAST_ITEMS = 1024
-LEAST_USERS = 16
+MIN_ITEMS = 1024
+MIN_USERS = 16
 
 # If the median item length is more than this share of the largest, hardly any user finishes early.
-MOST_ALIKE = 0.6
+MAX_MEDIAN = 0.6
 SAMPLE = 256
 
 
@@ -651,7 +651,7 @@ def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float6
     biases. The second result is the bounds, or None if sorting the items by length is not
     worthwhile.
     """
-    if aligned.n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
+    if aligned.n_items < MIN_ITEMS or aligned.n_users < MIN_USERS:
         return 0.0, None
     extra, typical = 0.0, _sample(factors.items)
     more: Float64 | float = 0.0
@@ -662,7 +662,7 @@ def item_lengths(factors: FactorArrays, aligned: Aligned) -> tuple[float, Float6
         extra = _balance(factors.users, typical, bias)
         more, sample_bias = bias / extra, _sample(bias) / extra
     sample_lengths = length_bounds(typical, sample_bias)
-    if np.median(sample_lengths) > MOST_ALIKE * sample_lengths.max():
+    if np.median(sample_lengths) > MAX_MEDIAN * sample_lengths.max():
         return 0.0, None
     return extra, length_bounds(factors.items, more)
 
@@ -754,7 +754,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
     ]
     work.run_all(run, tasks, "Listing", request)
     n_candidates = aligned.n_items - aligned.n_excluded
-    aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    aligned.flags[shelf.find_constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
     return Best(shelf.items, shelf.n_cut)
 
 

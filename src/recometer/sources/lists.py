@@ -376,7 +376,7 @@ class Lists(Source):
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         table, request = with_all_items(self.table, request)
         work, catalogue = self._prepare(table, request, rule)
-        work.places(k, rule, self.depth)
+        work.keep_places(k, rule, self.depth)
         work.run_all(request)
         lists = work.lists(k, catalogue)
         if table.generated and self.depth is not None:
@@ -470,7 +470,7 @@ class ListWork:
         self.users["begin"] = table.indptr[rows]
         self.users["end"] = self.users["begin"] + ragged.lengths(table.indptr, self.aligned.rows)
 
-    def places(self, k: int, rule: Rule, depth: int | None) -> None:
+    def keep_places(self, k: int, rule: Rule, depth: int | None) -> None:
         """Make `run` also keep the first places of the lists."""
         longest = int((self.users["end"] - self.users["begin"]).max(initial=0))
         k = min(k, longest)
@@ -554,7 +554,7 @@ class ListWork:
         return dataclasses.replace(lists, uncatalogued=catalogue.lacking, repeats=repeats)
 
     def _repeats(self, listed: Bool) -> UInt8:
-        """Return which of the places requested by `places` are repeats; see `TopLists.repeats`."""
+        """Return which of the places in `keep_places` are repeats; see `TopLists.repeats`."""
         aligned, (width, depth) = self.aligned, self.widths
         if not self.users["repeated"].any():
             return np.zeros((aligned.n_users, 0), np.uint8)

@@ -21,8 +21,8 @@ from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 
 # Parameter names of recommend(...) for many users or one user, in lower case without underscores.
-MANY = {"users", "userids", "uids", "useridxs", "userindices", "useridx", "userindex", "userslist"}
-ONE = {"user", "userid", "uid", "u"}
+USERS = {"users", "userids", "uids", "useridxs", "userindices", "useridx", "userindex", "userslist"}
+USER = {"user", "userid", "uid", "u"}
 LENGTHS = {
     *("k", "n", "topk", "topn", "num", "size", "limit", "cutoff", "length", "numitems", "nitems"),
     *("nrecommendations", "numrecommendations", "nrecs", "numrecs", "maxitems", "howmany"),
@@ -70,7 +70,7 @@ def _call_of(model: Any) -> Call | None:
     if {parameter.name for parameter in parameters} >= IMPLICIT:
         return None
     plain = {parameter.name: parameter.name.lower().replace("_", "") for parameter in parameters}
-    users = [name for name, word in plain.items() if word in MANY | ONE]
+    users = [name for name, word in plain.items() if word in USERS | USER]
     lengths = [name for name, word in plain.items() if word in LENGTHS]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     required = [
@@ -81,7 +81,7 @@ def _call_of(model: Any) -> Call | None:
         and parameter.name not in (*users[:1], *lengths[:1])
     ]
     if len(users) == len(lengths) == 1 and not required:
-        return Call(users[0], lengths[0], plain[users[0]] in ONE)
+        return Call(users[0], lengths[0], plain[users[0]] in USER)
     more = ""
     if users and lengths and required:
         more = f": it is unclear what {', '.join(required)} should be"
@@ -233,7 +233,7 @@ class Options(NamedTuple):
     n: int | None = None
     user_items: Any = None
 
-    def refuse_others(self, noun: str, *names: str) -> None:
+    def refuse_except(self, noun: str, *names: str) -> None:
         """Raise an error if an option does not apply to this kind of model."""
         for name, value in self._asdict().items():
             if value is not None and name not in names:
@@ -380,7 +380,7 @@ def _has_factors(model: Any) -> bool:
     return hasattr(model, "user_factors") and hasattr(model, "item_factors")
 
 
-def _of(package: str, name: str = "") -> Callable[[Any], bool]:
+def _is_instance_of(package: str, name: str = "") -> Callable[[Any], bool]:
     """Return a predicate for instances of a package's classes and their subclasses."""
 
     def recognises(model: Any) -> bool:
@@ -409,14 +409,14 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if not _has_factors(model):
         if recommends(model) and (options.n is not None or options.user_items is not None):
             return _recommender(model, options)
-        options.refuse_others(_name(model), "user_ids", "item_ids")
+        options.refuse_except(_name(model), "user_ids", "item_ids")
         raise InputTypeError(
             f"The model ({_name(model)}) has no user_factors and item_factors. Hint: if it has a "
             "method recommend(...), evaluate its lists: rm.from_model(model, n=100, "
             f"user_items=train), with user_ids= and item_ids= if test has ids. Or {BY_HAND} For "
             "item neighbours: lambda rows: (user_items[rows] @ model.similarity).toarray()"
         )
-    options.refuse_others(_name(model), "user_ids", "item_ids")
+    options.refuse_except(_name(model), "user_ids", "item_ids")
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
@@ -428,7 +428,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
 
 
 def _lightfm(model: Any, options: Options) -> Factors | Scores:
-    options.refuse_others(_name(model), "user_ids", "item_ids", "user_features", "item_features")
+    options.refuse_except(_name(model), "user_ids", "item_ids", "user_features", "item_features")
     if getattr(model, "item_embeddings", None) is None:
         raise _not_fitted(model)
     user_bias, users = model.get_user_representations(options.user_features)
@@ -465,7 +465,7 @@ class _Surprise:
 
 
 def _surprise(model: Any, options: Options) -> Factors | Scores:
-    options.refuse_others(_name(model), "user_ids", "item_ids")
+    options.refuse_except(_name(model), "user_ids", "item_ids")
     trainset = getattr(model, "trainset", None)
     if trainset is None:
         raise _not_fitted(model)
@@ -505,7 +505,7 @@ class _Module:
 
 
 def _module(model: Any, options: Options) -> Factors | Scores:
-    options.refuse_others(
+    options.refuse_except(
         f"a torch module with {METHOD}", "n_users", "n_items", "user_ids", "item_ids"
     )
     return Scores(_Module(model), n_users=options.n_users, n_items=options.n_items, **options.ids)
@@ -513,7 +513,7 @@ def _module(model: Any, options: Options) -> Factors | Scores:
 
 def _recommender(model: Any, options: Options) -> Lists:
     name, call = _signature(model), _call_of(model)
-    options.refuse_others(
+    options.refuse_except(
         name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"])
     )
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
@@ -536,9 +536,9 @@ def _recommender(model: Any, options: Options) -> Lists:
 # first predicate that is true for a model decides.
 Wrap = Callable[[Any, Options], Factors | Scores | Lists]
 KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
-    (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),
-    (_of("lightfm", "LightFM"), "LightFM", _lightfm),
-    (_of("surprise", "AlgoBase"), "the algorithms of Surprise", _surprise),
+    (_is_instance_of("implicit"), "implicit (user_factors, item_factors)", _implicit),
+    (_is_instance_of("lightfm", "LightFM"), "LightFM", _lightfm),
+    (_is_instance_of("surprise", "AlgoBase"), "the algorithms of Surprise", _surprise),
     (
         _is_module,
         f"a torch module with a method {METHOD}(users) that takes an int64 tensor of user rows "

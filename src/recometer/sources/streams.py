@@ -38,7 +38,7 @@ ENTRIES_AT_ONCE = 2**18  # number of places for which `ListsOfPositions` reserve
 OF_POSITIONS = (None, False, False, None)  # `StreamedLists._kind` for plain arrays of positions
 
 
-class _OfTestUsers:
+class _TestUserStream:
     """Batches of model output for the users of a test set."""
 
     def __init__(self, test: Interactions) -> None:
@@ -63,7 +63,7 @@ class _OfTestUsers:
         return both
 
 
-class StreamedScores(_OfTestUsers, Source):
+class StreamedScores(_TestUserStream, Source):
     """Scores of all items, counted directly into the arrays of all test users.
 
     Test and train are matched with the items of the stream only once. `rank` and `top` accept only
@@ -73,7 +73,7 @@ class StreamedScores(_OfTestUsers, Source):
     def __init__(self, index: SourceIndex, request: Request, ranked: bool, k: int | None) -> None:
         super().__init__(request.test)
         request = self._request = dataclasses.replace(request, progress=False)
-        self._strangers: list[Array] = []  # ids of users who are not in test
+        self._untested_users: list[Array] = []  # ids of users who are not in test
         self._index, self._aligned = index, align(index, request)
         self._kind = ""  # dtype of the scores, for `describe`
         self._ranked: dict[int | None, RankWork] = {}
@@ -92,18 +92,18 @@ class StreamedScores(_OfTestUsers, Source):
         """Return the counts as a source for `evaluate`."""
         return self
 
-    def add_strangers(self, user_ids: Array) -> None:
+    def add_untested_users(self, user_ids: Array) -> None:
         """Add the ids (from `ids.as_ids`) of users in a batch who are not in test."""
         if len(user_ids):
-            self._strangers.append(user_ids)
-            if len(self._strangers) > PARTS_AT_ONCE:
-                self._strangers = [encode_all(self._strangers, "user ids")[1]]
+            self._untested_users.append(user_ids)
+            if len(self._untested_users) > PARTS_AT_ONCE:
+                self._untested_users = [encode_all(self._untested_users, "user ids")[1]]
 
     def _ids_in_batches(self) -> Array | None:
         """Return the sorted ids of all users in the batches; None if users have no ids."""
         if self._test.user_ids is None:
             return None
-        return encode_all([self._user_ids[self.in_batches], *self._strangers], "user ids")[1]
+        return encode_all([self._user_ids[self.in_batches], *self._untested_users], "user ids")[1]
 
     def _add_ranked(self, depth: int | None) -> None:
         request = dataclasses.replace(self._request, depth=depth)
@@ -153,7 +153,7 @@ class StreamedScores(_OfTestUsers, Source):
         # Copy, because `ranks` overwrites counts beyond the depth, and more batches may arrive.
         for name in ("above", "tied", "before"):
             setattr(work, name, getattr(work, name).copy())
-        work.aligned = self._only_known(work.aligned)
+        work.aligned = self._limit_to_batches(work.aligned)
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
@@ -162,10 +162,10 @@ class StreamedScores(_OfTestUsers, Source):
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
         work = self._listed[rule.order]
-        aligned = self._only_known(work.aligned)
+        aligned = self._limit_to_batches(work.aligned)
         return _top_lists.make_lists(aligned, work.best, k, n_catalogue=aligned.n_items)
 
-    def _only_known(self, aligned: Aligned) -> Aligned:
+    def _limit_to_batches(self, aligned: Aligned) -> Aligned:
         """Return a copy in which only the users in the batches are known."""
         in_batches, test = self.in_batches, self._test
         if in_batches.all():
@@ -197,7 +197,7 @@ class StreamedScores(_OfTestUsers, Source):
             for work in self._works
         ]
         users = np.flatnonzero(self.in_batches)
-        strangers = self._strangers
+        strangers = self._untested_users
         return {"users": users, "strangers": strangers, "kind": self._kind, "counted": counted}
 
     def merge(self, state: Mapping[str, Any], check: object = None) -> None:
@@ -213,7 +213,7 @@ class StreamedScores(_OfTestUsers, Source):
         self._kind = state["kind"] or self._kind
         self.in_batches[users] = True
         for user_ids in state["strangers"]:
-            self.add_strangers(user_ids)
+            self.add_untested_users(user_ids)
 
     @property
     def nbytes(self) -> int:
@@ -303,7 +303,7 @@ class ListsOfPositions:
         return ListTable(indptr, items.ravel(), self._n_items, None, users, None, padded=True)
 
 
-class StreamedLists(_OfTestUsers):
+class StreamedLists(_TestUserStream):
     """The lists of all batches, which are ranked together."""
 
     def __init__(self, test: Interactions) -> None:
