@@ -50,12 +50,12 @@ def read_answers(
     user_ids, texts, columns = _columns(answers, user, answer)
     item_ids, titles = _titles_of(catalogue)
     owner, entries, unread = _entries(texts)
-    codes, written = ids.encode(entries, "titles")
-    keys = normalised(written.tolist())
+    codes, distinct = ids.encode(entries, "titles")
+    keys = normalised(distinct.tolist())
     positions, shared = _positions_of(keys, titles)
     unknown = positions < 0
     _check_lines(owner, entries, unknown[codes], len(texts))
-    _warn_of_titles(unknown, shared, written, titles)
+    _warn_of_titles(unknown, shared, distinct, titles)
 
     listed_ids = item_ids[positions]
     listed_ids[unknown] = _ids_of_titles(keys.filter(pl.Series(unknown)).to_list(), item_ids)
@@ -67,12 +67,12 @@ def read_answers(
     first = pl.Series(ragged.pairs(owner, items, len(all_ids))).is_first_distinct().to_numpy()
     kinds = np.select([~first, shared[codes], unknown[codes]], [3, 2, 1])
 
-    wrong, users = np.flatnonzero(kinds), pl.Series(ids.as_column(user_ids))
+    invalid_rows, users = np.flatnonzero(kinds), pl.Series(ids.as_column(user_ids))
     places_of = {
-        "user": users[owner[wrong]],
-        "place": wrong - indptr[owner[wrong]] + 1,
-        "kind": pl.Series(KINDS_OF_PLACES[kinds[wrong]], dtype=pl.String),
-        "text": entries[wrong],
+        "user": users[owner[invalid_rows]],
+        "place": invalid_rows - indptr[owner[invalid_rows]] + 1,
+        "kind": pl.Series(KINDS_OF_PLACES[kinds[invalid_rows]], dtype=pl.String),
+        "text": entries[invalid_rows],
     }
     invalid = [pl.DataFrame(places_of)]
     for kind, rows in unread.items():
@@ -184,8 +184,8 @@ def _entries(texts: pl.Series) -> tuple[Int64, pl.Series, dict[str, Int64]]:
 
     texts = texts.str.replace(THOUGHT, "")
     texts = _replace(texts, FENCED, texts.str.contains("```", literal=True)).str.strip_chars()
-    begun = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
-    texts = _replace(texts, WITHIN, texts.str.contains(BEGIN) & ~begun)
+    has_list = texts.str.contains(JSON) | texts.str.contains(f"(?m){FIRST}")
+    texts = _replace(texts, WITHIN, texts.str.contains(BEGIN) & ~has_list)
     table = pl.DataFrame({"answer": np.arange(len(texts)), "text": texts})
     is_json = texts.str.contains(JSON)
     is_plain = is_json & texts.str.contains(PLAIN)
@@ -230,9 +230,9 @@ def _split_marked(lines: pl.DataFrame, mark: str, first: str) -> tuple[pl.DataFr
     bare = text.str.replace(mark, "")
     marked = (bare.str.len_bytes() < text.str.len_bytes()).to_numpy()
     n = int(owner.max(initial=-1)) + 1
-    unmarked = np.bincount(owner[~marked], minlength=n)
-    begun = np.bincount(owner[text.str.contains(first).to_numpy()], minlength=n)
-    lists = ((begun > 0) | (unmarked == 0))[owner]
+    n_unmarked = np.bincount(owner[~marked], minlength=n)
+    n_first = np.bincount(owner[text.str.contains(first).to_numpy()], minlength=n)
+    lists = ((n_first > 0) | (n_unmarked == 0))[owner]
     entries = lines.with_columns(text=bare).filter(pl.Series(lists & marked))
     return entries, lines.filter(pl.Series(~lists))
 
@@ -280,8 +280,8 @@ def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> Non
     """Raise an error if most answers seem to be a single line with several titles."""
     import polars as pl
 
-    alone = entries.filter(pl.Series((np.bincount(owner, minlength=n)[owner] == 1) & unknown))
-    several = alone.filter(alone.str.contains(SEVERAL))
+    lines = entries.filter(pl.Series((np.bincount(owner, minlength=n)[owner] == 1) & unknown))
+    several = lines.filter(lines.str.contains(SEVERAL))
     if 2 * len(several) > n:
         raise InputError(
             f"{len(several):,} of {n:,} answers seem to have several titles on one line, such as "
@@ -290,18 +290,18 @@ def _check_lines(owner: Int64, entries: pl.Series, unknown: Bool, n: int) -> Non
         )
 
 
-def _warn_of_titles(unknown: Bool, shared: Bool, written: Array, titles: Sequence[str]) -> None:
+def _warn_of_titles(unknown: Bool, shared: Bool, distinct: Array, titles: Sequence[str]) -> None:
     if len(unknown) and unknown.all():
         warn(
-            f"None of the titles in the answers, such as {brief(written[0])}, is in the catalogue: "
-            "every listed item is unknown. Hint: titles, including any year, must be equal except "
-            "for case, blanks and punctuation. Titles in the catalogue look like "
+            f"None of the titles in the answers, such as {brief(distinct[0])}, is in the catalogue"
+            ": every listed item is unknown. Hint: titles, including any year, must be equal "
+            "except for case, blanks and punctuation. Titles in the catalogue look like "
             f"{brief(next(filter(None, titles)))}."
         )
     if shared.any():
         warn(
             f"{np.count_nonzero(shared):,} titles in the answers, such as "
-            f"{brief(written[int(shared.argmax())])}, belong to several items of the catalogue: "
+            f"{brief(distinct[int(shared.argmax())])}, belong to several items of the catalogue: "
             "none of these items is chosen. Hint: make the titles distinct, for instance by adding "
             "the year."
         )

@@ -137,8 +137,8 @@ def _from_path(
     if kind == "run":
         _refuse({**options, "separator": separator}, "a TREC run")
         frame = files.read_run(path)
-        named = {"user": "user", "item": "item", "rank": None, "score": "score"}
-        return _from_columns(named, frame.get_column, False)
+        run_columns = {"user": "user", "item": "item", "rank": None, "score": "score"}
+        return _from_columns(run_columns, frame.get_column, False)
     columns, fetch = open_file(path, options)
     if _is_by_rows(columns) and options["score"] is None:
         _warn_of_ignored(columns, files.numeric_columns(path))

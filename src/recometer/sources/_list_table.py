@@ -126,13 +126,13 @@ def join_tables(tables: Sequence[ListTable]) -> ListTable:
     if len(tables) == 1 and item_ids is None and in_order and all_of(first.hold_items()):
         return first
     if item_ids is not None:
-        named = [table.known_ids("item") for table in tables]
-        item_ids = encode_all(named, "item ids of Lists")[1]
+        id_arrays = [table.known_ids("item") for table in tables]
+        item_ids = encode_all(id_arrays, "item ids of Lists")[1]
         n_items = len(item_ids)
         items = [table.items_among(item_ids) for table in tables]
-    filled = [table.hold_items() for table in tables]
+    masks = [table.hold_items() for table in tables]
     codes, user_ids = encode_all([table.listed_users() for table in tables], "user ids of Lists")
-    lists = np.flatnonzero(np.concatenate(filled))
+    lists = np.flatnonzero(np.concatenate(masks))
     indptr = ragged.indptr_of(np.concatenate([np.diff(table.indptr) for table in tables]))
     columns: dict[str, Array] = {"items": items[0] if len(items) == 1 else np.concatenate(items)}
     if any(table.scores is not None for table in tables):
@@ -158,11 +158,11 @@ def join_tables(tables: Sequence[ListTable]) -> ListTable:
 
 def encode_all(arrays: Sequence[Any], noun: str) -> tuple[Int64, Array]:
     """Apply `ids.encode` to several arrays of the same kind, as if they were one."""
-    filled = [array for array in arrays if len(array)] or arrays[:1]
-    if len({array.dtype for array in filled}) == 1:
-        return ids.encode(np.concatenate(filled), noun)
+    non_empty = [array for array in arrays if len(array)] or arrays[:1]
+    if len({array.dtype for array in non_empty}) == 1:
+        return ids.encode(np.concatenate(non_empty), noun)
     # There are ids above int64.
-    return ids.encode([value for array in filled for value in array.tolist()], noun)
+    return ids.encode([value for array in non_empty for value in array.tolist()], noun)
 
 
 def _falling_scores(table: ListTable) -> Float64:
@@ -321,18 +321,18 @@ def _warn_of_disjoint_items(
     first_ids = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
     if _share_ids(first_ids, test.item_ids):
         return
-    named = table.item_ids[table.listed()]
+    listed = table.item_ids[table.listed()]
     # With so few entries, the absence of test items may be due to chance.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
-    if any(_share_ids(named, other) for other in (test.item_ids, *other_ids) if other is not None):
+    if any(_share_ids(listed, other) for other in (test.item_ids, *other_ids) if other is not None):
         return
     nodes = python_or_command(
         " In a graph, items are numbered after the users: rm.Lists(array, item_offset=n_users).", ""
     )
     warn(
         f"Lists and test share no item: every relevant item is a miss. Hint: are the item ids of "
-        f"Lists, such as {ids.show(named, 0)}, written like those of test, such as "
+        f"Lists, such as {ids.show(listed, 0)}, written like those of test, such as "
         f"{ids.show(test.item_ids, 0)}?{nodes}"
     )
 
@@ -386,8 +386,8 @@ def _warn_of_train(table: ListTable, test: Interactions, train: Interactions) ->
     )
 
 
-def _share_ids(named: Array, other: Array) -> bool:
-    return bool((ids.match(other, named, "item ids", "item ids of Lists") >= 0).any())
+def _share_ids(sorted_ids: Array, other_ids: Array) -> bool:
+    return bool((ids.match(other_ids, sorted_ids, "item ids", "item ids of Lists") >= 0).any())
 
 
 def _with_n_items(data: Interactions, n_items: int) -> Interactions:

@@ -60,7 +60,7 @@ class Prefetch(Generic[A, R]):
         self._next: tuple[A, Future[R]] | None = None
 
     def __enter__(self) -> Prefetch[A, R]:
-        self._next = self._ask()
+        self._next = self._request_next()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,13 +77,13 @@ class Prefetch(Generic[A, R]):
         with self._lock:
             assert self._next is not None
             argument, future = self._next
-            self._next = self._ask()
+            self._next = self._request_next()
         ticker.advance()
         while not wait([future], POLL).done:
             ticker.advance()
         return argument, future.result()
 
-    def _ask(self) -> tuple[A, Future[R]] | None:
+    def _request_next(self) -> tuple[A, Future[R]] | None:
         from concurrent.futures import Future
 
         for argument in self._arguments:
@@ -217,14 +217,14 @@ class TopWork(Work):
         if is_tensor(scores) and rule.order == TieOrder.RANDOM:
             scores = table["scores"] = to_numpy(scores)
         shelf = Shelf.of(rule.keys[users], best.items.shape[1], dtype_name(scores))
-        flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
-        table |= {"order": rule.order, "flags": flags, "no_candidates": gone}
+        flags, n_absent = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
+        table |= {"order": rule.order, "flags": flags, "no_candidates": n_absent}
         if is_tensor(scores):
             _torch.top_scores(**table, shelf=shelf)
         else:
             instruction_set = _kernel.instruction_set()
             _kernel.top_scores(**table, **shelf.native(), instruction_set=instruction_set)
-        n_candidates = self.aligned.n_items - np.diff(table["excluded_indptr"]) - gone
+        n_candidates = self.aligned.n_items - np.diff(table["excluded_indptr"]) - n_absent
         flags[shelf.find_constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
         best.items[users], best.n_cut[users] = shelf.items, shelf.n_cut
         self.aligned.flags[users] |= flags
@@ -324,10 +324,10 @@ def rank_scores(
     else:
         candidate = own != -np.inf
         own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
-    every, n_judged = all_of(candidate), len(judged)
-    if not every:
+    all_ranked, n_judged = all_of(candidate), len(judged)
+    if not all_ranked:
         user_rows, judged, own = user_rows[candidate], judged[candidate], own[candidate]
-    if not every or indptr is None:
+    if not all_ranked or indptr is None:
         indptr = user_rows.searchsorted(np.arange(len(scores) + 1))
     above, tied, before = np.zeros((3, len(judged)), np.int64)
     flags, no_candidates = np.zeros(len(scores), np.uint32), np.zeros(len(scores), np.int64)
@@ -345,7 +345,7 @@ def rank_scores(
         no_candidates=no_candidates,
     )
     check_own_scores(lost, judged)
-    if not every:
+    if not all_ranked:
         above, tied, before = spread(candidate, n_judged, above, tied, before)
     return Counts(above, tied, before, flags, no_candidates)
 

@@ -206,9 +206,9 @@ def top_scores(
     last = scores.topk(k, dim=1).values[:, -1:]
     chosen = scores > last
     equal = (scores == last) & candidate
-    room = candidate.sum(1).clamp(max=k) - chosen.sum(1)
-    shelf.n_cut[:] = to_numpy(equal.sum(1) - room)
-    chosen |= equal & (equal.cumsum(1) <= room[:, None])
+    n_free = candidate.sum(1).clamp(max=k) - chosen.sum(1)
+    shelf.n_cut[:] = to_numpy(equal.sum(1) - n_free)
+    chosen |= equal & (equal.cumsum(1) <= n_free[:, None])
 
     n = chosen.sum(1)
     user, item = chosen.nonzero(as_tuple=True)

@@ -379,10 +379,10 @@ def draw_items(
         allowed &= np.cumsum(allowed, axis=1) <= n
         parts = [drawn_pairs[allowed]]
         missing = n - np.count_nonzero(allowed, axis=1)
-        late = np.flatnonzero(missing)
-        for few in slices(len(late), CELLS_AT_ONCE // n_items):
+        incomplete = np.flatnonzero(missing)
+        for chunk in slices(len(incomplete), CELLS_AT_ONCE // n_items):
             ticker.advance()
-            late_users = late[few]
+            late_users = incomplete[chunk]
             finish = _uniform(mix(mix(keys[users[late_users], np.newaxis] ^ RACE) ^ every_item))
             row, column = np.nonzero(allowed[late_users])
             finish[row, drawn[late_users][row, column]] = np.inf

@@ -53,8 +53,8 @@ def _signature(model: Any) -> str:
         parameter.replace(annotation=inspect.Parameter.empty)
         for parameter in _parameters(model) or ()
     )
-    shown = "..." if _parameters(model) is None else ", ".join(map(str, plain))
-    return f"{type(model).__name__}.recommend({shown})"
+    text = "..." if _parameters(model) is None else ", ".join(map(str, plain))
+    return f"{type(model).__name__}.recommend({text})"
 
 
 def _parameters(model: Any) -> list[inspect.Parameter] | None:
@@ -69,9 +69,9 @@ def _call_of(model: Any) -> Call | None:
     parameters = _parameters(model) or []
     if {parameter.name for parameter in parameters} >= IMPLICIT:
         return None
-    plain = {parameter.name: parameter.name.lower().replace("_", "") for parameter in parameters}
-    users = [name for name, word in plain.items() if word in USERS | USER]
-    lengths = [name for name, word in plain.items() if word in LENGTHS]
+    words = {parameter.name: parameter.name.lower().replace("_", "") for parameter in parameters}
+    users = [name for name, word in words.items() if word in USERS | USER]
+    lengths = [name for name, word in words.items() if word in LENGTHS]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     required = [
         parameter.name
@@ -81,14 +81,14 @@ def _call_of(model: Any) -> Call | None:
         and parameter.name not in (*users[:1], *lengths[:1])
     ]
     if len(users) == len(lengths) == 1 and not required:
-        return Call(users[0], lengths[0], plain[users[0]] in USER)
-    more = ""
+        return Call(users[0], lengths[0], words[users[0]] in USER)
+    reason = ""
     if users and lengths and required:
-        more = f": it is unclear what {', '.join(required)} should be"
-    if more and "dataset" in required:  # the model is from RecTools
-        more += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
+        reason = f": it is unclear what {', '.join(required)} should be"
+    if reason and "dataset" in required:  # the model is from RecTools
+        reason += " (rm.Lists(model.recommend(users=users, dataset=dataset, k=100, ...)))"
     raise InputTypeError(
-        f"{_signature(model)} has unsupported parameters{more}. Hint: supported are "
+        f"{_signature(model)} has unsupported parameters{reason}. Hint: supported are "
         "recommend(userid, user_items, N), as in implicit, and recommend(users, k), where users "
         "are several users or one, and k is the length of the lists; or call it yourself and pass "
         "what it returns to rm.Lists, as a dict from user to items, a data frame, or an array "
@@ -123,8 +123,8 @@ def _lists_of(
                 for user in users.tolist()
             ]
         else:
-            several = users.tolist() if users.dtype == object else users
-            returned = model.recommend(**{call.users: several, call.length: n})
+            user_list = users.tolist() if users.dtype == object else users
+            returned = model.recommend(**{call.users: user_list, call.length: n})
     except (InputError, InputTypeError):
         raise
     except Exception as error:

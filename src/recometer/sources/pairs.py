@@ -224,10 +224,10 @@ class Pairs(Source):
         rows = self.rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
         names = {"relevance": "relevance", "rating": "true ratings", None: "no labels"}
-        stated = "" if self.threshold is None else f", relevant if at least {self.threshold:g}"
+        bound = "" if self.threshold is None else f", relevant if at least {self.threshold:g}"
         return (
             f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}, {names[rows.kind]}"
-            f"{stated}"
+            f"{bound}"
         )
 
     def of_users(self, is_selected: Bool) -> Pairs:
