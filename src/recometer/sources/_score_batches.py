@@ -248,35 +248,31 @@ class RankWork(Work):
         aligned, table = self.aligned, self._table(users, scores)
         scores = table["scores"]
         # Make a table of these users' judged items, without items that the source lacks.
-        judged_indptr, entries = ragged.take_or_cut(aligned.judged_indptr, users)
-        user_rows, judged = ragged.users_of(judged_indptr), aligned.judged[entries]
+        judged_indptr, rows = ragged.take_or_cut(aligned.judged_indptr, users)
+        user_rows, judged = ragged.users_of(judged_indptr), aligned.judged[rows]
         exists = judged >= 0
         indptr: Int64 | None = judged_indptr
         if not all_of(exists):
             indptr = None
             user_rows, judged = user_rows[exists], judged[exists]
-            entries = (
-                entries.start + exists.nonzero()[0]
-                if isinstance(entries, slice)
-                else entries[exists]
-            )
+            rows = rows.start + exists.nonzero()[0] if isinstance(rows, slice) else rows[exists]
         if is_tensor(scores):
             counts = _torch.rank_scores(**table, user_rows=user_rows, judged=judged)
         else:
             counts = rank_scores(table, user_rows, judged, self.limit, indptr)
-        self.above[entries], self.tied[entries], self.before[entries] = counts[:3]
+        self.above[rows], self.tied[rows], self.before[rows] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
         shown = np.zeros(len(users), bool)
         shown[user_rows[counts.above >= 0]] = True
         if not all_of(shown):
-            rows = users_to_check(judged_indptr, shown, self.protocol)
-            constant = self._constant(users, table, rows, counts)
-            aligned.flags[users[rows[constant]]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+            unsure = users_to_check(judged_indptr, shown, self.protocol)
+            constant = self._constant(users, table, unsure, counts)
+            aligned.flags[users[unsure[constant]]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         if self.score is not None:
             columns = judged if aligned.item_rows is None else aligned.item_rows[judged]
             own = scores[user_rows, columns]
-            self.score[entries] = to_numpy(own) if is_tensor(own) else own
+            self.score[rows] = to_numpy(own) if is_tensor(own) else own
 
     def _constant(self, users: Int64, table: dict[str, Any], rows: Int64, counts: Counts) -> Bool:
         """Return a mask of the users in `rows` whose candidates all have the same score."""
@@ -324,10 +320,10 @@ def rank_scores(
     else:
         candidate = own != -np.inf
         own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
-    all_ranked, n_judged = all_of(candidate), len(judged)
-    if not all_ranked:
+    all_candidates, n_judged = all_of(candidate), len(judged)
+    if not all_candidates:
         user_rows, judged, own = user_rows[candidate], judged[candidate], own[candidate]
-    if not all_ranked or indptr is None:
+    if not all_candidates or indptr is None:
         indptr = user_rows.searchsorted(np.arange(len(scores) + 1))
     above, tied, before = np.zeros((3, len(judged)), np.int64)
     flags, no_candidates = np.zeros(len(scores), np.uint32), np.zeros(len(scores), np.int64)
@@ -345,7 +341,7 @@ def rank_scores(
         no_candidates=no_candidates,
     )
     check_own_scores(lost, judged)
-    if not all_ranked:
+    if not all_candidates:
         above, tied, before = spread(candidate, n_judged, above, tied, before)
     return Counts(above, tied, before, flags, no_candidates)
 

@@ -111,12 +111,8 @@ class Aligned:
             counts["relevant_unranked"] = int(np.count_nonzero(unknown & self.relevant))
             if not request.some_users:
                 index.check_items(test, judged, unknown)
-        self.n_items, self.numbers, self.candidates, self.n_in_sets = (
-            index.n_items,
-            None,
-            None,
-            None,
-        )
+        self.n_items, self.numbers = index.n_items, None
+        self.candidates, self.n_in_sets = None, None
         if request.candidates is not None or request.exclude is not None:
             self._keep_candidates(index, request, catalogue, counts)
         self.ranked, self.ranked_indptr, self.ranked_items = None, self.judged_indptr, self.judged

@@ -576,9 +576,8 @@ class ListWork:
         place = np.arange(len(items)) - np.searchsorted(user, user)
         shown = is_repeat & (place < width)
         kinds = np.zeros((aligned.n_users, width), np.uint8)
-        kinds[user[shown], place[shown]] = (
-            KEPT_REPEAT if self.full_table.generated else REMOVED_REPEAT
-        )
+        kind = KEPT_REPEAT if self.full_table.generated else REMOVED_REPEAT
+        kinds[user[shown], place[shown]] = kind
         if not self.full_table.generated:
             removed = kinds > 0
             kinds[np.cumsum(~removed, axis=1) + removed > depth] = 0

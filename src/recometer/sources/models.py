@@ -233,7 +233,7 @@ class Options(NamedTuple):
     n: int | None = None
     user_items: Any = None
 
-    def refuse_except(self, noun: str, *names: str) -> None:
+    def check(self, noun: str, *names: str) -> None:
         """Raise an error if an option does not apply to this kind of model."""
         for name, value in self._asdict().items():
             if value is not None and name not in names:
@@ -409,14 +409,14 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if not _has_factors(model):
         if recommends(model) and (options.n is not None or options.user_items is not None):
             return _recommender(model, options)
-        options.refuse_except(_name(model), "user_ids", "item_ids")
+        options.check(_name(model), "user_ids", "item_ids")
         raise InputTypeError(
             f"The model ({_name(model)}) has no user_factors and item_factors. Hint: if it has a "
             "method recommend(...), evaluate its lists: rm.from_model(model, n=100, "
             f"user_items=train), with user_ids= and item_ids= if test has ids. Or {BY_HAND} For "
             "item neighbours: lambda rows: (user_items[rows] @ model.similarity).toarray()"
         )
-    options.refuse_except(_name(model), "user_ids", "item_ids")
+    options.check(_name(model), "user_ids", "item_ids")
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
@@ -428,7 +428,7 @@ def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
 
 
 def _lightfm(model: Any, options: Options) -> Factors | Scores:
-    options.refuse_except(_name(model), "user_ids", "item_ids", "user_features", "item_features")
+    options.check(_name(model), "user_ids", "item_ids", "user_features", "item_features")
     if getattr(model, "item_embeddings", None) is None:
         raise _not_fitted(model)
     user_bias, users = model.get_user_representations(options.user_features)
@@ -465,7 +465,7 @@ class _Surprise:
 
 
 def _surprise(model: Any, options: Options) -> Factors | Scores:
-    options.refuse_except(_name(model), "user_ids", "item_ids")
+    options.check(_name(model), "user_ids", "item_ids")
     trainset = getattr(model, "trainset", None)
     if trainset is None:
         raise _not_fitted(model)
@@ -505,17 +505,13 @@ class _Module:
 
 
 def _module(model: Any, options: Options) -> Factors | Scores:
-    options.refuse_except(
-        f"a torch module with {METHOD}", "n_users", "n_items", "user_ids", "item_ids"
-    )
+    options.check(f"a torch module with {METHOD}", "n_users", "n_items", "user_ids", "item_ids")
     return Scores(_Module(model), n_users=options.n_users, n_items=options.n_items, **options.ids)
 
 
 def _recommender(model: Any, options: Options) -> Lists:
     name, call = _signature(model), _call_of(model)
-    options.refuse_except(
-        name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"])
-    )
+    options.check(name, "n", "n_users", "user_ids", "item_ids", *([] if call else ["user_items"]))
     if options.n is None or isinstance(options.n, bool) or options.n < 1:
         raise InputError(
             f"n={options.n} must be the length of the lists of {name}. Hint: use n=100, or the "

@@ -274,16 +274,9 @@ class ListsOfPositions:
 
     def add(self, items: Array, places: Int64) -> bool:
         """Add a batch if there is room for it and it is valid; return whether it was added."""
+        out = self.n_lists, self._items, self._places
         try:
-            fits: bool = _kernel.take_lists(
-                items,
-                self._n_items,
-                places,
-                self._in_batches,
-                self.n_lists,
-                self._items,
-                self._places,
-            )
+            fits: bool = _kernel.take_lists(items, self._n_items, places, self._in_batches, *out)
         except TypeError:  # types or dimensions that the kernel does not accept
             return False
         if fits:
