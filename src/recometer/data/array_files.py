@@ -25,14 +25,14 @@ DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
-def in_place(array: Any, what: str) -> Any:
+def in_place(array: Any, noun: str) -> Any:
     """Open the array file if a path is passed; return any other argument unchanged."""
-    return open_array(array, what) if isinstance(array, str | os.PathLike) else array
+    return open_array(array, noun) if isinstance(array, str | os.PathLike) else array
 
 
-def open_array(path: str | os.PathLike[str], what: str) -> Array:
-    """Map the array in a .npy file into memory; `what` names the array in messages."""
-    file = as_path(path, what)
+def open_array(path: str | os.PathLike[str], noun: str) -> Array:
+    """Map the array in a .npy file into memory; `noun` names the array in messages."""
+    file = as_path(path, noun)
     check_file(file)
     name = file.name.lower()
     if name.endswith(".npz"):
@@ -43,7 +43,7 @@ def open_array(path: str | os.PathLike[str], what: str) -> Array:
         )
     if not name.endswith(".npy"):
         raise FileError(
-            f"{file} is not a .npy file, but {what} must be in one. Hint: numpy.save(path, array) "
+            f"{file} is not a .npy file, but {noun} must be in one. Hint: numpy.save(path, array) "
             "writes one."
         )
     try:
@@ -141,12 +141,12 @@ class MappedFiles:
 class _MappedFile:
     """A file that is mapped into memory, and its state when this object was created."""
 
-    def __init__(self, mapped: mmap.mmap, known: np.memmap[Any, Any] | None) -> None:
-        path = None if known is None else known.filename
+    def __init__(self, mapped: mmap.mmap, memmap: np.memmap[Any, Any] | None) -> None:
+        path = None if memmap is None else memmap.filename
         self.name = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
         # If the mapping is writable, the modification time is unreliable, because data written to
         # the mapping reach the file late.
-        self._timed = bool(self.name) and known is not None and known.mode in ("r", "c")
+        self._timed = bool(self.name) and memmap is not None and memmap.mode in ("r", "c")
         self._mapped = mapped
         self.before: tuple[int, tuple[tuple[int, int], int] | None] = sys.maxsize, None
         self.before = self.state()

@@ -191,13 +191,13 @@ class Catalogue:
         """
         groups = _of_groups(item_groups, column, item)
         if catalogue is None:
-            made = copy.copy(groups)
-            made.lists_all = False
-            return made
-        made = copy.copy(catalogue) if isinstance(catalogue, Catalogue) else cls(catalogue)
-        made.categories = made._rows_of(groups)
-        made.category_names = groups.category_names
-        return made
+            result = copy.copy(groups)
+            result.lists_all = False
+            return result
+        result = copy.copy(catalogue) if isinstance(catalogue, Catalogue) else cls(catalogue)
+        result.categories = result._rows_of(groups)
+        result.category_names = groups.category_names
+        return result
 
     def _rows_of(self, other: Catalogue) -> scipy.sparse.csr_array:
         """Return another catalogue's categories, with rows in the order of this one's items."""
@@ -209,8 +209,8 @@ class Catalogue:
         else:
             row = np.where(np.arange(self.n_items) < other.n_items, np.arange(self.n_items), -1)
         assert other.categories is not None
-        without = scipy.sparse.csr_array((1, other.categories.shape[1]), dtype=bool)
-        rows: Any = scipy.sparse.vstack([other.categories, without], format="csr")
+        empty_row = scipy.sparse.csr_array((1, other.categories.shape[1]), dtype=bool)
+        rows: Any = scipy.sparse.vstack([other.categories, empty_row], format="csr")
         return _sorted(rows[row])  # -1 selects the last row, which has no category
 
     def __len__(self) -> int:
@@ -256,20 +256,20 @@ class Catalogue:
             column = list(column)
         codes, distinct = ids.encode(column, "item ids of the catalogue")
         if len(distinct) < len(codes):
-            twice = int(np.flatnonzero(np.bincount(codes) > 1)[0])
+            repeated = int(np.flatnonzero(np.bincount(codes) > 1)[0])
             raise InputError(
-                f"The items of the catalogue must be distinct, but {ids.show(distinct, twice)} "
-                f"occurs {np.bincount(codes)[twice]} times. Hint: pass one row per item."
+                f"The items of the catalogue must be distinct, but {ids.show(distinct, repeated)} "
+                f"occurs {np.bincount(codes)[repeated]} times. Hint: pass one row per item."
             )
         self.item_ids, self.n_items = distinct, len(distinct)
         return None if (np.diff(codes) > 0).all() else np.argsort(codes)
 
-    def _aligned(self, rows: Any, what: str) -> Any:
+    def _aligned(self, rows: Any, noun: str) -> Any:
         """Reorder rows (one per item) to match the sorted ids."""
         n = rows.shape[0]
         if n != self.n_items:
             raise InputError(
-                f"The {what} of the catalogue have {n:,} rows, but there are "
+                f"The {noun} of the catalogue have {n:,} rows, but there are "
                 f"{_count(self.n_items, 'item')}. Hint: pass one row per item, in the order of the "
                 "items."
             )
@@ -351,13 +351,13 @@ class Catalogue:
         values = np.where((values > 1) & (values < 1 + ROUNDING), 1.0, values)
         wrong = ~((values > 0) & (values <= 1))
         if wrong.any():
-            at = int(wrong.argmax())
+            i = int(wrong.argmax())
             expected = "a number above 0."
-            if values[at] > 1:
+            if values[i] > 1:
                 expected = "at most 1: it is the probability that the item was observed. Hint: "
                 expected += "divide counts by the number of users."
             raise InputError(
-                f"The propensity of item {self._name(at)} is {values[at]:.12g}, expected {expected}"
+                f"The propensity of item {self._name(i)} is {values[i]:.12g}, expected {expected}"
             )
         self.propensity = values
 
@@ -424,8 +424,8 @@ class NamedColumns:
         if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
             # Fetch in one call, because a lazy frame may return rows in a different order later.
-            once = [name for name in names if names.count(name) == 1]
-            columns = dict(zip(once, fetch(once), strict=True))
+            unique = [name for name in names if names.count(name) == 1]
+            columns = dict(zip(unique, fetch(unique), strict=True))
 
             def get(name: str) -> Any:
                 check_once(name, names)
@@ -438,7 +438,7 @@ class NamedColumns:
         """Return a column of ids."""
         return integers(self.fetch(name)) if self.text else self.fetch(name)
 
-    def numbers(self, name: str, what: str) -> Float64:
+    def numbers(self, name: str, noun: str) -> Float64:
         """Return a column of numbers."""
         column = self.fetch(name)
         if self.text:
@@ -446,7 +446,7 @@ class NamedColumns:
 
             parsed = column.cast(pl.Float64, strict=False)
             column = parsed if parsed.null_count() == column.null_count() else column
-        return all_numbers(column, f"{what} (column {name!r})")
+        return all_numbers(column, f"{noun} (column {name!r})")
 
     def several(self, argument: Any) -> tuple[str, ...] | None:
         """Return a list of column names as a tuple; None if the argument is not such a list."""
@@ -477,8 +477,8 @@ class NamedColumns:
             return argument
         if option not in KINDS:
             return None
-        free = [name for name in self.names if name not in self.taken]
-        name = choose_columns(free, {option: None}, required=())[option]
+        unused = [name for name in self.names if name not in self.taken]
+        name = choose_columns(unused, {option: None}, required=())[option]
         return None if name is None else self.fetch(name)
 
 
@@ -507,13 +507,13 @@ def _objects(column: Any) -> Array:
     return objects
 
 
-def _booleans(values: Any, what: str) -> Bool:
-    array = np.asarray(as_array(values, f"The categories ({what})"))
+def _booleans(values: Any, noun: str) -> Bool:
+    array = np.asarray(as_array(values, f"The categories ({noun})"))
     if array.dtype == bool:
         return array
     if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
         raise InputTypeError(
-            f"The categories ({what}) must be True and False, or 1 and 0, found {array.dtype}."
+            f"The categories ({noun}) must be True and False, or 1 and 0, found {array.dtype}."
         )
     return array.astype(bool)
 
@@ -553,17 +553,17 @@ def _rows_of_lists(column: Any, name: str) -> Array:
     if getattr(column, "ndim", 1) == 2:
         return np.asarray(column)
     rows = _objects(column)
-    present = [at for at, row in enumerate(rows) if not _is_missing(row)]
+    present = [i for i, row in enumerate(rows) if not _is_missing(row)]
     if present and isinstance(rows[present[0]], numbers.Number | str):
         return all_numbers(column, f"features (column {name!r})")[:, np.newaxis]
-    lengths = [len(rows[at]) for at in present]
+    lengths = [len(rows[i]) for i in present]
     if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):
         found_lengths = "no list" if not lengths else f"lists of {min(lengths)} to {max(lengths)}"
         raise InputError(
             f"The features (column {name!r}) must be lists of equal length, found {found_lengths}."
         )
     matrix = np.full((len(rows), lengths[0]), np.nan)
-    matrix[present] = np.array([np.asarray(rows[at], np.float64) for at in present])
+    matrix[present] = np.array([np.asarray(rows[i], np.float64) for i in present])
     return matrix
 
 
@@ -576,6 +576,6 @@ def _sorted(matrix: Any) -> scipy.sparse.csr_array:
     return rows
 
 
-def _count(n: int, what: str) -> str:
-    several = {"category": "categories"}.get(what, f"{what}s")
-    return f"{n:,} {what if n == 1 else several}"
+def _count(n: int, noun: str) -> str:
+    plural = {"category": "categories"}.get(noun, f"{noun}s")
+    return f"{n:,} {noun if n == 1 else plural}"

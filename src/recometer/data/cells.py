@@ -22,10 +22,10 @@ SHARE = 0.1  # ids are refused if a larger share of the sample looks like lists 
 SEVERAL = re.compile(r"\d+(?:\s*[,|\s]\s*\d+)+|[\w.-]+(?:\s*;\s*[\w.-]+)+;?|[\[({].*[\])}]")
 
 
-def check_single(item_ids: Array, what: str, separator: Separator) -> None:
+def check_single(item_ids: Array, noun: str, separator: Separator) -> None:
     """Raise InputError if ids look like lists of ids, unless the user passes a separator.
 
-    `item_ids` must be distinct; `what` names them in the message. ``separator=False`` means that
+    `item_ids` must be distinct; `noun` names them in the message. ``separator=False`` means that
     each string is a single id.
     """
     if separator is not None or not len(item_ids) or not isinstance(item_ids[0], str):
@@ -35,11 +35,15 @@ def check_single(item_ids: Array, what: str, separator: Separator) -> None:
     if len(several) <= SHARE * len(probed):
         return
     text = several[0]
-    way = JSON if _json_list(text) is not None else next((one for one in ";|," if one in text), " ")
-    of = python_or_command("of rm.Lists and rm.Interactions.of ", "")
+    guessed = (
+        JSON
+        if _json_list(text) is not None
+        else next((mark for mark in ";|," if mark in text), " ")
+    )
+    calls = python_or_command("of rm.Lists and rm.Interactions.of ", "")
     raise InputError(
-        f"The {what} look like several items in one cell: {brief(text)}. Hint: "
-        f"{argument_text('separator', way)} {of}reads such cells as lists; "
+        f"The {noun} look like several items in one cell: {brief(text)}. Hint: "
+        f"{argument_text('separator', guessed)} {calls}reads such cells as lists; "
         f"{argument_text('separator', False)} means that each cell is a single id."
     )
 
@@ -55,7 +59,7 @@ def check_separator(separator: object) -> None:
         )
 
 
-def taken_apart(column: Any, separator: Separator, what: str) -> Any:
+def taken_apart(column: Any, separator: Separator, noun: str) -> Any:
     """Split a column of strings into a column of lists; return any other column unchanged.
 
     Brackets around a cell, and blanks and quotes around its parts, are removed. The parts
@@ -70,12 +74,12 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
     if not all(entry is None or isinstance(entry, str) for entry in entries):
         return column
     if separator == JSON:
-        cells = [_of_json(text, row, what) for row, text in enumerate(entries)]
+        cells = [_of_json(text, row, noun) for row, text in enumerate(entries)]
         try:
             return pl.Series("", cells)
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise InputError(
-                f"The {what} are of several types: {error}. Hint: write all as numbers, or all as "
+                f"The {noun} are of several types: {error}. Hint: write all as numbers, or all as "
                 "strings in double quotes."
             ) from None
     cells = [
@@ -87,12 +91,12 @@ def taken_apart(column: Any, separator: Separator, what: str) -> Any:
     return lists.cast(pl.List(integers(parts).dtype))
 
 
-def _of_json(text: str | None, row: int, what: str) -> list[Any]:
+def _of_json(text: str | None, row: int, noun: str) -> list[Any]:
     entries = _json_list(text or "[]")
     if entries is None:
         comma = argument_text("separator", ",")
         raise InputError(
-            f"The {what} hold {brief(text)} in row {row} (counted from 0), which is not a JSON "
+            f"The {noun} hold {brief(text)} in row {row} (counted from 0), which is not a JSON "
             f'list. Hint: expected a cell such as [46, 93] or ["a", "b"]; {comma} also reads '
             "strings in single quotes."
         )

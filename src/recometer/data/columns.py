@@ -172,8 +172,12 @@ class Names(list[str]):
 
 def single_names(names: Iterable[object]) -> list[str]:
     """Return the column names, with pairs split into their parts; ignore all other objects."""
-    known = [name for name in names if isinstance(name, str)]
-    return [part for one in known for part in (one.parts if isinstance(one, ColumnPair) else [one])]
+    strings = [name for name in names if isinstance(name, str)]
+    return [
+        part
+        for name in strings
+        for part in (name.parts if isinstance(name, ColumnPair) else [name])
+    ]
 
 
 class Columns(NamedTuple):
@@ -216,7 +220,7 @@ def find_columns(
 
 def choose_columns(
     names: Iterable[str],
-    wanted: Mapping[str, object],
+    options: Mapping[str, object],
     *,
     required: Collection[str] = REQUIRED,
     strict: Collection[str] = (),
@@ -227,7 +231,7 @@ def choose_columns(
     ----------
     names
         The names of all columns.
-    wanted
+    options
         For each meaning (a key of `KINDS`), the option that the user passed: a name, None for the
         only column with a common name, or False for no column.
     required
@@ -246,26 +250,28 @@ def choose_columns(
     hint = getattr(names, "hint", "")
     names = Names(str(name) for name in names)
     names.hint = hint
-    found = {option: ColumnPair.of(n) if option in PAIRED else n for option, n in wanted.items()}
-    for option, name in found.items():
+    choices = {option: ColumnPair.of(n) if option in PAIRED else n for option, n in options.items()}
+    for option, name in choices.items():
         if name is None or (name is False and option not in required):
             continue
         check_column(option, name, names)
-    for option, name in found.items():
+    for option, name in choices.items():
         if name is None:
-            taken = single_names(found.values())
-            free = [candidate for candidate in names if candidate not in taken]
-            near = common_names(option, free, otherwise=option not in strict)
-            found[option] = _only(option, near, names, option in required)
+            used = single_names(choices.values())
+            unused = [candidate for candidate in names if candidate not in used]
+            candidates = common_names(option, unused, otherwise=option not in strict)
+            choices[option] = _only(option, candidates, names, option in required)
     # Treat a pair as a single column if there is a column of that name.
-    chosen = single_names(n[:] if isinstance(n, str) and n in names else n for n in found.values())
+    chosen = single_names(
+        n[:] if isinstance(n, str) and n in names else n for n in choices.values()
+    )
     for name in chosen:
         check_once(name, names)
         if chosen.count(name) > 1:
             uses = [
                 argument_text(option)
-                for option, one in found.items()
-                if name in single_names([one])
+                for option, choice in choices.items()
+                if name in single_names([choice])
             ]
             if len(uses) == 1:
                 raise ColumnError(f"{uses[0]} names the column {name!r} twice. Hint: name another.")
@@ -273,7 +279,7 @@ def choose_columns(
                 f"{' and '.join(uses)} {'both' if len(uses) == 2 else 'all'} name the column "
                 f"{name!r}. Hint: choose a different column for each."
             )
-    return {option: name if isinstance(name, str) else None for option, name in found.items()}
+    return {option: name if isinstance(name, str) else None for option, name in choices.items()}
 
 
 def check_once(name: str, names: Sequence[str]) -> None:
@@ -290,15 +296,15 @@ def columns_of_groups(
     """Return the user or item column and the group column (by default, the only other column)."""
     chosen = choose_columns(names, {kind: ids})[kind]
     assert chosen is not None
-    others = [name for name in names if name != chosen]
-    if groups is None and len(others) != 1:
-        way = python_or_command("column=...", "name it before the file, as in COLUMN=FILE.")
+    other_names = [name for name in names if name != chosen]
+    if groups is None and len(other_names) != 1:
+        hint = python_or_command("column=...", "name it before the file, as in COLUMN=FILE.")
         raise ColumnError(
             f"Which column holds the groups? Apart from the {kind}s ({chosen!r}), there are: "
-            f"{', '.join(map(repr, others)) or 'none'}. Hint: {way}"
+            f"{', '.join(map(repr, other_names)) or 'none'}. Hint: {hint}"
         )
-    groups = others[0] if groups is None else groups
-    check_column("column", groups, others)
+    groups = other_names[0] if groups is None else groups
+    check_column("column", groups, other_names)
     return chosen, groups
 
 
@@ -319,19 +325,19 @@ def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -
     """Return the columns with a common name for one of `KINDS`; better names take precedence."""
     plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
     kind = KINDS[option]
-    near = [name for name, word in plain.items() if word in kind.names]
-    if near or not otherwise:
-        return near
+    matches = [name for name, word in plain.items() if word in kind.names]
+    if matches or not otherwise:
+        return matches
     return [name for name, word in plain.items() if word in kind.otherwise]
 
 
-def _only(option: str, near: list[str], names: list[str], required: bool) -> str | None:
-    if len(near) == 1:
-        return near[0]
-    if near:
+def _only(option: str, candidates: list[str], names: list[str], required: bool) -> str | None:
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
         raise ColumnError(
             f"Several columns could hold the {KINDS[option].what}: "
-            f"{', '.join(map(repr, near))}. Hint: pass {argument_text(option)} with the name "
+            f"{', '.join(map(repr, candidates))}. Hint: pass {argument_text(option)} with the name "
             "of one" + ("." if required else f", or {argument_text(option, False)} for none.")
         )
     if not required:
@@ -379,8 +385,8 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
     """
     value = columns.value
     if value is None:
-        read = single_names(columns)
-        others = could_hold_values(name for name in numeric() if name not in read)
+        used = single_names(columns)
+        others = could_hold_values(name for name in numeric() if name not in used)
         if others:
             warn(
                 "No column has a common name for values, so all rows count as equally relevant: "

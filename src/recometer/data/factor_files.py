@@ -43,23 +43,27 @@ def read_factors(
         sources, of_ids = (paths[0], paths[0]), paths[1:]
     else:
         arrays, sources, of_ids = {}, (paths[0], paths[1]), paths[2:]
-        for what, path in zip(REQUIRED, sources, strict=True):
-            arrays[f"{what}_factors"], own = _matrix(Path(path), what, columns[what])
-            if own is not None:
-                arrays[f"{what}_ids"] = own
-    for what, path, ids_path in zip(REQUIRED, sources, [*of_ids, "", ""], strict=False):
-        known, name, n_rows = known_ids(test, what), f"{what}_ids", len(arrays[f"{what}_factors"])
+        for kind, path in zip(REQUIRED, sources, strict=True):
+            arrays[f"{kind}_factors"], row_ids = _matrix(Path(path), kind, columns[kind])
+            if row_ids is not None:
+                arrays[f"{kind}_ids"] = row_ids
+    for kind, path, ids_path in zip(REQUIRED, sources, [*of_ids, "", ""], strict=False):
+        test_ids, name, n_rows = (
+            known_ids(test, kind),
+            f"{kind}_ids",
+            len(arrays[f"{kind}_factors"]),
+        )
         if ids_path and name in arrays:
-            owner = f"{what} ids" if is_archive(path) else "ids"
+            owner = f"{kind} ids" if is_archive(path) else "ids"
             raise InputError(f"{path} already contains {owner}. Hint: leave out {ids_path}.")
         if ids_path == POSITIONS:
-            arrays[name] = _positions(path, what, known, n_rows)
+            arrays[name] = _positions(path, kind, test_ids, n_rows)
             if not is_archive(path):
-                note(f"{path}: its rows are the {what}s 0 to {n_rows - 1:,}")
+                note(f"{path}: its rows are the {kind}s 0 to {n_rows - 1:,}")
         elif ids_path:
-            arrays[name] = read_ids(Path(ids_path), what, columns[what], known)
-        elif name not in arrays and known is not None:
-            _lacking(path, what, known)
+            arrays[name] = read_ids(Path(ids_path), kind, columns[kind], test_ids)
+        elif name not in arrays and test_ids is not None:
+            _lacking(path, kind, test_ids)
     return arrays
 
 
@@ -94,11 +98,11 @@ def _from_archive(path: str, note: Note) -> dict[str, Any]:
     return arrays
 
 
-def _lacking(path: str, what: str, known: Array) -> NoReturn:
-    example = f", such as {ids.show(known, 0)}" if len(known) else ""
+def _lacking(path: str, kind: str, test_ids: Array) -> NoReturn:
+    example = f", such as {ids.show(test_ids, 0)}" if len(test_ids) else ""
     files, positions = _ways()
     raise InputError(
-        f"{path} has no {what} ids, but test has them{example}: its rows are positions, which "
+        f"{path} has no {kind} ids, but test has them{example}: its rows are positions, which "
         f"cannot be matched to ids. Hint: add ID files, {files}; or, if the ids count the rows "
         f"from 0, {positions}."
     )
@@ -113,18 +117,18 @@ def _ways() -> tuple[str, str]:
     return call.format(listed.join(files)), call.format(listed.join((*files[:2], word, word)))
 
 
-def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
+def _matrix(path: Path, kind: str, column: str | None) -> tuple[Array, object]:
     """Return the factors and, if the file has any, the ids of their rows."""
     if path.name.lower().endswith(".npy"):
         array = open_array(path, "factors")
         if array.ndim != 2:
             raise InputError(
                 f"{path} holds an array of shape {array.shape}. Hint: factors have the shape "
-                f"[n_{what}s, n_factors]."
+                f"[n_{kind}s, n_factors]."
             )
         return array, None
     if path.name.lower().endswith(".parquet"):
-        return _from_parquet(path, what, column)
+        return _from_parquet(path, kind, column)
     check_file(path)
     raise FileError(
         f"{path} has an extension that is not supported for factors. Hint: supported are .npy and "
@@ -132,28 +136,30 @@ def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
     )
 
 
-def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, object]:
+def _from_parquet(path: Path, kind: str, column: str | None) -> tuple[Array, object]:
     import polars as pl
 
     frame = read_columns(path)
-    own = id_column(path, frame.columns, what, column)
-    rest = frame.drop(own)
-    nested = [name for name in rest.columns if isinstance(rest[name].dtype, pl.List | pl.Array)]
+    key = id_column(path, frame.columns, kind, column)
+    factors = frame.drop(key)
+    nested = [
+        name for name in factors.columns if isinstance(factors[name].dtype, pl.List | pl.Array)
+    ]
     if len(nested) > 1:
         raise ColumnError(
             f"{path}: several columns hold lists: {', '.join(nested)}. Hint: keep the one with the "
             "factors."
         )
     if nested:
-        return _from_lists(path, rest[nested[0]]), frame[own]
-    wrong = [name for name in rest.columns if not rest[name].dtype.is_numeric()]
-    if wrong or not rest.width:
-        content = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
+        return _from_lists(path, factors[nested[0]]), frame[key]
+    wrong = [name for name in factors.columns if not factors[name].dtype.is_numeric()]
+    if wrong or not factors.width:
+        content = f"the column {wrong[0]!r} of {factors[wrong[0]].dtype}" if wrong else "ids alone"
         raise ColumnError(
-            f"{path}: expected factors in addition to the ids (column {own!r}), found {content}. "
+            f"{path}: expected factors in addition to the ids (column {key!r}), found {content}. "
             "Hint: use one column of lists, or a column of numbers for each factor."
         )
-    return rest.to_numpy(), frame[own]
+    return factors.to_numpy(), frame[key]
 
 
 def _from_lists(path: Path, column: pl.Series) -> Array:
@@ -175,74 +181,74 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
     return flat.reshape(len(lists), width)
 
 
-def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
+def _positions(path: str, kind: str, test_ids: Array | None, n_rows: int) -> Array:
     """Return the row numbers as ids; raise an error if the test ids cannot be row numbers."""
-    if known is None or not len(known):
+    if test_ids is None or not len(test_ids):
         return np.arange(n_rows)
-    if ids.kind(known) != "int":
+    if ids.kind(test_ids) != "int":
         raise InputError(
-            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the test {what}s "
-            f"are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add ID files: "
-            f"{_ways()[0]}."
+            f"{POSITIONS}: the rows of {path} are the {kind}s 0, 1, 2, ..., but the test {kind}s "
+            f"are of type {ids.kind(test_ids)}, such as {ids.show(test_ids, 0)}. Hint: add ID "
+            f"files: {_ways()[0]}."
         )
-    outside = (known < 0) | (known >= n_rows)
+    outside = (test_ids < 0) | (test_ids >= n_rows)
     if outside.any():
         raise InputError(
-            f"{POSITIONS}: {path} has {what}s 0 to {n_rows - 1:,}, but test has {what} "
-            f"{known[outside][0]}. Hint: are the test ids numbered from 1, or not numbered? ID "
+            f"{POSITIONS}: {path} has {kind}s 0 to {n_rows - 1:,}, but test has {kind} "
+            f"{test_ids[outside][0]}. Hint: are the test ids numbered from 1, or not numbered? ID "
             f"files list the ids of the rows: {_ways()[0]}."
         )
     return np.arange(n_rows)
 
 
-def known_ids(test: Interactions | None, what: str) -> Array | None:
+def known_ids(test: Interactions | None, kind: str) -> Array | None:
     """Return the user or item ids of the test data; None if there are no test data or no ids."""
-    return None if test is None else {"user": test.user_ids, "item": test.item_ids}[what]
+    return None if test is None else {"user": test.user_ids, "item": test.item_ids}[kind]
 
 
-def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
+def read_ids(path: Path, kind: str, column: str | None, test_ids: Array | None) -> object:
     """Read user or item ids from text with one id per line, a NumPy array or a table.
 
     In a table, the ids are in `column` or, failing that, in the column with a common name or the
-    only column. If the test ids (`known`) are strings, ids in text files stay strings, even if they
-    look like numbers.
+    only column. If `test_ids` are strings, ids in text files stay strings, even if they look like
+    numbers.
     """
     name = path.name.lower()
     if name.endswith(".npy"):
-        return ids.as_ids(open_array(path, f"{what} ids"), f"{what} ids of {path}")
+        return ids.as_ids(open_array(path, f"{kind} ids"), f"{kind} ids of {path}")
     if name.endswith(".txt"):
-        return _from_text(path, known)
-    own = id_column(path, column_names(path), what, column)
-    return like(read_columns(path, [own])[own], known)
+        return _from_text(path, test_ids)
+    key = id_column(path, column_names(path), kind, column)
+    return like(read_columns(path, [key])[key], test_ids)
 
 
-def _from_text(path: Path, known: Array | None) -> pl.Series:
+def _from_text(path: Path, test_ids: Array | None) -> pl.Series:
     import polars as pl
 
     check_file(path)
     with open_text(path) as file:
         # Do not use splitlines(), which also splits at characters that ids may contain.
         lines = file.read().removesuffix("\n").split("\n")
-    return like(pl.Series("id", lines, dtype=pl.String), known)
+    return like(pl.Series("id", lines, dtype=pl.String), test_ids)
 
 
-def id_column(path: Path, names: list[str], what: str, column: str | None) -> str:
+def id_column(path: Path, names: list[str], kind: str, column: str | None) -> str:
     """Return `column` if present; else the column with a common name (or "id") or the only one."""
     if column in names:
         return str(column)
-    near = common_names(what, names) or [name for name in names if name.lower() == "id"]
-    if len(near) == 1:
-        return near[0]
+    candidates = common_names(kind, names) or [name for name in names if name.lower() == "id"]
+    if len(candidates) == 1:
+        return candidates[0]
     if len(names) == 1:
         return names[0]
-    which = "several columns" if near else "no column"
+    noun = "several columns" if candidates else "no column"
     raise ColumnError(
-        f"{path}: {which} could hold the {what} ids. Hint: name the right one with "
-        f"{python_or_command(f'{what}=', f'--{what}')}. Columns: {', '.join(names)}."
+        f"{path}: {noun} could hold the {kind} ids. Hint: name the right one with "
+        f"{python_or_command(f'{kind}=', f'--{kind}')}. Columns: {', '.join(names)}."
     )
 
 
-def like(series: pl.Series, known: Array | None) -> pl.Series:
+def like(series: pl.Series, test_ids: Array | None) -> pl.Series:
     """Convert ids to strings or numbers to match the test ids, if no information is lost.
 
     Whole numbers become strings if the test ids are strings. Otherwise, strings become numbers
@@ -252,15 +258,15 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
 
     if isinstance(series.dtype, pl.Struct):
         parts = series.struct.fields
-        like_parts = ids.split_pairs(known) if ids.are_pairs(known) else (None, None)
+        test_parts = ids.split_pairs(test_ids) if ids.are_pairs(test_ids) else (None, None)
         fields = [
-            like(series.struct.field(p), known_part)
-            for p, known_part in zip(parts, like_parts, strict=True)
+            like(series.struct.field(p), test_part)
+            for p, test_part in zip(parts, test_parts, strict=True)
         ]
         return pl.DataFrame(fields).to_struct(series.name)
-    if ids.are_pairs(known):
-        known = ids.split_pairs(known)[0]
-    if known is not None and len(known) and ids.kind(known) == "str":
+    if ids.are_pairs(test_ids):
+        test_ids = ids.split_pairs(test_ids)[0]
+    if test_ids is not None and len(test_ids) and ids.kind(test_ids) == "str":
         return series.cast(pl.String) if series.dtype.is_integer() else series
     return integers(series) if series.dtype == pl.String else series
 
@@ -269,14 +275,14 @@ def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.Data
     """Make a data frame; convert its user and item ids to the types of the test ids."""
     import polars as pl
 
-    alike = {what: like(columns[what], known_ids(test, what)) for what in REQUIRED}
-    return pl.DataFrame({**columns, **alike})
+    id_columns = {kind: like(columns[kind], known_ids(test, kind)) for kind in REQUIRED}
+    return pl.DataFrame({**columns, **id_columns})
 
 
-def same_kinds(ids_of_source: object, known: Array | None) -> bool:
+def same_kinds(source_ids: object, test_ids: Array | None) -> bool:
     """Return whether both sides have ids of the same types; True if either side has no ids."""
-    if not isinstance(ids_of_source, np.ndarray) or known is None:
+    if not isinstance(source_ids, np.ndarray) or test_ids is None:
         return True
-    if not len(ids_of_source) or not len(known):
+    if not len(source_ids) or not len(test_ids):
         return True
-    return ids.kinds(ids_of_source) == ids.kinds(ids.as_named_by(known, ids_of_source))
+    return ids.kinds(source_ids) == ids.kinds(ids.as_named_by(test_ids, source_ids))

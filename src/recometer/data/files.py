@@ -43,7 +43,7 @@ EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # number of rows per piece of a column
 PROBE = 100  # number of rows from which numeric columns are inferred
 LONGEST_HEADER = 2**22  # maximum length of a header, in characters
-WHAT = "data"
+NOUN = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
 RUN_LINE = "topic Q0 document rank score run"
@@ -54,12 +54,12 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
     """Return the column names of a file, in file order."""
-    return scan(as_path(path, WHAT)).collect_schema().names()
+    return scan(as_path(path, NOUN)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
     """Read some or all columns of a file; columns of text files (CSV, TSV) stay strings."""
-    path = as_path(path, WHAT)
+    path = as_path(path, NOUN)
     table = scan(path)
     names = table.collect_schema().names() if names is None else names
     if _extension(path) not in SEPARATORS:
@@ -113,8 +113,8 @@ class FileColumn:
     def pieces(self) -> Iterator[pl.Series]:
         """Yield the column in pieces, in row order."""
         for begin in range(0, self._n, ROWS_AT_ONCE):
-            some = self._table.slice(begin, ROWS_AT_ONCE)
-            yield collect(some, [self._name], self._path).to_series()
+            piece = self._table.slice(begin, ROWS_AT_ONCE)
+            yield collect(piece, [self._name], self._path).to_series()
 
 
 def in_memory(column: Any) -> Any:
@@ -123,7 +123,7 @@ def in_memory(column: Any) -> Any:
 
 
 def open_file(
-    path: str | os.PathLike[str], wanted: Mapping[str, object]
+    path: str | os.PathLike[str], options: Mapping[str, object]
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file with `choose_columns`; they can then be read one by one.
 
@@ -137,8 +137,8 @@ def open_file(
 
     Returns
     -------
-    found
-        The name of the column, or None, for every key of `wanted`.
+    columns
+        The name of the column, or None, for every key of `options`.
     fetch
         A function that returns the column for a key. Columns of Parquet files are returned unread.
 
@@ -150,25 +150,25 @@ def open_file(
     ColumnError
         See `choose_columns`; the message starts with the path.
     """
-    path = as_path(path, WHAT)
+    path = as_path(path, NOUN)
     table = scan(path)
     names = table.collect_schema().names()
     try:
-        found = choose_columns(names, wanted)
+        columns = choose_columns(names, options)
     except ColumnError as error:
         if _extension(path) in SEPARATORS:
             _check_header(path, names)
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
         # Read all columns at once, because only this reveals lines with too few fields.
-        text = collect(table, single_names(found.values()), path)
+        text = collect(table, single_names(columns.values()), path)
         text = _without_blank_lines(text, path)
         for column in text:
             if column.null_count():
                 _check_fields(path, int(column.is_null().arg_true()[0]))
-        return found, lambda option: _typed_columns(text, str(found[option]), option, path)
+        return columns, lambda option: _typed_columns(text, str(columns[option]), option, path)
     n_rows = functools.cache(lambda: count_rows(table, path, 1))
-    return found, lambda option: FileColumn(table, str(found[option]), path, n_rows())
+    return columns, lambda option: FileColumn(table, str(columns[option]), path, n_rows())
 
 
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
@@ -176,7 +176,7 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
 
     ``booleans=True`` includes Boolean columns.
     """
-    path = as_path(path, WHAT)
+    path = as_path(path, NOUN)
     schema = scan(path).collect_schema()
     if _extension(path) not in SEPARATORS:
         return [name for name, dtype in schema.items() if is_numeric(dtype, booleans)]
@@ -207,12 +207,12 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
             for name in names
             if name.endswith(".parquet")
         ]
-        none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
+        problem, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
     elif not path.exists() and any(letter in str(path) for letter in "*?["):
-        certain = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
-        names_in(pathlib.Path(*certain))  # raises an error where `glob` would silently find nothing
+        fixed = itertools.takewhile(lambda part: not set(part) & set("*?["), path.parts)
+        names_in(pathlib.Path(*fixed))  # raises an error where `glob` would silently find nothing
         paths = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
-        none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
+        problem, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
     else:
         return None
     parts = sorted(part for part in paths if not part.is_dir() and part.name[0] not in "_.")
@@ -226,7 +226,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
             "file."
         )
     if not parts:
-        raise FileError(f"{none}. Hint: {hint}.")
+        raise FileError(f"{problem}. Hint: {hint}.")
     return parts
 
 
@@ -276,17 +276,20 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
 
 def _unknown(path: pathlib.Path) -> FileError:
     """Return the error for a file that is neither a table nor a TREC file."""
-    known = f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; " + python_or_command(
-        "load other files into a data frame and pass that.",
-        "--factors reads arrays of factors (.npy, .npz).",
+    supported = (
+        f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; "
+        + python_or_command(
+            "load other files into a data frame and pass that.",
+            "--factors reads arrays of factors (.npy, .npz).",
+        )
     )
     _, line = first_line_of(path)
     fields = line.split()
     numbers = sum(map(bool, map(NUMBER.fullmatch, fields)))
     # Four numbers are probably user, item, rating and time, as in MovieLens.
     if len(fields) < 3 or not numbers or numbers == len(fields) == 4 or "\0" in line:
-        return FileError(f"{path} has an unsupported extension. Hint: supported are {known}")
-    return FileError(f"{path}: {not_of_trec(path)} Hint: supported are {known}")
+        return FileError(f"{path} has an unsupported extension. Hint: supported are {supported}")
+    return FileError(f"{path}: {not_of_trec(path)} Hint: supported are {supported}")
 
 
 def first_line_of(path: pathlib.Path) -> tuple[int, str]:
@@ -343,8 +346,8 @@ def _scan_parts(path: pathlib.Path, parts: Sequence[pathlib.Path]) -> pl.LazyFra
         tables.append(table.with_columns(values))
     table = tables[0] if len(tables) == 1 else pl.concat(tables, how="vertical_relaxed")
     texts = pl.DataFrame(partitions, dict.fromkeys(partitions[0], pl.String))
-    whole = [column.name for column in texts if integers(column).dtype == pl.Int64]
-    return table.with_columns(pl.col(whole).cast(pl.Int64)) if whole else table
+    integer_names = [column.name for column in texts if integers(column).dtype == pl.Int64]
+    return table.with_columns(pl.col(integer_names).cast(pl.Int64)) if integer_names else table
 
 
 def _check_parts(
@@ -398,10 +401,10 @@ def _partitions(
         )
     for part, values in zip(parts, partitions, strict=True):
         if [*values] != [*partitions[0]]:
-            first, others = (", ".join(names) or "no column" for names in (partitions[0], values))
+            first, other = (", ".join(names) or "no column" for names in (partitions[0], values))
             raise _not_one_table(
                 path,
-                f"the folders of {parts[0]} define {first}, but those of {part} define {others}",
+                f"the folders of {parts[0]} define {first}, but those of {part} define {other}",
             )
     return partitions
 
@@ -416,8 +419,8 @@ class _Form(NamedTuple):
 
 
 def _form(path: pathlib.Path) -> _Form:
-    usual = SEPARATORS[_extension(path)]
-    names, separator, rows = [], usual, []
+    default = SEPARATORS[_extension(path)]
+    names, separator, rows = [], default, []
     with open_text(path, newline="", errors="replace") as file:
         header = file.readline(LONGEST_HEADER)
         if len(header) >= LONGEST_HEADER - 1:
@@ -428,9 +431,9 @@ def _form(path: pathlib.Path) -> _Form:
         with contextlib.suppress(csv.Error):  # Polars reports this error later
             fields = {
                 character: len(next(csv.reader([header], delimiter=character), []))
-                for character in (usual, *OTHER_SEPARATORS)
+                for character in (default, *OTHER_SEPARATORS)
             }
-            if fields[usual] < 2:
+            if fields[default] < 2:
                 separator = max(fields, key=fields.__getitem__)
             reader = filter(None, csv.reader(itertools.chain([header], file), delimiter=separator))
             names = next(reader, [])
@@ -454,11 +457,11 @@ def _scan_text(path: pathlib.Path) -> pl.LazyFrame:
     import polars as pl
 
     form = _form(path)
-    twice = next((name for name in form.names if name and form.names.count(name) > 1), None)
-    if twice is not None:
+    repeat = next((name for name in form.names if name and form.names.count(name) > 1), None)
+    if repeat is not None:
         _check_header(path, form.names)
         raise ColumnError(
-            f"{path}: {form.names.count(twice)} columns are called {twice!r}. Hint: rename one."
+            f"{path}: {form.names.count(repeat)} columns are called {repeat!r}. Hint: rename one."
         )
     # Read all columns as strings, because the type of ids depends on all rows, not only on
     # the first ones.
@@ -516,9 +519,9 @@ def _check_fields(path: pathlib.Path, row: int) -> None:
             raise _ragged(path, line, len(record), width)
 
 
-def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
+def _ragged(path: pathlib.Path, line: int, n: int, width: int) -> FileError:
     return FileError(
-        f"{path}: line {line} has {found} field{'' if found == 1 else 's'}, but the first line "
+        f"{path}: line {line} has {n} field{'' if n == 1 else 's'}, but the first line "
         f"names {width} columns. Hint: fields are separated by {_form(path).separator!r}; a field "
         "that contains it must be in double quotes."
     )

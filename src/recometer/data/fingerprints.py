@@ -69,8 +69,8 @@ def _digest(array: Array | Piecewise, hashes: Iterable[UInt64]) -> str:
     """Return the SHA-256 of the dtype, the shape and the hashes of all pieces."""
     kind = "objects" if array.dtype.kind in TEXT_KINDS else array.dtype.newbyteorder("<").str
     digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
-    for some in hashes:
-        digest.update(some.astype("<u8", copy=False).data)
+    for block in hashes:
+        digest.update(block.astype("<u8", copy=False).data)
     return digest.hexdigest()
 
 
@@ -130,19 +130,19 @@ class Fingerprinting:
         self._background, n_bytes = _kernel.Background(), 0
         self._before(self._background)
         self._hashes: dict[tuple[str, str], tuple[Array, UInt64]] = {}
-        others: dict[tuple[str, str], object] = {}
+        other_arrays: dict[tuple[str, str], object] = {}
         for group, arrays in self._inputs.items():
             for name, array in arrays.items():
                 if isinstance(array, np.ndarray) and _is_plain(array):
                     self._hashes[group, name] = array, _hashes(array, self._background)
                     n_bytes += array.nbytes
                 elif array is not None:
-                    others[group, name] = array
+                    other_arrays[group, name] = array
         self._background.start(1 if n_bytes <= ALONE else self._threads)
-        if sum(map(_size, others.values())) > BRIEF_NUMBERS:
+        if sum(map(_size, other_arrays.values())) > BRIEF_NUMBERS:
             self._cancelled, self._ended = threading.Event(), threading.Event()
             self._error: BaseException | None = None
-            work = threading.Thread(target=self._hash_others, args=(others,))
+            work = threading.Thread(target=self._hash_others, args=(other_arrays,))
             if was_started(work):
                 self._work = work  # otherwise, `result` computes these fingerprints
 
@@ -184,7 +184,9 @@ class Fingerprinting:
                 pass
             if self._error is not None:
                 raise self._error
-        self._found |= {name: _digest(array, [of]) for name, (array, of) in self._hashes.items()}
+        self._found |= {
+            name: _digest(array, [hashes]) for name, (array, hashes) in self._hashes.items()
+        }
 
 
 def _size(array: object) -> float:
@@ -206,16 +208,16 @@ def _hashes(array: Array, hashing: _kernel.Counting, cancelled: threading.Event 
 
 def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
     """Regroup a stream so that every part but the last consists of whole pieces."""
-    rest = np.zeros(0, np.uint8)
+    remainder = np.zeros(0, np.uint8)
     for part in stream:
-        if len(rest):
-            part = np.concatenate([rest, part])
+        if len(remainder):
+            part = np.concatenate([remainder, part])
         end = len(part) // PIECE * PIECE
         if end:
             yield part[:end]
-        rest = part[end:].copy()  # the next part may reuse this memory
-    if len(rest):
-        yield rest
+        remainder = part[end:].copy()  # the next part may reuse this memory
+    if len(remainder):
+        yield remainder
 
 
 def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:

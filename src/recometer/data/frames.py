@@ -56,9 +56,9 @@ def _is_series(data: object) -> bool:
     return of_pandas or is_a(data, "pyarrow", "Array", "ChunkedArray")
 
 
-def in_numpy(data: Any, what: str) -> Any:
+def in_numpy(data: Any, noun: str) -> Any:
     """Convert an array of any library to NumPy; return anything else unchanged."""
-    return as_array(data, what) if is_array(data) else data
+    return as_array(data, noun) if is_array(data) else data
 
 
 def is_frame(data: object) -> bool:
@@ -83,7 +83,7 @@ def holds_lists(column: Any) -> bool:
     return isinstance(first, list | tuple | np.ndarray)
 
 
-def flat(column: Any, what: str) -> tuple[Any, Int64]:
+def flat(column: Any, noun: str) -> tuple[Any, Int64]:
     """Return the concatenated lists of a column, and the length of each list.
 
     A missing list counts as empty.
@@ -98,7 +98,7 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     wrong = next((row for row in rows if not isinstance(row, list | tuple | np.ndarray)), None)
     if wrong is not None:
         raise InputTypeError(
-            f"Only some of the {what} are lists: {wrong!r} is of type {type(wrong).__name__}. "
+            f"Only some of the {noun} are lists: {wrong!r} is of type {type(wrong).__name__}. "
             "Hint: use a list in every row."
         )
     entries = list(itertools.chain.from_iterable(rows))
@@ -106,24 +106,24 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
 
 
 def flat_dict(
-    data: Mapping[Any, Any], refused: tuple[type, ...], of: str, expected: str
+    data: Mapping[Any, Any], refused: tuple[type, ...], noun: str, expected: str
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
     """Return the contents of ``{user: [items]}`` or ``{user: {item: number}}``.
 
     These are the users, all their items, how many items each user has, and the items' numbers, if
     there are any. `refused` are types that have a length but are not allowed as rows. In messages,
-    `of` is the word for a row, and `expected` lists the supported types of rows.
+    `noun` is the word for a row, and `expected` lists the supported types of rows.
     """
     users, rows = list(data), list(data.values())
     if not {*map(type, rows)} <= PLAIN_ROWS:
-        rows = [in_numpy(row, f"The {of} of user {user!r}") for user, row in data.items()]
+        rows = [in_numpy(row, f"The {noun} of user {user!r}") for user, row in data.items()]
     mappings = [isinstance(row, Mapping) for row in rows]
     for user, row, mapping in zip(users, rows, mappings, strict=True):
         # A 0-dimensional array is Sized, but has no length.
         single = not isinstance(row, Sized) or getattr(row, "ndim", 1) == 0
         if isinstance(row, refused) or single or mapping != mappings[0]:
             raise InputTypeError(
-                f"The {of} of user {user!r} {'is' if of == 'list' else 'are'} of type "
+                f"The {noun} of user {user!r} {'is' if noun == 'list' else 'are'} of type "
                 f"{type(row).__name__}. Hint: expected {expected} for every user. A dict of "
                 "columns becomes a data frame with polars.DataFrame(...)."
             )
@@ -141,19 +141,19 @@ def flatten(series: dict[str, Any], columns: Columns) -> Int64:
         if not holds_lists(series[name]):
             series[name] = series[name][np.repeat(np.arange(len(lengths)), lengths)]
             continue
-        series[name], others = flat(series[name], f"entries of column {name!r}")
+        series[name], n_entries = flat(series[name], f"entries of column {name!r}")
         if isinstance(series[name], list):
             series[name] = np.array(series[name])
-        if not np.array_equal(lengths, others):
-            row = int(np.flatnonzero(lengths != others)[0])
+        if not np.array_equal(lengths, n_entries):
+            row = int(np.flatnonzero(lengths != n_entries)[0])
             raise InputError(
                 f"Row {row} (counted from 0) has {lengths[row]} items (column {columns.item!r}), "
-                f"but {others[row]} entries of column {name!r}. Hint: use one for each item."
+                f"but {n_entries[row]} entries of column {name!r}. Hint: use one for each item."
             )
     return lengths
 
 
-def times(column: Any, what: str) -> tuple[Array, bool]:
+def times(column: Any, noun: str) -> tuple[Array, bool]:
     """Return times as int64 or float64, and whether the column contains dates.
 
     Numbers stay unchanged, and dates are converted to microseconds since 1970.
@@ -167,41 +167,41 @@ def times(column: Any, what: str) -> tuple[Array, bool]:
         if column.dtype.kind == "M":
             column = column.astype("datetime64[us]")
         elif column.dtype.kind == "f":
-            check_whole(column, what)
+            check_whole(column, noun)
         try:
             column = pl.Series(column.tolist() if column.dtype == object else column)
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise InputTypeError(
-                f"The {what} are of several types: {first_line(error)}. Hint: convert them to "
+                f"The {noun} are of several types: {first_line(error)}. Hint: convert them to "
                 "numbers or to dates."
             ) from None
     if column.dtype.is_float():
         column = column.fill_nan(None)
     if column.null_count():
-        missing(what, int(column.is_null().arg_true()[0]), hint)
+        missing(noun, int(column.is_null().arg_true()[0]), hint)
     if column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     if column.dtype == pl.String:
-        column = times_of_text(column.alias(""), f"The {what}: ")
+        column = times_of_text(column.alias(""), f"The {noun}: ")
     dates = column.dtype in (pl.Date, pl.Datetime)
     if dates:
         column = column.dt.epoch("us")
     if len(column) and not (column.dtype.is_integer() or column.dtype.is_float()):
         raise InputTypeError(
-            f"The {what} must be numbers or dates, found {column.dtype} (for instance "
+            f"The {noun} must be numbers or dates, found {column.dtype} (for instance "
             f"{column[0]!r}). Hint: convert them, or pass {argument_text('time', False)}."
         )
     wide = column.dtype.is_integer() and column.dtype != pl.Int64
     if wide and len(column) and int(column.max()) >= 2**63:
         raise InputError(
-            f"The {what} must be below 2**63, found {column.max()}. Hint: convert them to another "
+            f"The {noun} must be below 2**63, found {column.max()}. Hint: convert them to another "
             f"unit, or pass {argument_text('time', False)}."
         )
     if column.dtype.is_float():
-        check_whole(column.to_numpy(), what)
+        check_whole(column.to_numpy(), noun)
     array: Array = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).to_numpy()
     if not dates:
-        check_units(array, what)
+        check_units(array, noun)
     return array, dates
 
 
@@ -213,44 +213,44 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
     """
     import polars as pl
 
-    found: set[Any] = set()
+    zones: set[Any] = set()
     if is_a(data, "pandas", "DataFrame"):
         # The column was read without its zone, because pandas knows more zones than Polars.
-        found = {getattr(data.iloc[:, list(map(str, data.columns)).index(name)].dtype, "tz", None)}
+        zones = {getattr(data.iloc[:, list(map(str, data.columns)).index(name)].dtype, "tz", None)}
     if isinstance(column, pl.Series):
         if column.dtype == pl.Datetime:
-            found = {column.dtype.time_zone}  # type: ignore[attr-defined]
+            zones = {column.dtype.time_zone}  # type: ignore[attr-defined]
         elif column.dtype in (pl.String, pl.Categorical, pl.Enum):
-            found = offsets_of_text(column.cast(pl.String))
+            zones = offsets_of_text(column.cast(pl.String))
     elif column.dtype == object:
-        found = {getattr(entry, "tzinfo", None) for entry in column}
+        zones = {getattr(entry, "tzinfo", None) for entry in column}
         if any(isinstance(entry, str) for entry in column[:1]):
-            found = offsets_of_text(pl.Series(column.tolist(), dtype=pl.String))
-    zones = {str(zone): zone for zone in map(named_zone, found - {None})}
-    if len(zones) > 1:
-        several = ", ".join(sorted(zones)[:3])
+            zones = offsets_of_text(pl.Series(column.tolist(), dtype=pl.String))
+    by_name = {str(zone): zone for zone in map(named_zone, zones - {None})}
+    if len(by_name) > 1:
+        several = ", ".join(sorted(by_name)[:3])
         raise InputError(
             f"The times (column {name!r}) are written in several zones ({several}), so a date "
             "without a zone could begin in any of them. Hint: write the date with its zone, for "
             "instance '2024-05-31T00:00+02:00'; or convert the times to one zone."
         )
-    return next(iter(zones.values()), datetime.timezone.utc)
+    return next(iter(by_name.values()), datetime.timezone.utc)
 
 
 def twice_readable(data: Any) -> Any:
     """Return a data frame that can be read twice; convert an Arrow stream to Polars."""
     if is_a(data, "pandas", "DataFrame") or is_a(data, "polars", "LazyFrame"):
         return data
-    stays = _is_arrow_table(data) or _is_relation(data) or not hasattr(data, "__arrow_c_stream__")
-    return data if stays else _from_stream(data)
+    keep = _is_arrow_table(data) or _is_relation(data) or not hasattr(data, "__arrow_c_stream__")
+    return data if keep else _from_stream(data)
 
 
-def only_column(data: Any, what: str) -> Any:
+def only_column(data: Any, noun: str) -> Any:
     """Return the only column of a frame."""
     names, fetch = open_frame(data)
     if len(names) != 1:
         raise ColumnError(
-            f"{what} is a data frame with {len(names)} columns: {', '.join(names)}. Hint: pass "
+            f"{noun} is a data frame with {len(names)} columns: {', '.join(names)}. Hint: pass "
             "only the column of items."
         )
     return fetch(names)[0]
@@ -277,24 +277,24 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """
     names, fetch = _open_frame(data)
 
-    def fetch_pairs(wanted: list[str]) -> list[Any]:
-        for name in wanted:
+    def fetch_pairs(subset: list[str]) -> list[Any]:
+        for name in subset:
             naming.check_column("name", name, names)
             naming.check_once(name, names)
         parts: dict[str, tuple[str, str]] = {
             name: name.parts
-            for name in wanted
+            for name in subset
             if isinstance(name, ColumnPair) and name not in names
         }
         if not parts:
-            return fetch(wanted)
-        single = list(dict.fromkeys(part for name in wanted for part in parts.get(name, (name,))))
+            return fetch(subset)
+        single = list(dict.fromkeys(part for name in subset for part in parts.get(name, (name,))))
         columns = dict(zip(single, fetch(single), strict=True))
         return [
             paired(name, {part: columns[part] for part in parts[name]})
             if name in parts
             else columns[name]
-            for name in wanted
+            for name in subset
         ]
 
     return names, fetch_pairs
@@ -307,22 +307,22 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
             names = data.collect_schema().names()
         except Exception as error:  # a lazy frame may call the user's functions
             raise _not_executed("lazy frame", error) from error
-        return names, lambda wanted: collected(data.select(wanted)).get_columns()
+        return names, lambda subset: collected(data.select(subset)).get_columns()
     if is_a(data, "pandas", "DataFrame"):
         names = naming.Names(map(str, data.columns))
         names.hint = _hint_of_other_names(data)
-        return names, lambda wanted: [
-            _from_pandas(data.iloc[:, names.index(name)]) for name in wanted
+        return names, lambda subset: [
+            _from_pandas(data.iloc[:, names.index(name)]) for name in subset
         ]
     if _is_arrow_table(data):
-        return data.schema.names, lambda wanted: _from_arrow(data, wanted)
+        return data.schema.names, lambda subset: _from_arrow(data, subset)
     if _is_relation(data):
-        return data.columns, lambda wanted: _from_relation(data, wanted)
+        return data.columns, lambda subset: _from_relation(data, subset)
     if hasattr(data, "__arrow_c_stream__"):
         frame = _from_stream(data)
-        return frame.columns, lambda wanted: frame.select(wanted).get_columns()
+        return frame.columns, lambda subset: frame.select(subset).get_columns()
     keys = {str(name): name for name in _names_of(data)}
-    return list(keys), lambda wanted: [_field(data, keys[name]) for name in wanted]
+    return list(keys), lambda subset: [_field(data, keys[name]) for name in subset]
 
 
 def _hint_of_other_names(frame: Any) -> str:
@@ -394,29 +394,29 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
         raise _not_executed("lazy frame", error) from error
 
 
-def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
+def _from_relation(relation: Any, subset: list[str]) -> list[Any]:
     """Let DuckDB read only the wanted columns."""
     import duckdb
     import polars as pl
 
     try:
         # DuckDB 1 reads ColumnExpression("a.b") as column b of a table a.
-        quoted = (f'"{name}"' for name in (name.replace('"', '""') for name in wanted))
+        quoted = (f'"{name}"' for name in (name.replace('"', '""') for name in subset))
         chosen = relation.project(", ".join(quoted))
         return pl.DataFrame(chosen).get_columns()
     except (duckdb.Error, pl.exceptions.PolarsError, OSError) as error:
         raise _not_executed("DuckDB relation", error) from error
 
 
-def _not_executed(what: str, error: Exception) -> ColumnError | FileError | InputError:
+def _not_executed(noun: str, error: Exception) -> ColumnError | FileError | InputError:
     missing = type(error).__name__ == "ColumnNotFoundError"
     kind = ColumnError if missing else FileError if isinstance(error, OSError) else InputError
-    said = first_line(error)
+    text = first_line(error)
     if not isinstance(error, OSError) and not type(error).__module__.startswith(("polars", "duck")):
-        said = f"{type(error).__name__}: {said}"
+        text = f"{type(error).__name__}: {text}"
     return kind(
-        f"The {what} cannot be executed: {said}. Hint: it fails in the same way without recometer, "
-        f"in {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
+        f"The {noun} cannot be executed: {text}. Hint: it fails in the same way without recometer, "
+        f"in {'.collect()' if noun == 'lazy frame' else '.fetchall()'}."
     )
 
 
@@ -440,14 +440,14 @@ def _from_pandas(series: Any) -> Any:
     return series.to_numpy(dtype=object, na_value=None)
 
 
-def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
+def _from_arrow(table: Any, subset: list[str]) -> list[Any]:
     import polars as pl
 
     # Polars would read an extension type (such as arrow.uuid) as its underlying bytes.
-    plain = [n for n in wanted if not hasattr(table.schema.field(n).type, "extension_name")]
+    plain = [n for n in subset if not hasattr(table.schema.field(n).type, "extension_name")]
     # Read the columns in one call, so that Polars can use all processors.
     frame = pl.DataFrame(table.select(plain))
     return [
         frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)
-        for name in wanted
+        for name in subset
     ]

@@ -41,12 +41,12 @@ MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # object ids that Polars can store
 
 
-def as_ids(ids: object, what: str) -> Ids:
+def as_ids(ids: object, noun: str) -> Ids:
     """Return ids as an array of a single kind, in their original order: int64, uint64 or object.
 
     The ids are integers, strings, UUIDs, dates, or any other values that are hashable and ordered;
     or pairs of these (a user and one of the user's sessions), as tuples or as a Polars struct.
-    `what` names them in messages: ``"user ids of test"``. The result is uint64 only if an
+    `noun` names them in messages: ``"user ids of test"``. The result is uint64 only if an
     integer exceeds int64. Floats become integers if all of them are whole numbers, because pandas
     converts integer columns with missing values to floats.
 
@@ -62,7 +62,7 @@ def as_ids(ids: object, what: str) -> Ids:
         return _from_integers(ids)
     if _is_polars_series(ids):
         if _is_pair(ids):
-            codes, distinct = _encode_pairs(ids, what)
+            codes, distinct = _encode_pairs(ids, noun)
             return distinct[codes]
         if ids.dtype.is_decimal() and getattr(ids.dtype, "scale", None) == 0:
             import polars as pl
@@ -74,32 +74,32 @@ def as_ids(ids: object, what: str) -> Ids:
         ids = ids.to_numpy() if exact else ids.to_list()
     # NumPy would turn the list [1, "a"] into two strings.
     if isinstance(ids, list | tuple):
-        return _from_objects(ids, what)
-    array = as_array(ids, f"The {what}")
+        return _from_objects(ids, noun)
+    array = as_array(ids, f"The {noun}")
     if np.ma.is_masked(array):
-        missing(what, int(np.ma.getmaskarray(array).argmax()))
+        missing(noun, int(np.ma.getmaskarray(array).argmax()))
     array = np.asarray(array)
     if array.ndim != 1:
         raise InputError(
-            f"The {what} must be a sequence or an array of one dimension, "
+            f"The {noun} must be a sequence or an array of one dimension, "
             f"found {type(ids).__name__} of shape {array.shape}."
         )
     if array.dtype.kind in "iu":
         return _from_integers(array)
     if array.dtype.kind == "f":
-        return _from_floats(array, what)
+        return _from_floats(array, noun)
     if array.dtype.kind == "M":
         if np.isnat(array).any():
-            missing(what, int(np.isnat(array).argmax()))
+            missing(noun, int(np.isnat(array).argmax()))
         days = np.datetime_data(array.dtype)[0] in ("Y", "M", "W", "D")
         array = array.astype("datetime64[D]" if days else "datetime64[us]")
-    return _from_objects(array.tolist(), what)
+    return _from_objects(array.tolist(), noun)
 
 
-def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
+def encode(ids: object, noun: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
     """Replace each id with its position among the sorted distinct ids.
 
-    `ids` and `what` are as in `as_ids`. Ids that cannot be sorted, and strings that are not
+    `ids` and `noun` are as in `as_ids`. Ids that cannot be sorted, and strings that are not
     Unicode, are refused. For many ids, codes of dtype int32 save memory.
 
     Returns
@@ -110,11 +110,11 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
     """
     ids = many_strings(ids)
     if _is_polars_series(ids) and _is_pair(ids):
-        codes, distinct = _encode_pairs(ids, what)
+        codes, distinct = _encode_pairs(ids, noun)
         return codes.astype(dtype, copy=False), distinct
     if _is_polars_series(ids) and str(ids.dtype).startswith(("String", "Categorical", "Enum")):
-        return _encode_strings(ids, what, dtype)
-    array = as_ids(ids, what)
+        return _encode_strings(ids, noun, dtype)
+    array = as_ids(ids, noun)
     if array.dtype != object:
         codes, distinct = _encode_integers(array)
         return codes.astype(dtype, copy=False), distinct
@@ -126,17 +126,17 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
         import polars as pl
 
         try:
-            return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
+            return _encode_strings(pl.Series(values, dtype=pl.String), noun, dtype)
         except UnicodeEncodeError as error:
             raise InputError(
-                f"The {what} hold {brief(error.object)}, which is not Unicode. Hint: decode "
+                f"The {noun} hold {brief(error.object)}, which is not Unicode. Hint: decode "
                 "it correctly, or pass ids that are bytes or integers."
             ) from None
     try:
         ordered = sorted(set(values))
     except TypeError as error:
         raise InputTypeError(
-            f"The {what} of type {kind(array)} (for instance {values[0]!r}) cannot be compared: "
+            f"The {noun} of type {kind(array)} (for instance {values[0]!r}) cannot be compared: "
             f"{error}. Hint: convert them to strings or integers."
         ) from None
     index = {value: code for code, value in enumerate(ordered)}
@@ -158,8 +158,8 @@ def encode_distinct(ids: object, n: int, name: str, side: str = "") -> tuple[Int
             f"{name}_ids. Hint: {name}_ids names the {name} of each row, in the same order."
         )
     if len(distinct) < n:
-        twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
-        raise InputError(f"The {name}_ids{of} must be distinct, but {twice} occurs twice.")
+        repeated = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
+        raise InputError(f"The {name}_ids{of} must be distinct, but {repeated} occurs twice.")
     return codes, distinct
 
 
@@ -185,29 +185,29 @@ def many_strings(ids: Any) -> Any:
 
 
 def match(
-    ids: object, onto: object, what: str, onto_what: str = "ids they are matched with"
+    ids: object, targets: object, noun: str, target_noun: str = "ids they are matched with"
 ) -> Int64:
-    """Return each id's position in `onto` as int64 [n], with -1 for ids that `onto` lacks.
+    """Return each id's position in `targets` as int64 [n], or -1 if `targets` lacks the id.
 
-    `onto` has distinct ids in any order (ascending order is fastest). Both sides must have ids of
-    the same kind. Messages call them `what` and `onto_what`, for instance ``"user ids of test"``.
+    `targets` are distinct, in any order (ascending order is fastest). Both sides must have ids of
+    the same kind. Messages call them `noun` and `target_noun`, for instance ``"user ids of test"``.
     """
-    left, right = as_ids(ids, what), as_ids(onto, onto_what)
+    left, right = as_ids(ids, noun), as_ids(targets, target_noun)
     if len(left) and len(right) and kind(left) != kind(right):
         raise InputTypeError(
-            f"The {what} are of type {kind(left)} (for instance {show(left, 0)}), but the "
-            f"{onto_what} are of type {kind(right)} (for instance {show(right, 0)}). "
+            f"The {noun} are of type {kind(left)} (for instance {show(left, 0)}), but the "
+            f"{target_noun} are of type {kind(right)} (for instance {show(right, 0)}). "
             "Hint: convert one side, for instance cast its column to the other's type."
         )
     if left.dtype != object and right.dtype != object:
-        return _match_integers(left, right, onto_what)
+        return _match_integers(left, right, target_noun)
     if len(left) == len(right) and _ascend(right) and (left == right).all():
         return np.arange(len(left))
     values = right.tolist()
     index = {value: position for position, value in enumerate(values)}
     if len(index) < len(values):
         repeated = next(v for position, v in enumerate(values) if index[v] != position)
-        raise InputError(f"The {onto_what} must be distinct, but {repeated!r} occurs twice.")
+        raise InputError(f"The {target_noun} must be distinct, but {repeated!r} occurs twice.")
     return np.fromiter(map(index.get, left.tolist(), itertools.repeat(-1)), np.int64, len(left))
 
 
@@ -249,9 +249,9 @@ def show(ids: Ids, position: int) -> str:
     return brief(ids[position : position + 1].tolist()[0])
 
 
-def missing(what: str, row: int, hint: str = "drop rows without one") -> NoReturn:
-    """Raise the error for a missing entry of `what`; `row` is counted from 0."""
-    raise InputError(f"The {what} have no value in row {row} (counted from 0). Hint: {hint}.")
+def missing(noun: str, row: int, hint: str = "drop rows without one") -> NoReturn:
+    """Raise the error for a missing entry of `noun`; `row` is counted from 0."""
+    raise InputError(f"The {noun} have no value in row {row} (counted from 0). Hint: {hint}.")
 
 
 def _is_polars_series(values: object) -> TypeGuard[pl.Series]:
@@ -267,10 +267,10 @@ def _from_integers(array: Array) -> Ids:
     return array.astype(np.int64, copy=False) if fits else array
 
 
-def _from_floats(array: Array, what: str, dtype: np.dtype[Any] | None = None) -> Ids:
+def _from_floats(array: Array, noun: str, dtype: np.dtype[Any] | None = None) -> Ids:
     if np.isnan(array).any():
-        missing(what, int(np.isnan(array).argmax()))
-    check_whole(array, what, dtype)
+        missing(noun, int(np.isnan(array).argmax()))
+    check_whole(array, noun, dtype)
     if ((np.floor(array) == array) & np.isfinite(array)).all():
         return array.astype(np.int64)
     return array.astype(object)
@@ -280,10 +280,10 @@ def _is_pair(series: pl.Series) -> bool:
     return series.dtype.is_nested() and len(getattr(series.dtype, "fields", ())) == 2
 
 
-def _encode_pairs(series: pl.Series, what: str) -> tuple[Int64, Ids]:
+def _encode_pairs(series: pl.Series, noun: str) -> tuple[Int64, Ids]:
     """Encode a struct of two fields; the distinct pairs are sorted tuples."""
     (users, first), (sessions, second) = (
-        encode(series.struct.field(name), f"entries of {name!r} in the {what}")
+        encode(series.struct.field(name), f"entries of {name!r} in the {noun}")
         for name in series.struct.fields
     )
     codes, distinct = _encode_integers(users * max(len(second), 1) + sessions)
@@ -292,16 +292,16 @@ def _encode_pairs(series: pl.Series, what: str) -> tuple[Int64, Ids]:
     return codes, np.fromiter(pairs, object, len(distinct))
 
 
-def _from_pairs(values: Sequence[Any], what: str) -> Ids:
-    sides = [as_ids(list(side), what).tolist() for side in zip(*values, strict=True)]
+def _from_pairs(values: Sequence[Any], noun: str) -> Ids:
+    sides = [as_ids(list(side), noun).tolist() for side in zip(*values, strict=True)]
     return np.fromiter(zip(*sides, strict=True), object, len(values))
 
 
-def _from_objects(values: Sequence[Any], what: str) -> Ids:
+def _from_objects(values: Sequence[Any], noun: str) -> Ids:
     types = set(map(type, values))
     if types == {tuple} and set(map(len, values)) == {2}:
-        return _from_pairs(values, what)
-    kinds = ["int"] if types == {int} else _checked_kinds(types, values, what)
+        return _from_pairs(values, noun)
+    kinds = ["int"] if types == {int} else _checked_kinds(types, values, noun)
     if not kinds or kinds == ["int"]:
         low, high = min(values, default=0), max(values, default=0)
         for dtype in (np.int64, np.uint64):
@@ -309,21 +309,21 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
                 return np.array(values, dtype=dtype)
     elif "float" in kinds:
         narrow = [cls for cls in types if issubclass(cls, np.floating)]
-        came = min(map(np.dtype, narrow), key=lambda one: one.itemsize, default=None)
-        return _from_floats(np.array(values, dtype=np.float64), what, came)
+        narrowest = min(map(np.dtype, narrow), key=lambda dtype: dtype.itemsize, default=None)
+        return _from_floats(np.array(values, dtype=np.float64), noun, narrowest)
     return np.fromiter(values, object, len(values))
 
 
-def _checked_kinds(types: set[type], values: Sequence[Any], what: str) -> list[str]:
+def _checked_kinds(types: set[type], values: Sequence[Any], noun: str) -> list[str]:
     """Return the sorted kinds of ids; refuse missing ids, and kinds that cannot be mixed."""
     if any(cls.__name__ in MISSING_TYPES for cls in types):
-        missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
+        missing(noun, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
     kinds = sorted({_kind_of(cls) for cls in types})
     # pandas uses NaN for a missing string in an object column.
     if "float" in kinds:
         not_a_number = next((r for r, v in enumerate(values) if v != v), None)
         if not_a_number is not None:
-            missing(what, not_a_number)
+            missing(noun, not_a_number)
     if len(kinds) > 1 and kinds != ["float", "int"]:
         examples = (next(v for v in values if _kind_of(type(v)) == name) for name in kinds)
         parts = " and ".join(
@@ -331,7 +331,7 @@ def _checked_kinds(types: set[type], values: Sequence[Any], what: str) -> list[s
             for name, example in zip(kinds, examples, strict=True)
         )
         raise InputTypeError(
-            f"The {what} mix {parts}. Hint: convert them to one type, for instance all to strings."
+            f"The {noun} mix {parts}. Hint: convert them to one type, for instance all to strings."
         )
     return kinds
 
@@ -347,12 +347,12 @@ def _ascend(objects: Ids) -> bool:
     return bool((objects[1:] > objects[:-1]).all())
 
 
-def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple[Any, Ids]:
+def _encode_strings(series: pl.Series, noun: str, dtype: npt.DTypeLike) -> tuple[Any, Ids]:
     import polars as pl
 
     series = series.cast(pl.String)
     if series.null_count():
-        missing(what, int(series.is_null().arg_true()[0]))
+        missing(noun, int(series.is_null().arg_true()[0]))
     # Each thread numbers the strings of one part; then the distinct strings of all parts are
     # numbered together.
     rows = even_parts(len(series), STRINGS_PER_THREAD)
@@ -403,44 +403,44 @@ def _encode_integers(values: Ids) -> tuple[Int64, Ids]:
     # For dense ids, a lookup table over their range is several times faster than sorting.
     if high - low < 4 * len(values) + 1024:
         offset = (values - values.dtype.type(low)).astype(np.int64)
-        seen = np.zeros(high - low + 1, dtype=bool)
-        seen[offset] = True
-        codes = (np.cumsum(seen, dtype=np.int64) - 1)[offset]
-        return codes, np.flatnonzero(seen).astype(values.dtype) + values.dtype.type(low)
+        is_used = np.zeros(high - low + 1, dtype=bool)
+        is_used[offset] = True
+        codes = (np.cumsum(is_used, dtype=np.int64) - 1)[offset]
+        return codes, np.flatnonzero(is_used).astype(values.dtype) + values.dtype.type(low)
     distinct, inverse = np.unique(values, return_inverse=True)
     return inverse.astype(np.int64, copy=False), distinct
 
 
-def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
-    if not len(ids) or not len(onto):
+def _match_integers(ids: Ids, targets: Ids, target_noun: str) -> Int64:
+    if not len(ids) or not len(targets):
         return np.full(len(ids), -1, dtype=np.int64)
     comparable = np.ones(len(ids), dtype=bool)
-    if ids.dtype != onto.dtype:
-        comparable = ids >= 0 if onto.dtype == np.uint64 else ids <= np.iinfo(np.int64).max
-        ids = ids.astype(onto.dtype)
+    if ids.dtype != targets.dtype:
+        comparable = ids >= 0 if targets.dtype == np.uint64 else ids <= np.iinfo(np.int64).max
+        ids = ids.astype(targets.dtype)
     order = None
-    if not (onto[1:] > onto[:-1]).all():
-        order = np.argsort(onto, kind="stable")
-        onto = onto[order]
-        repeated = onto[1:] == onto[:-1]
+    if not (targets[1:] > targets[:-1]).all():
+        order = np.argsort(targets, kind="stable")
+        targets = targets[order]
+        repeated = targets[1:] == targets[:-1]
         if repeated.any():
-            twice = onto[repeated.argmax()]
-            raise InputError(f"The {onto_what} must be distinct, but {twice} occurs twice.")
-    places = np.minimum(np.searchsorted(onto, ids), len(onto) - 1)
-    matches = (onto[places] == ids) & comparable
+            twice = targets[repeated.argmax()]
+            raise InputError(f"The {target_noun} must be distinct, but {twice} occurs twice.")
+    places = np.minimum(np.searchsorted(targets, ids), len(targets) - 1)
+    matches = (targets[places] == ids) & comparable
     return np.where(matches, places if order is None else order[places], -1)
 
 
 def common(
-    what: str, sides: list[tuple[Array | None, int]]
+    kind: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
     """Return both sides' users or items as codes in their union, and the union's ids and size."""
     (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
-        most = max(n, other_n)
-        return [np.arange(most)] * 2, None, most
+        n_union = max(n, other_n)
+        return [np.arange(n_union)] * 2, None, n_union
     parts = [part for part in (ids, other_ids) if len(part)]
-    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
+    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{kind} ids")
     return [codes[:n], codes[n:]], distinct, len(distinct)
 
 

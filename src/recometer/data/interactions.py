@@ -124,17 +124,17 @@ class Interactions:
         merged: Mapping[str, Any],
     ) -> Interactions:
         """Make interactions from sorted columns and facts about merged rows; check only for NaN."""
-        made = object.__new__(cls)
+        interactions = object.__new__(cls)
         named = {
             name: getattr(rows, name) for name in ("n_items", "user_ids", "item_ids", "columns")
         }
         columns = {"items": items.astype(np.int32, copy=False), "values": values, "times": times}
-        vars(made).update(indptr=indptr, **columns, **named, **merged)
+        vars(interactions).update(indptr=indptr, **columns, **named, **merged)
         if rows.value_range is not None and not merged:
-            vars(made)["value_range"] = rows.value_range
-        made._lay_out()
-        made._check_values()
-        return made
+            vars(interactions)["value_range"] = rows.value_range
+        interactions._lay_out()
+        interactions._check_values()
+        return interactions
 
     def _lay_out(self) -> None:
         """Lay out the arrays for the kernel."""
@@ -260,20 +260,20 @@ class Interactions:
         return len(self.items)
 
     def __repr__(self) -> str:
-        of = Columns("", "", None, None) if self.columns is None else self.columns
+        columns = Columns("", "", None, None) if self.columns is None else self.columns
         sessions = self.user_ids is not None and are_pairs(self.user_ids)
         parts = [
             f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_of(column)})"
             for n, name, ids, column in (
-                (self.n_users, "sessions" if sessions else "users", self.user_ids, of.user),
-                (self.n_items, "items", self.item_ids, of.item),
+                (self.n_users, "sessions" if sessions else "users", self.user_ids, columns.user),
+                (self.n_items, "items", self.item_ids, columns.item),
             )
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"{values_in_words(*self.value_range)}{_of(of.value)}")
+            parts.append(f"{values_in_words(*self.value_range)}{_of(columns.value)}")
         if self.times is not None and len(self):
-            parts.append(f"{times_in_words(self.times)}{_of(of.time)}")
+            parts.append(f"{times_in_words(self.times)}{_of(columns.time)}")
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
@@ -320,17 +320,17 @@ class Interactions:
         """
         if self.user_ids is None:
             n_users = max(self.n_users, int(users.max(initial=-1)) + 1)
-            more = np.full(n_users - self.n_users, self.indptr[-1])
-            return dataclasses.replace(self, indptr=np.concatenate([self.indptr, more]))
-        known = match(users, self.user_ids, "user ids of the lists", "user ids of test") >= 0
-        if known.all():
+            added = np.full(n_users - self.n_users, self.indptr[-1])
+            return dataclasses.replace(self, indptr=np.concatenate([self.indptr, added]))
+        is_known = match(users, self.user_ids, "user ids of the lists", "user ids of test") >= 0
+        if is_known.all():
             return self
-        every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
-        order = np.argsort(every, kind="stable")
+        all_ids = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~is_known]])
+        order = np.argsort(all_ids, kind="stable")
         # The additional users have no rows, so the rows stay where they are.
         chosen = np.where(order < self.n_users, order, -1)
         indptr = ragged.indptr_of(ragged.lengths(self.indptr, chosen))
-        return dataclasses.replace(self, indptr=indptr, user_ids=every[order])
+        return dataclasses.replace(self, indptr=indptr, user_ids=all_ids[order])
 
     def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
         """Return interactions with only the given rows (positions or a mask) and a new indptr.
@@ -379,20 +379,20 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
             first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
             starts = np.flatnonzero(first)
             if len(starts) < len(users):
-                twice = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
-                who, what = users[twice], items[twice]
-                named = _named(who, rows.user_ids), _named(what, rows.item_ids)
-                pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
+                repeats = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
+                twice_u, twice_i = users[repeats], items[repeats]
+                named = _named(twice_u, rows.user_ids), _named(twice_i, rows.item_ids)
+                pair = _pair(int(twice_u[0]), int(twice_i[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
                 merged["repeated"] = tuple(zip(*named, strict=True))
                 merged["duplicates"] = duplicates
                 merged["copies"] = np.diff(starts, append=len(users))
                 settled = "count once (in test, unless the rule repeated_test says otherwise)"
                 if values is None or says_sums:
-                    said = f"they {settled}." if values is None else "their values were summed."
+                    note = f"they {settled}." if values is None else "their values were summed."
                     warn(
                         f"{duplicates:,} of {len(users):,} interactions repeat a user-item pair "
-                        f"(the first: {pair}); {said}"
+                        f"(the first: {pair}); {note}"
                     )
                 if values is not None:
                     # Add the smallest values first, so that the sum does not depend on row order.
@@ -407,7 +407,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
 
 
 def read_interactions(
-    data: Any, what: str, *, warns: bool = True, says_sums: bool = True, **columns: Any
+    data: Any, argument: str, *, warns: bool = True, says_sums: bool = True, **columns: Any
 ) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with the name of the argument.
 
@@ -417,12 +417,12 @@ def read_interactions(
     unnecessary if a rule settles repeated pairs later.
     """
     try:
-        whose = (what if not columns else "") if warns else None
+        whose = (argument if not columns else "") if warns else None
         return _read(data, Options(**columns, whose=whose, says_sums=says_sums))
     except RecometerError as error:
-        message = f"{what}: {error}"
+        message = f"{argument}: {error}"
         if isinstance(error, ColumnError) and not columns:
-            message += f" Name columns in rm.Interactions.of({what}, ...)."
+            message += f" Name columns in rm.Interactions.of({argument}, ...)."
         error.args = (message,)
         raise
 
@@ -485,21 +485,21 @@ def _check_rows(data: Interactions) -> None:
         raise InputError("times must not be NaN.")
 
 
-def check_count(n: object, what: str) -> None:
+def check_count(n: object, noun: str) -> None:
     """Raise an error unless this is a valid number of users or items."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
-        raise InputTypeError(f"The number of {what} must be a whole number, found {brief(n)}.")
+        raise InputTypeError(f"The number of {noun} must be a whole number, found {brief(n)}.")
     if not 0 <= n <= MAX_NUMBER:
-        raise InputError(f"There are {n:,} {what}, but at most {MAX_NUMBER:,} are possible.")
+        raise InputError(f"There are {n:,} {noun}, but at most {MAX_NUMBER:,} are possible.")
 
 
 def check_positions(
-    n: int, n_entries: int, whose: str, entries: str = "entries in all inputs"
+    n: int, n_entries: int, noun: str, entries: str = "entries in all inputs"
 ) -> None:
     """Refuse implausibly many positions, before memory is allocated for all of them."""
     if n > MANY_POSITIONS and n > POSITIONS_PER_ENTRY * n_entries:
         raise InputError(
-            f"{whose} are the positions 0 to {n - 1:,}, but there are only {n_entries:,} "
+            f"{noun} are the positions 0 to {n - 1:,}, but there are only {n_entries:,} "
             f"{entries}. Hint: if these numbers are ids, use a form that has ids, such as a frame "
             "with the columns user and item, or a dict from user to items."
         )
@@ -541,14 +541,14 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 def in_either(first: Interactions, second: Interactions) -> Interactions:
     """Return the user-item pairs that occur in either data set, without values and times."""
     for name in ("user", "item"):
-        has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
-        if has[0] != has[1]:
+        has_ids = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
+        if has_ids[0] != has_ids[1]:
             raise InputError(
                 f"Only one of test and candidates has {name} ids. Hint: pass {name} ids for both, "
                 "or for neither."
             )
         numbers = [getattr(side, f"n_{name}s") for side in (first, second)]
-        if not has[0] and numbers[0] != numbers[1]:
+        if not has_ids[0] and numbers[0] != numbers[1]:
             raise InputError(
                 f"The sets of candidates have {numbers[0]:,} {name}s, but test has {numbers[1]:,}. "
                 f"Hint: without ids, both must have the same {name}s; an array of positions "
@@ -567,9 +567,9 @@ def _all_rows(*sides: Interactions) -> Rows:
     users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
     items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
     numbered = list(zip(users, items, sides, strict=True))
-    who = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
-    what = np.concatenate([codes[side.items] for _, codes, side in numbered])
-    return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
+    row_users = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
+    row_items = np.concatenate([codes[side.items] for _, codes, side in numbered])
+    return Rows(row_users, row_items, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
 
 
 MOST_PARTS = 2**16  # part numbers are 16-bit integers

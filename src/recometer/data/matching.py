@@ -18,7 +18,7 @@ from recometer.remembered import cached_property
 
 DATA = ("test", "train", "candidates")
 # Calls that give ids to a side, for hints.
-GIVEN = {
+GIVES_IDS = {
     **dict.fromkeys(DATA, "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores"), "rm.{side}(..., {name}_ids=...)"),
     "Lists": "rm.Lists(array, user_ids=..., item_ids=...), or evaluator.stream(item_ids=...),",
@@ -40,17 +40,17 @@ class SourceIndex:
 
     @classmethod
     def of(
-        cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
+        cls, name: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
         """Make an index after checking the ids; for the arguments, see the fields."""
         arrays: list[Array | None] = []
-        for name, n, argument in (("user", n_users, user_ids), ("item", n_items, item_ids)):
+        for kind, n, argument in (("user", n_users, user_ids), ("item", n_items, item_ids)):
             array = None
             if n is not None and argument is not None:
-                codes, distinct = ids.encode_distinct(argument, n, name, what)
+                codes, distinct = ids.encode_distinct(argument, n, kind, name)
                 array = distinct[codes]
             arrays.append(array)
-        return cls(what, n_users, n_items, *arrays)
+        return cls(name, n_users, n_items, *arrays)
 
     @property
     def ids(self) -> dict[str, Array | None]:
@@ -58,9 +58,9 @@ class SourceIndex:
         return {"user_ids": self.user_ids, "item_ids": self.item_ids}
 
     @classmethod
-    def of_data(cls, data: Interactions, what: str) -> SourceIndex:
+    def of_data(cls, data: Interactions, name: str) -> SourceIndex:
         """Return the index of training or other data, for looking up test users and test items."""
-        index = cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
+        index = cls(name, data.n_users, data.n_items, data.user_ids, data.item_ids)
         vars(index)["sorted_items"] = None, data.item_ids  # these ids are already sorted
         return index
 
@@ -81,16 +81,16 @@ class SourceIndex:
             assert test.user_ids is not None
             if _same(self.user_ids, test.user_ids):
                 return None
-            what = f"user ids of {self.what}"
+            noun = f"user ids of {self.what}"
             # If the source has no sessions, it applies to all sessions of a user.
             named = ids.as_named_by(test.user_ids, self.user_ids)
-            return ids.match(named, self.user_ids, "user ids of test", what)
+            return ids.match(named, self.user_ids, "user ids of test", noun)
         if self.n_users != test.n_users:
             swapped = (self.n_items, self.n_users) == (test.n_users, test.n_items)
-            asks = "Is it transposed (rows are users, columns items)? " if swapped else ""
+            hint = "Is it transposed (rows are users, columns items)? " if swapped else ""
             raise InputError(
                 f"{self.what} has {self.n_users:,} users, but test has {test.n_users:,}. "
-                f"{asks}Hint: without ids, row u must be the same user in both; to evaluate only "
+                f"{hint}Hint: without ids, row u must be the same user in both; to evaluate only "
                 "some of the users, pass user ids for both."
             )
         return None
@@ -107,17 +107,17 @@ class SourceIndex:
         rows[positions] = np.arange(len(positions))
         return rows, distinct
 
-    def items_of(self, data: Interactions, what: str, *, as_many: bool = True) -> Int64 | None:
+    def items_of(self, data: Interactions, name: str, *, as_many: bool = True) -> Int64 | None:
         """Map the items of `data` to positions in the source (-1 if unknown).
 
         The result is None if the positions are the same in both. If items have no ids, `as_many`
         requires both sides to have the same number of items.
         """
         sorted_ids = self.sorted_items[1]
-        if not both_have_ids("item", self.what, sorted_ids, what, data.item_ids):
+        if not both_have_ids("item", self.what, sorted_ids, name, data.item_ids):
             if as_many and self.n_items != data.n_items:
                 raise InputError(
-                    f"{self.what} has {self.n_items:,} items, but {what} has {data.n_items:,}. "
+                    f"{self.what} has {self.n_items:,} items, but {name} has {data.n_items:,}. "
                     "Hint: without ids, column i must be the same item in both; a test with fewer "
                     "items still needs the shape of the whole catalogue."
                 )
@@ -127,13 +127,13 @@ class SourceIndex:
         if _same(sorted_ids, data.item_ids):
             return None
         matched = ids.match(
-            data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {self.what}"
+            data.item_ids, sorted_ids, f"item ids of {name}", f"item ids of {self.what}"
         )
         same = len(matched) == self.n_items and bool((matched == np.arange(len(matched))).all())
         return None if same else matched
 
     def rows_of(
-        self, test: Interactions, data: Interactions, what: str
+        self, test: Interactions, data: Interactions, name: str
     ) -> tuple[Int64, Int32, Int64 | None]:
         """Return the rows of `data` for each test user, and the positions of items in the source.
 
@@ -141,11 +141,11 @@ class SourceIndex:
         source's position of each item of `data` as int64 [data.n_items]. These positions are -1 for
         items that the source does not know, and None if they are the same in both.
         """
-        positions = self.items_of(data, what)
-        users = SourceIndex.of_data(data, what).users_of(test)
+        positions = self.items_of(data, name)
+        users = SourceIndex.of_data(data, name).users_of(test)
         if users is None:
             return data.indptr, data.items, positions
-        _warn_of_strangers(users, data, test, what)
+        _warn_of_strangers(users, data, test, name)
         indptr, rows = ragged.take(data.indptr, users)
         return indptr, data.items[rows], positions
 
@@ -161,38 +161,38 @@ class SourceIndex:
 
 
 def both_have_ids(
-    name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
+    kind: str, name: str, ids: Array | None, other: str, other_ids: Array | None
 ) -> bool:
     """Return True if two sides are matched by ids, and False if neither has ids.
 
-    If only one side has ids, raise InputError. `name` is ``"user"`` or ``"item"``. `one` and
+    If only one side has ids, raise InputError. `kind` is ``"user"`` or ``"item"``. `name` and
     `other` name the sides in messages, such as ``"Factors"`` and ``"test"``.
     """
-    if (one_ids is None) == (other_ids is None):
-        return one_ids is not None
-    has, lacks = (one, other) if other_ids is None else (other, one)
-    ways = []
-    if lacks in GIVEN:
-        ways.append(f"{GIVEN[lacks].format(side=lacks, name=name)} gives it ids")
-    if has in DATA:
-        call = f"rm.Interactions.of({has}, n_users=..., n_items=...)"
-        ways.append(f"{call} reads the users and items of {has} as positions")
-    way = python_or_command("; or ".join(ways), "") or "pass ids for both, or for neither"
+    if (ids is None) == (other_ids is None):
+        return ids is not None
+    owner, peer = (name, other) if other_ids is None else (other, name)
+    hints = []
+    if peer in GIVES_IDS:
+        hints.append(f"{GIVES_IDS[peer].format(side=peer, name=kind)} gives it ids")
+    if owner in DATA:
+        call = f"rm.Interactions.of({owner}, n_users=..., n_items=...)"
+        hints.append(f"{call} reads the users and items of {owner} as positions")
+    hint = python_or_command("; or ".join(hints), "") or "pass ids for both, or for neither"
     raise InputError(
-        f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, which cannot be "
-        f"matched to ids. Hint: {way}."
+        f"{owner} has {kind} ids, but {peer} has none: its {kind}s are positions, which cannot be "
+        f"matched to ids. Hint: {hint}."
     )
 
 
-def _same(one: Array, other: Array) -> bool:
-    return one.dtype == other.dtype and np.array_equal(one, other)
+def _same(ids: Array, other_ids: Array) -> bool:
+    return ids.dtype == other_ids.dtype and np.array_equal(ids, other_ids)
 
 
-def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, what: str) -> None:
+def _warn_of_strangers(users: Int64, data: Interactions, test: Interactions, name: str) -> None:
     """Warn if `data` contains none of the test users; `users` are their rows in `data`, or -1."""
     if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
         warn(
-            f"{what} has none of the {test.n_users:,} test users. Hint: are its user ids, "
+            f"{name} has none of the {test.n_users:,} test users. Hint: are its user ids, "
             f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
             f"{ids.show(test.user_ids, 0)}?"
         )
@@ -228,16 +228,16 @@ def find_rows(
     in ascending order. `users` holds the position of each user in the other table, or -1 if the
     user is not in it. None means that both tables have the same users in the same order.
     """
-    found = np.empty(len(items), np.int64)
+    rows = np.empty(len(items), np.int64)
     _kernel.find_rows(
         indptr=indptr,
         items=items.astype(np.int32, copy=False),
         users=users,
         other_indptr=other_indptr,
         other_items=other_items,
-        found=found,
+        found=rows,
     )
-    return found
+    return rows
 
 
 def in_train(test: Interactions, train: Interactions) -> Bool:
@@ -270,10 +270,10 @@ def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
 
 def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
     """Return the error for a threshold when no rule says how to combine repeated pairs."""
-    told = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
-    first = f" (the first: {pair})" if pair else ""
+    rows = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
+    example = f" (the first: {pair})" if pair else ""
     return InputError(
-        f"{told} of test repeat a user-item pair{first}, and {threshold} does not define how to "
+        f"{rows} of test repeat a user-item pair{example}, and {threshold} does not define how to "
         "combine their values: two ratings of 2 would become one of 4. Hint: "
         f"{rule_text('repeated_test', 'summed')} adds such values up first (plays), "
         f"{rule_text('repeated_test', 'largest')} takes the largest (ratings); or keep only one "

@@ -21,8 +21,8 @@ LARGEST_WHOLE = int(np.finfo(np.float64).max)
 EXACT_BITS = 53  # float64 can represent all whole numbers of up to this many bits
 
 
-def as_array(values: object, what: str) -> Array:
-    """Convert an object to an array; `what` names it in messages.
+def as_array(values: object, noun: str) -> Array:
+    """Convert an object to an array; `noun` names it in messages.
 
     Torch tensors and arrays of other libraries (JAX, CuPy, TensorFlow) share memory with the result
     if they are on the CPU, and are copied from other devices. Floats that NumPy lacks, such as
@@ -35,17 +35,17 @@ def as_array(values: object, what: str) -> Array:
     try:
         return of_any_library(values)
     except Exception as error:  # a conversion to an array may raise any exception
-        raise InputError(f"{what}: {_why(values, error)}") from error
+        raise InputError(f"{noun}: {_why(values, error)}") from error
 
 
-def _why(given: object, error: Exception) -> str:
+def _why(values: object, error: Exception) -> str:
     """Explain why an object cannot be converted to an array."""
-    rows = list(given) if isinstance(given, list | tuple) else []
+    rows = list(values) if isinstance(values, list | tuple) else []
     lengths = [len(row) for row in rows if hasattr(row, "__len__")]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is None or len(lengths) < len(rows):
         return (
-            f"{type(given).__name__} cannot be converted to an array ({type(error).__name__}: "
+            f"{type(values).__name__} cannot be converted to an array ({type(error).__name__}: "
             f"{error}). Hint: pass a NumPy array of numbers."
         )
     return (
@@ -61,9 +61,9 @@ def without_mask(array: Array) -> Array:
     return np.asarray(array)
 
 
-def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
+def numbers(array: npt.ArrayLike, noun: str, hint: str = "or leave them out") -> Float64 | None:
     """Return numbers as float64, or None (which stands for all ones) if all entries are True."""
-    array = without_mask(as_array(array, f"The {what}"))
+    array = without_mask(as_array(array, f"The {noun}"))
     if array.dtype.kind == "b" and array.all():
         return None
     if array.dtype.kind in "biuf" or not array.size:
@@ -74,7 +74,7 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     if array.dtype != object or wrong:
         example = (wrong or values)[0]
         raise InputTypeError(
-            f"The {what} must be numbers, found {type(example).__name__} "
+            f"The {noun} must be numbers, found {type(example).__name__} "
             f"(for instance {brief(example)}). Hint: convert them, {hint}."
         )
     try:
@@ -82,12 +82,12 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     except OverflowError:
         large = next(v for v in values if isinstance(v, int) and abs(v) > LARGEST_WHOLE)
         raise InputError(
-            f"The {what} must be numbers that float64 can hold, up to 1.8e308, found a whole "
+            f"The {noun} must be numbers that float64 can hold, up to 1.8e308, found a whole "
             f"number of {large.bit_length():,} bits. Hint: divide all by the same number, {hint}."
         ) from None
     except Exception as error:  # converting an object to a number may raise any exception
         raise InputTypeError(
-            f"The {what} must be numbers, but one of them raised {type(error).__name__}: {error}. "
+            f"The {noun} must be numbers, but one of them raised {type(error).__name__}: {error}. "
             f"Hint: convert them, {hint}."
         ) from error
 
@@ -110,7 +110,7 @@ def _is_number(value: Any) -> bool:
     )
 
 
-def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) -> None:
+def check_whole(floats: Array, noun: str, dtype: np.dtype[Any] | None = None) -> None:
     """Refuse whole numbers that their float type cannot distinguish from adjacent ones.
 
     `dtype` is the original dtype of the numbers, if it differs from the dtype of `floats`. Numbers
@@ -122,14 +122,14 @@ def check_whole(floats: Array, what: str, dtype: np.dtype[Any] | None = None) ->
     if large.any():
         row = int(large.argmax())
         raise InputError(
-            f"The {what} are {kind}, which holds whole numbers only up to 2**{bits}, and row {row} "
+            f"The {noun} are {kind}, which holds whole numbers only up to 2**{bits}, and row {row} "
             f"(counted from 0) has {int(floats[row])}: several numbers may have been rounded to "
             "this one. Hint: read them again as integers (int64; in pandas, dtype='Int64' also "
             "allows missing values)."
         )
 
 
-def in_float64(array: Array, what: str) -> Float64:
+def in_float64(array: Array, noun: str) -> Float64:
     """Return scores or ranks as float64; refuse rows where this makes different integers equal."""
     floats = array.astype(np.float64, copy=False)
     if array.dtype.kind not in "iu" or array.dtype.itemsize < 8 or not array.size:
@@ -142,38 +142,38 @@ def in_float64(array: Array, what: str) -> Float64:
     if equal.any():
         place = tuple(np.argwhere(equal)[0])
         low, high = ordered[..., :-1][place], ordered[..., 1:][place]
-        raise _not_told_apart(what, int(low), int(high))
+        raise _not_told_apart(noun, int(low), int(high))
     return floats
 
 
-def _not_told_apart(what: str, one: int, other: int) -> InputError:
+def _not_told_apart(noun: str, low: int, high: int) -> InputError:
     return InputError(
-        f"The {what} are ranked as float64, which cannot distinguish {one} and {other}: it holds "
+        f"The {noun} are ranked as float64, which cannot distinguish {low} and {high}: it holds "
         f"whole numbers only up to 2**{EXACT_BITS}. Hint: subtract the same number from all, or "
         "replace them by their ranks, for instance scipy.stats.rankdata(scores, method='dense')."
     )
 
 
-def all_numbers(column: Any, what: str) -> Float64:
+def all_numbers(column: Any, noun: str) -> Float64:
     """Return a column of scores or ranks as float64; ones if all are True."""
     large = _large_integers(column)
     array = plain(column)
-    floats = numbers(array, what)
+    floats = numbers(array, noun)
     if floats is None:
         return np.ones(array.shape)
     if array.dtype.kind in "iu":
-        return in_float64(array, what)
-    check_told_apart(large, what)
+        return in_float64(array, noun)
+    check_told_apart(large, noun)
     return floats
 
 
-def check_told_apart(integers: Iterable[int], what: str) -> None:
+def check_told_apart(integers: Iterable[int], noun: str) -> None:
     """Refuse integers that differ, but are equal in float64; see `in_float64` for arrays."""
-    known: dict[float, int] = {}
+    by_float: dict[float, int] = {}
     for number in integers:
-        other = known.setdefault(float(number), number)
+        other = by_float.setdefault(float(number), number)
         if other != number:
-            raise _not_told_apart(what, *sorted((number, other)))
+            raise _not_told_apart(noun, *sorted((number, other)))
 
 
 def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:
@@ -216,8 +216,8 @@ def flag(name: str, value: object) -> bool:
 
 def seed_of(seed: int) -> int:
     """Check a seed and return it as an int."""
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < 2**63:
+    is_integer = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not is_integer or not 0 <= seed < 2**63:
         raise InputError(
             f"{argument_text('seed', seed)} must be a whole number, at least 0 and below 2**63."
         )
@@ -245,14 +245,14 @@ def sizes_of(sizes: object, n_rows: int) -> Int64:
             f"The data have no groups, but ranking metrics are means over queries. {hint}"
         )
     counts = as_array(sizes, "The groups")
-    whole = counts.ndim == 1 and (counts.dtype.kind in "iu" or not counts.size)
-    if not whole or (counts < 0).any():
+    are_counts = counts.ndim == 1 and (counts.dtype.kind in "iu" or not counts.size)
+    if not are_counts or (counts < 0).any():
         raise InputError(
             "The groups must be whole numbers of rows, at least 0, in one dimension, found "
             f"{brief(sizes)}. {hint}"
         )
-    most = int(counts.max(initial=0))  # the sum of huge numbers would overflow
-    total = most if most > n_rows else int(counts.sum())
+    largest = int(counts.max(initial=0))  # the sum of huge numbers would overflow
+    total = largest if largest > n_rows else int(counts.sum())
     if total != n_rows:
         raise InputError(f"The groups have {total:,} rows, but there are {n_rows:,} labels.")
     return counts.astype(np.int64)

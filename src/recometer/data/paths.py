@@ -18,10 +18,10 @@ PATIENCE = 5.0  # seconds to wait for another program to read a pipe
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/", re.IGNORECASE)
 
 
-def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
+def as_path(path: str | bytes | os.PathLike[Any], noun: str) -> Path:
     """Return a path that the system can look up; the file need not exist.
 
-    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `what` names the file in messages, for
+    Bytes that are not UTF-8 are kept, as in `os.fsdecode`. `noun` names the file in messages, for
     instance ``"a saved evaluation"``. A path is refused if it is empty or impossible (with a NUL, a
     lone surrogate, or a part that is too long), if it leads through a folder that the user may not
     enter, or if it is an address on another system, such as ``s3://...``.
@@ -30,42 +30,42 @@ def as_path(path: str | bytes | os.PathLike[Any], what: str) -> Path:
         text = os.fsdecode(path)
     except Exception as error:  # `__fspath__` may raise anything
         failed = f", which cannot be converted to a path: {error!r}"
-        said = "" if isinstance(error, TypeError) else failed
+        note = "" if isinstance(error, TypeError) else failed
         raise InputTypeError(
-            f"The path of {what} is of type {type(path).__name__}{said}. Hint: pass a string or a "
+            f"The path of {noun} is of type {type(path).__name__}{note}. Hint: pass a string or a "
             "pathlib.Path."
         ) from error
     if not text:
-        raise FileError(f"The path of {what} is empty. Hint: name a file or a folder.")
+        raise FileError(f"The path of {noun} is empty. Hint: name a file or a folder.")
     try:
         os.stat(text)
     except ValueError as error:
-        why = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL"
+        char = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL"
         raise FileError(
-            f"The path of {what} contains {why}, which no path can contain: {brief(text)}. Hint: "
+            f"The path of {noun} contains {char}, which no path can contain: {brief(text)}. Hint: "
             "use letters, digits and punctuation."
         ) from None
     except (FileNotFoundError, NotADirectoryError):
         # The caller reports a missing file.
         if address := ADDRESS.match(text):
-            _refuse_address(address[1].lower(), text, what)
+            _refuse_address(address[1].lower(), text, noun)
     except PermissionError:
         raise FileError(
-            f"The path of {what} leads through a folder that you may not enter: {brief(text)}. "
+            f"The path of {noun} leads through a folder that you may not enter: {brief(text)}. "
             "Hint: ask its owner for permission to execute it (chmod +x)."
         ) from None
     except OSError as error:
         if error.errno == errno.ELOOP:
             return Path(text)  # the caller reports the error
         raise FileError(
-            f"The path of {what}, {brief(text)}, cannot be used: {error.strerror}. Hint: choose a "
+            f"The path of {noun}, {brief(text)}, cannot be used: {error.strerror}. Hint: choose a "
             "shorter name, of at most 255 bytes."
         ) from None
     return Path(text)
 
 
-def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
-    way_out = {
+def _refuse_address(scheme: str, text: str, noun: str) -> NoReturn:
+    hint = {
         "file": f"leave out {scheme}://.",
         "dbfs": "write /dbfs/ in place of dbfs:/.",
     }.get(
@@ -74,8 +74,8 @@ def _refuse_address(scheme: str, text: str, what: str) -> NoReturn:
         f"polars.scan_parquet({text!r}) and pandas read such URLs.",
     )
     raise FileError(
-        f"The path of {what} is a URL, {brief(text)}, not the path of a file on this machine. "
-        f"Hint: {way_out}"
+        f"The path of {noun} is a URL, {brief(text)}, not the path of a file on this machine. "
+        f"Hint: {hint}"
     )
 
 
@@ -98,10 +98,10 @@ def check_file(path: Path) -> None:
             "exist. Hint: remove the link, or create it again."
         )
     folder = path.parent
-    others: list[str] = []
+    names: list[str] = []
     with contextlib.suppress(OSError):
-        others = os.listdir(folder)
-    near = difflib.get_close_matches(path.name, others, n=3)
+        names = os.listdir(folder)
+    near = difflib.get_close_matches(path.name, names, n=3)
     hint = (
         f"Did you mean {' or '.join(map(repr, near))}?"
         if near
@@ -159,24 +159,24 @@ def write_whole(path: Path, content: bytes) -> None:
     """
     replaces = is_replaced(path)
     # The temporary name is short, because the file's name may already have the maximum length.
-    written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
+    target = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
     try:
         if replaces:
-            written.write_bytes(content)
-            written.replace(path)
+            target.write_bytes(content)
+            target.replace(path)
         else:
             with _stream_to(path) as stream:
                 stream.write(content)
     except OSError as error:
-        unread = not replaces and error.errno == errno.ENXIO
-        why = "no other program reads this pipe" if unread else error.strerror
+        has_no_reader = not replaces and error.errno == errno.ENXIO
+        reason = "no other program reads this pipe" if has_no_reader else error.strerror
         raise FileError(
-            f"{os.fspath(path)!r} cannot be written: {why}. Hint: {_way_out(error)}."
+            f"{os.fspath(path)!r} cannot be written: {reason}. Hint: {_way_out(error)}."
         ) from error
     finally:
         if replaces:
             with contextlib.suppress(OSError):
-                written.unlink(missing_ok=True)
+                target.unlink(missing_ok=True)
 
 
 def _stream_to(path: Path) -> BinaryIO:

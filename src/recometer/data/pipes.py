@@ -17,15 +17,15 @@ from recometer.errors import FileError
 
 STDIN = "-"
 """The argument that stands for standard input in place of a path."""
-ALSO_STDIN = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+STDIN_PATHS = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 STREAMS = ("/dev/fd/", "/proc/self/fd/")  # the paths that a shell substitutes for <(command)
 
-TELLING = (*EXTENSIONS, ".npy", ".npz", ".txt")  # suffixes that reveal the format
+SUFFIXES = (*EXTENSIONS, ".npy", ".npz", ".txt")  # suffixes that reveal the format
 
 
 def is_stdin(text: str) -> bool:
     """Return whether a path stands for standard input."""
-    return text == STDIN or text in ALSO_STDIN
+    return text == STDIN or text in STDIN_PATHS
 
 
 def is_stream(text: str) -> bool:
@@ -41,7 +41,7 @@ def is_stream(text: str) -> bool:
 
 def needs_format(text: str) -> bool:
     """Return whether a path can be read only once and its name does not reveal the format."""
-    return is_stream(text) and not text.lower().endswith(TELLING)
+    return is_stream(text) and not text.lower().endswith(SUFFIXES)
 
 
 class InputFormat(str, enum.Enum):
@@ -101,16 +101,16 @@ class StandardInput:
             raise FileError(f"{_called(name)} cannot be read: {error.strerror}.") from error
         with raw.open("rb") as file:
             head = file.read(len(GZIP))
-        called = "Standard input" if name == STDIN else name
+        title = "Standard input" if name == STDIN else name
         if not head:
             empty = "did the command that writes it fail?"
             hint = "pipe a file into it: ... < file.csv." if name == STDIN else empty
-            raise FileError(f"{called} is empty. Hint: {hint}")
+            raise FileError(f"{title} is empty. Hint: {hint}")
         if not needs_format(name):
-            extension = next(end for end in TELLING if name.lower().endswith(end))
+            extension = next(end for end in SUFFIXES if name.lower().endswith(end))
         elif self._form is InputFormat.trec:
             if kind_of(raw) is None:
-                raise FileError(f"{called} is not a TREC file. Hint: {not_of_trec(raw)}")
+                raise FileError(f"{title} is not a TREC file. Hint: {not_of_trec(raw)}")
             return raw
         else:
             assert self._form is not None  # check_stdin ensures this

@@ -43,7 +43,7 @@ COLUMNS = ("user", "item", "separator")  # options that only apply to tables
 MAX_NUMBER = 2**31 - 1  # the maximum number of users, and of items
 ROWS_AT_ONCE = 2**22  # rows that a thread checks at once, which takes a millisecond
 
-UNDERSTOOD = (
+SUPPORTED = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
     "shape [2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV, TREC qrels "
@@ -67,11 +67,11 @@ class Options(NamedTuple):
     whose: str | None = ""  # see `warn_of_values`; None suppresses its warnings
     says_sums: bool = True  # whether to warn that the values of repeated pairs were summed
 
-    def refuse(self, what: str, *names: str) -> None:
+    def refuse(self, noun: str, *names: str) -> None:
         """Refuse options that do not apply to the data."""
         for name in names:
             if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
-                raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+                raise InputError(f"{name}= does not apply to {noun}. Hint: leave it out.")
 
     def size(self) -> tuple[int, int] | None:
         """Return (n_users, n_items) if users and items are positions, otherwise None."""
@@ -151,9 +151,9 @@ def _read(data: Any, options: Options) -> Rows:
             rows = _from_frame(files.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
         columns = {name: getattr(options, name) for name in ("user", "item", "value", "time")}
-        found, frame = files.read_file(data, **columns, whose=options.whose)
-        given: dict[str, Any] = {name: one or False for name, one in found._asdict().items()}
-        return _from_frame(frame, options._replace(**given))
+        chosen, frame = files.read_file(data, **columns, whose=options.whose)
+        changes: dict[str, Any] = {key: name or False for key, name in chosen._asdict().items()}
+        return _from_frame(frame, options._replace(**changes))
     if is_tensor(data) and is_sparse(data):
         return _from_sparse(to_scipy(data), options)
     if is_a(data, "scipy.sparse", "sparray", "spmatrix"):
@@ -172,7 +172,7 @@ def _read(data: Any, options: Options) -> Rows:
             "pandas Series whose index holds them."
         )
     raise InputTypeError(
-        f"Interactions cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
+        f"Interactions cannot be read from {type(data).__name__}. Hint: pass {SUPPORTED}."
     )
 
 
@@ -185,10 +185,10 @@ def _from_frame(data: Any, options: Options) -> Rows:
     )
     if options.whose is not None and options.value is None:
         warn_of_values(columns, lambda: numeric_columns(data, booleans=True), options.whose)
-    wanted = [name for name in columns if name is not None]
-    series = dict(zip(wanted, fetch(wanted), strict=True))
-    item_what = f"item ids (column {columns.item!r})"
-    series[columns.item] = taken_apart(series[columns.item], options.separator, item_what)
+    subset = [name for name in columns if name is not None]
+    series = dict(zip(subset, fetch(subset), strict=True))
+    item_noun = f"item ids (column {columns.item!r})"
+    series[columns.item] = taken_apart(series[columns.item], options.separator, item_noun)
     lengths = flatten(series, columns) if holds_lists(series[columns.item]) else None
     values = moments = None
     if columns.value is not None:
@@ -196,8 +196,8 @@ def _from_frame(data: Any, options: Options) -> Rows:
         values = numbers(plain(series[columns.value]), f"values (column {columns.value!r})", hint)
     if columns.time is not None:
         moments = times(series[columns.time], f"times (column {columns.time!r})")[0]
-    user_what = f"user ids (column {columns.user!r})"
-    rows = _numbered(series[columns.user], user_what, series[columns.item], item_what, options)
+    user_noun = f"user ids (column {columns.user!r})"
+    rows = _numbered(series[columns.user], user_noun, series[columns.item], item_noun, options)
     if lengths is not None:
         assert rows.users is not None
         rows.users = np.repeat(rows.users, lengths)
@@ -205,18 +205,18 @@ def _from_frame(data: Any, options: Options) -> Rows:
     return rows
 
 
-def _numbered(users: Any, user_what: str, items: Any, item_what: str, options: Options) -> Rows:
+def _numbered(users: Any, user_noun: str, items: Any, item_noun: str, options: Options) -> Rows:
     """Return rows without values; users and items are ids, or positions if `n_users` is passed."""
     size = options.size()
     if size is None:
-        users, user_ids = encode(users, user_what)
-        items, item_ids = encode(items, item_what)
-        check_single(item_ids, item_what, options.separator)
+        users, user_ids = encode(users, user_noun)
+        items, item_ids = encode(items, item_noun)
+        check_single(item_ids, item_noun, options.separator)
         sizes = len(user_ids), len(item_ids)
         return Rows(users, items, *sizes, user_ids=user_ids, item_ids=item_ids)
     return Rows(
-        as_positions(as_ids(users, user_what), size[0], 0, "user"),
-        as_positions(as_ids(items, item_what), size[1], options.item_offset, "item"),
+        as_positions(as_ids(users, user_noun), size[0], 0, "user"),
+        as_positions(as_ids(items, item_noun), size[1], options.item_offset, "item"),
         *size,
     )
 
@@ -236,13 +236,13 @@ def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
 def _from_sparse(matrix: Any, options: Options) -> Rows:
     options.refuse("a sparse matrix", *COLUMNS, "value", "time", "item_offset")
     n_users, n_items = _matrix_shape(matrix.shape, options)
-    what = "values of the sparse matrix"
+    noun = "values of the sparse matrix"
     if matrix.format == "csr":
         indptr = matrix.indptr.astype(np.int64, copy=False)
         _check_csr(matrix, indptr)
         n = int(indptr[-1])
         items, entries = matrix.indices[:n], matrix.data[:n]
-        values = numbers(entries, what)
+        values = numbers(entries, noun)
         rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
         if values is not None and entries.dtype != object:
             rows.value_range = extent(entries)  # `entries` usually take half the memory of `values`
@@ -253,7 +253,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
     if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
         # SciPy cannot convert object matrices to another format.
         matrix = copy.copy(matrix)
-        matrix.data = numbers(matrix.data, what)
+        matrix.data = numbers(matrix.data, noun)
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
         raise _corrupt(matrix, "a row has different numbers of columns and values")
     try:
@@ -272,7 +272,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         # These formats pad with zeros, which cannot be distinguished from stored zeros.
         stored = entries != 0
         users, items, entries = users[stored], items[stored], entries[stored]
-    return Rows(users, items, n_users, n_items, numbers(entries, what))
+    return Rows(users, items, n_users, n_items, numbers(entries, noun))
 
 
 def _check_csr(matrix: Any, indptr: Int64) -> None:
@@ -293,17 +293,17 @@ def _check_csr(matrix: Any, indptr: Int64) -> None:
         )
 
 
-def _corrupt(matrix: Any, found: str) -> InputError:
+def _corrupt(matrix: Any, reason: str) -> InputError:
     return InputError(
-        f"The arrays of the sparse matrix ({type(matrix).__name__}) do not fit together: {found}. "
+        f"The arrays of the sparse matrix ({type(matrix).__name__}) do not fit together: {reason}. "
         "Hint: create the matrix again, for instance with scipy.sparse.coo_array((values, (rows, "
         "columns)), shape)."
     )
 
 
 def _from_array(array: Array, options: Options) -> Rows:
-    given = options.n_users is not None or options.n_items is not None
-    if given and array.ndim == 2 and len(array) == 2 and array.dtype.kind in "iu":
+    has_size = options.n_users is not None or options.n_items is not None
+    if has_size and array.ndim == 2 and len(array) == 2 and array.dtype.kind in "iu":
         return _from_edges(array, options)
     if array.dtype.names is not None:
         raise InputTypeError(
@@ -393,28 +393,28 @@ def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
     return as_positions(chosen, n_users, 0, "user")
 
 
-def as_positions(array: Array, n: int, offset: int, what: str, place: str = "row") -> Int64:
+def as_positions(array: Array, n: int, offset: int, kind: str, place: str = "row") -> Int64:
     """Check that positions exist, and return them as int64 with the offset subtracted."""
     if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
         raise InputTypeError(
-            f"Positions of {what}s must be integers in one dimension, found {array.dtype} of "
+            f"Positions of {kind}s must be integers in one dimension, found {array.dtype} of "
             f"shape {array.shape}"
             + (f" (for instance {show(array, 0)})" if array.ndim == 1 else "")
             + ". Hint: leave out n_users= and n_items= if they are ids."
         )
-    _check_range(array, n, offset, what, place)
+    _check_range(array, n, offset, kind, place)
     array = array.astype(np.int64, copy=False)
     return array - offset if offset else array
 
 
-def _check_range(array: Array, n: int, offset: int, what: str, place: str) -> None:
+def _check_range(array: Array, n: int, offset: int, kind: str, place: str) -> None:
     if len(array) and not offset <= array.min() <= array.max() < n + offset:
         row = int(np.argmax((array < offset) | (array >= n + offset)))
         small = array[row] < offset
         raise InputError(
-            f"The {what} index {array[row]} in {place} {row} (counted from 0) is "
+            f"The {kind} index {array[row]} in {place} {row} (counted from 0) is "
             f"{('negative' if not offset else 'below item_offset') if small else 'too large'}: "
-            f"there are {n:,} {what}s, so indices go from {offset} to {n + offset - 1}."
+            f"there are {n:,} {kind}s, so indices go from {offset} to {n + offset - 1}."
         )
 
 

@@ -40,32 +40,34 @@ DIFFERENCES: Mapping[str, Callable[[str], str]] = {
 CASES = (str.lower, str.upper, str.capitalize, str.title)
 
 
-def guess(asked: Sequence[Any], known: Iterable[Any]) -> str | None:
+def guess(unmatched: Sequence[Any], candidates: Iterable[Any]) -> str | None:
     """Return a hint on how the other side may spell ids that have no match.
 
     Parameters
     ----------
-    asked
-        Some ids that are not in `known`, all of the same kind: strings, or pairs with a string.
-    known
+    unmatched
+        Some ids that are not in `candidates`, all of one kind: strings, or pairs with a string.
+    candidates
         All ids of the other side.
 
     Returns
     -------
     str or None
         None unless one difference, or all `DIFFERENCES` together, explain at least a tenth of the
-        ids in `asked`.
+        ids in `unmatched`.
     """
-    if not asked or not _has_text(asked[0]):
+    if not unmatched or not _has_text(unmatched[0]):
         return None
-    known = list(known)
-    best, most = None, FEWEST * len(asked)
+    candidates = list(candidates)
+    best, best_count = None, FEWEST * len(unmatched)
     for changes in [[change] for change in DIFFERENCES.values()] + [[*DIFFERENCES.values()]]:
-        by_plain = {_changed(other, changes): other for other in known}
-        pairs = [(own, by_plain.get(_changed(own, changes))) for own in asked]
-        explained = [(own, other) for own, other in pairs if other is not None]
-        if len(explained) > most or (best is None and explained and len(explained) >= most):
-            best, most = explained[0], len(explained)
+        by_plain = {_changed(other, changes): other for other in candidates}
+        pairs = [(id_, by_plain.get(_changed(id_, changes))) for id_ in unmatched]
+        explained = [(id_, other) for id_, other in pairs if other is not None]
+        if len(explained) > best_count or (
+            best is None and explained and len(explained) >= best_count
+        ):
+            best, best_count = explained[0], len(explained)
     if best is None:
         return None
     names = " and ".join(_differences(*best))
@@ -94,11 +96,11 @@ def _changed(id_: Any, changes: Iterable[Callable[[str], str]]) -> Any:
     return id_
 
 
-def _differences(own: Any, other: Any) -> list[str]:
+def _differences(id_: Any, other: Any) -> list[str]:
     """Name the differences between two ids that are equal after removing all `DIFFERENCES`."""
     names = []
     for name, change in DIFFERENCES.items():
-        rest = [each for each in DIFFERENCES.values() if each is not change]
-        if _changed(own, rest) != _changed(other, rest):
+        other_changes = [c for c in DIFFERENCES.values() if c is not change]
+        if _changed(id_, other_changes) != _changed(other, other_changes):
             names.append(name)
     return names or [*DIFFERENCES]

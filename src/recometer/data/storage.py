@@ -59,11 +59,11 @@ def check_replaced(
     files that do not exist are ignored. A path that is not a file, such as a pipe, is written to,
     not replaced.
     """
-    read = [path for path in inputs if os.path.exists(path)]
+    input_paths = [path for path in inputs if os.path.exists(path)]
     for path in paths:
         if not os.path.lexists(path):
             continue
-        if any(path.exists() and path.samefile(other) for other in read):
+        if any(path.exists() and path.samefile(other) for other in input_paths):
             raise FileError(
                 f"{path} is an input, and would be replaced. Hint: choose an empty folder."
             )
@@ -135,11 +135,11 @@ def write_table(
 
 def evaluations_hint() -> str:
     """Return a hint on how to write the files that `read_table` reads."""
-    way = python_or_command(
+    advice = python_or_command(
         "recometer.load reads only what result.save(path) wrote.",
         "recometer evaluate --out FOLDER writes saved evaluations.",
     )
-    return f"Hint: {way}"
+    return f"Hint: {advice}"
 
 
 def read_table(
@@ -254,21 +254,21 @@ PIECE = 2**20
 
 def sealed(content: bytes) -> bytes:
     """Replace the last `PLACEHOLDER` in the content with the checksum."""
-    at = content.rindex(MARK) + len(MARK)
-    return content[:at] + _digest(content, at) + content[at + DIGITS :]
+    start = content.rindex(MARK) + len(MARK)
+    return content[:start] + _digest(content, start) + content[start + DIGITS :]
 
 
 def is_sealed(content: bytes) -> bool:
     """Return whether the content contains the correct checksum of all its other bytes."""
-    at = content.rfind(MARK) + len(MARK)
-    return at >= len(MARK) and content[at : at + DIGITS] == _digest(content, at)
+    start = content.rfind(MARK) + len(MARK)
+    return start >= len(MARK) and content[start : start + DIGITS] == _digest(content, start)
 
 
-def _digest(content: bytes, at: int) -> bytes:
-    whole, view = hashlib.sha256(), memoryview(content)
-    for part in (view[:at], b"0" * DIGITS, view[at + DIGITS :]):
-        whole.update(part)
-    return whole.hexdigest().encode()
+def _digest(content: bytes, start: int) -> bytes:
+    digest, view = hashlib.sha256(), memoryview(content)
+    for part in (view[:start], b"0" * DIGITS, view[start + DIGITS :]):
+        digest.update(part)
+    return digest.hexdigest().encode()
 
 
 def end_of(file: BinaryIO) -> bytes:
@@ -281,8 +281,8 @@ def end_of(file: BinaryIO) -> bytes:
 
 def checksum_of(file: BinaryIO) -> str:
     """Return the checksum of a file, and rewind it."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     while piece := file.read(PIECE):
-        whole.update(piece)
+        digest.update(piece)
     file.seek(0)
-    return whole.hexdigest()
+    return digest.hexdigest()

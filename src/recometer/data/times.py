@@ -125,7 +125,7 @@ def unit_of_times(numbers: Array) -> int | None:
     return next(fitting, None)
 
 
-def check_units(numbers: Array, what: str) -> None:
+def check_units(numbers: Array, noun: str) -> None:
     """Refuse times since 1970 in different units, such as seconds and milliseconds.
 
     Numbers below `EARLIEST` are ignored. The times are refused if each of the other numbers is a
@@ -139,10 +139,12 @@ def check_units(numbers: Array, what: str) -> None:
     if len(first) < 2 or others.any():
         return
     low, high = [*first][:2]
-    said = [f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first]
+    examples = [
+        f"{first[unit]} ({NAMES[unit]}, {_day(int(first[unit] // unit))})" for unit in first
+    ]
     raise InputError(
-        f"The {what} count in different units since 1970: {' and '.join(said)}. Hint: convert them "
-        f"to one unit, for instance those in {NAMES[high]} by // {high // low}; or pass "
+        f"The {noun} count in different units since 1970: {' and '.join(examples)}. Hint: convert "
+        f"them to one unit, for instance those in {NAMES[high]} by // {high // low}; or pass "
         f"{argument_text('time', False)} to ignore the times."
     )
 

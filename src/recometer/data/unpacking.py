@@ -43,16 +43,16 @@ def check_gzip(path: Path) -> None:
 
 @functools.lru_cache(maxsize=64)  # the same file is opened several times
 def _check_gzip(path: Path, size: int, _modified: int) -> None:
-    most, unpacked = _most(size), 0
+    limit, unpacked = _limit(size), 0
     with path.open("rb") as file:
         try:
             for n in _unpacked(file):
                 unpacked += n
-                if unpacked > most:
+                if unpacked > limit:
                     break
         except zlib.error:
             return  # the error is raised when the file is read
-    if unpacked > most:
+    if unpacked > limit:
         _refuse(path, "unpack it first, for instance with gunzip")
 
 
@@ -74,7 +74,7 @@ def check_archive(path: Path) -> None:
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        if sum(member.file_size for member in members) > _most(path.stat().st_size):
+        if sum(member.file_size for member in members) > _limit(path.stat().st_size):
             _refuse(path, "load and save its arrays one by one")
         for member in members:
             if not member.filename.endswith(".npy"):
@@ -100,9 +100,9 @@ def _bytes_of_array(file: IO[bytes]) -> int:
 
 def check_table(path: Path, parts: Sequence[Path | BinaryIO], n_rows: int, n_columns: int) -> None:
     """Raise FileError if columns of Parquet files are far too large when unpacked."""
-    if n_rows * n_columns * WIDTH >= _most(sum(map(_size, parts))):
-        way_out = f"and its {n_rows:,} rows are correct, load it into a data frame and pass that"
-        _refuse(path, way_out)
+    if n_rows * n_columns * WIDTH >= _limit(sum(map(_size, parts))):
+        hint = f"and its {n_rows:,} rows are correct, load it into a data frame and pass that"
+        _refuse(path, hint)
 
 
 def check_nested(
@@ -122,9 +122,9 @@ def check_nested(
             total += _n_values(part, frozenset(nested), status.st_size, status.st_mtime_ns)
         else:
             total += n_values(part, nested)
-    if total * WIDTH >= _most(sum(map(_size, parts))):
-        way_out = f"and the {total:,} entries of its lists are correct, load it into a data frame"
-        _refuse(path, f"{way_out} and pass that")
+    if total * WIDTH >= _limit(sum(map(_size, parts))):
+        hint = f"and the {total:,} entries of its lists are correct, load it into a data frame"
+        _refuse(path, f"{hint} and pass that")
 
 
 @functools.lru_cache(maxsize=1024)  # the same file is opened several times
@@ -137,14 +137,14 @@ def _size(part: Path | BinaryIO) -> int:
     return part.stat().st_size if isinstance(part, Path) else part.seek(0, os.SEEK_END)
 
 
-def _most(size: int) -> int:
+def _limit(size: int) -> int:
     return max(MOST, TIMES * size)
 
 
-def _refuse(path: Path, way_out: str) -> NoReturn:
+def _refuse(path: Path, hint: str) -> NoReturn:
     raise FileError(
         f"{path} unpacks to {MOST / 2**30:.0f} GiB or more, and to {TIMES} times its size or more: "
-        f"it is not read. Hint: if you trust this file, {way_out}."
+        f"it is not read. Hint: if you trust this file, {hint}."
     )
 
 
@@ -187,23 +187,23 @@ def _chunks(file: BinaryIO, columns: Collection[str]) -> Iterator[Mapping[int, A
 
 def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
     """Return the number of values in the pages of a column chunk."""
-    at = chunk[FIRST_DATA]
+    offset = chunk[FIRST_DATA]
     if FIRST_DICTIONARY in chunk:
-        at = min(at, chunk[FIRST_DICTIONARY])
-    end, total = at + chunk[COMPRESSED], 0
-    while at < end:
-        file.seek(at)
+        offset = min(offset, chunk[FIRST_DICTIONARY])
+    end, total = offset + chunk[COMPRESSED], 0
+    while offset < end:
+        file.seek(offset)
         content = _Compact(file.read(HEADER))
         try:
             page = content.struct()
         except IndexError:
-            file.seek(at)
-            content = _Compact(file.read(end - at))
+            file.seek(offset)
+            content = _Compact(file.read(end - offset))
             page = content.struct()
         total += page.get(DATA, page.get(DATA_2, {})).get(N_VALUES, 0)
         if page[PAGE_SIZE] < 0:
             raise ValueError("a page with a negative size")
-        at += content.at + page[PAGE_SIZE]
+        offset += content.at + page[PAGE_SIZE]
     return total
 
 
