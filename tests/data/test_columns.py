@@ -10,7 +10,7 @@ import pytest
 from command_line import run_command
 
 import recometer as rm
-from recometer.data.columns import KINDS, choose_columns, could_hold_values, find_columns
+from recometer.data.columns import KINDS, choose_columns, find_columns, value_candidates
 from recometer.errors import ColumnError, DataWarning
 
 LABELS = ["label", "target", "clicked", "purchased", "is_relevant", "relevant", "y", "Rating"]
@@ -82,8 +82,8 @@ def test_error_about_ambiguous_columns_lists_the_choices():
 
 def test_users_items_times_and_values_share_no_column_name():
     for first, second in itertools.combinations(("user", "item", "time", "value"), 2):
-        names = {*KINDS[first].names, *KINDS[first].otherwise}
-        assert not names & {*KINDS[second].names, *KINDS[second].otherwise}
+        names = {*KINDS[first].names, *KINDS[first].fallback}
+        assert not names & {*KINDS[second].names, *KINDS[second].fallback}
 
 
 FRAMES = {
@@ -133,7 +133,7 @@ def test_true_and_false_in_text_are_read_as_values(tmp_path):
 
 def test_columns_with_unrelated_names_are_not_read_as_values():
     others = ["category_id", "sessionId", "Unnamed: 0", "price", "item.index", "release_year", "ts"]
-    assert could_hold_values([*others, "dwell", "n_views"]) == ["dwell", "n_views"]
+    assert value_candidates([*others, "dwell", "n_views"]) == ["dwell", "n_views"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rm.Interactions.of(pl.DataFrame({"user": [1], "item": [2], "session_id": [3], "age": [4]}))

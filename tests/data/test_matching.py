@@ -42,7 +42,7 @@ def test_train_rows_are_found_by_user_and_item(sides):
     test, train = map(with_ids, sides)
     rows_of_test, rows_of_train = rows(test), rows(train)
     index = SourceIndex.of_data(train, "train")
-    users, items = index.users_of(test), index.items_of(test, "test", as_many=False)
+    users, items = index.users_of(test), index.items_of(test, "test", same_size=False)
     items_in_train = test.items if items is None else items[test.items]
     matching_rows = find_rows(test.indptr, items_in_train, train.indptr, train.items, users)
     for pair, row in zip(rows_of_test, matching_rows.tolist(), strict=True):

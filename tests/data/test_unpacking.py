@@ -21,7 +21,7 @@ REFUSED = r"unpacks to \d+ GiB or more, and to 200 times its size.*Hint"
 @pytest.fixture
 def limit_of_one_mebibyte(monkeypatch):
     """Lower the limit for unpacked contents to one mebibyte."""
-    monkeypatch.setattr(unpacking, "MOST", 2**20)
+    monkeypatch.setattr(unpacking, "LIMIT", 2**20)
     unpacking._check_gzip.cache_clear()
 
 
@@ -84,7 +84,7 @@ def test_lists_that_take_exactly_the_limit_are_refused(monkeypatch, tmp_path):
     """The list has 2**17 entries of 8 bytes each, which is exactly the limit of 1 MiB."""
     path = tmp_path / "lists.parquet"
     pl.DataFrame({"user_id": [1], "item_id": [[7] * 2**17]}).write_parquet(path)
-    monkeypatch.setattr(unpacking, "MOST", 2**20)
+    monkeypatch.setattr(unpacking, "LIMIT", 2**20)
     with pytest.raises(FileError, match=r"entries of its lists"):
         rm.Lists(path)
 

@@ -8,7 +8,7 @@ from typing import Any
 from recometer.auditing.checks import findings_of
 from recometer.auditing.facts import Facts, facts_of
 from recometer.auditing.findings import Findings
-from recometer.data.interactions import Interactions, read_interactions, together
+from recometer.data.interactions import Interactions, concatenate, read_interactions
 from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.tasks import waiting
@@ -165,7 +165,7 @@ def _of_split(split: object) -> tuple[Interactions, Interactions]:
     plain = split.interactions()
     if plain.remainder is None or not len(plain.remainder):
         return plain.train, plain.test
-    return together(plain.train, plain.remainder), plain.test
+    return concatenate(plain.train, plain.remainder), plain.test
 
 
 def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:

@@ -24,7 +24,7 @@ from recometer.data.columns import (
     common_names,
     single_names,
 )
-from recometer.data.factor_files import frame_like, known_ids, like, read_ids, same_kinds
+from recometer.data.factor_files import adapt, frame_like, ids_of_test, read_ids, same_kinds
 from recometer.data.files import (
     EXTENSIONS,
     column_names,
@@ -109,7 +109,7 @@ class Inputs:
             with naming(name, errors=model is not None):
                 yield
         except RecometerError as error:
-            raise type(error)(self.stdin.named(str(error))) from error
+            raise type(error)(self.stdin.restore_names(str(error))) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise an error if the user named a column that none of the files has."""
@@ -168,7 +168,7 @@ class Inputs:
                 self._say(what, file, found._asdict())
             if test is not None:
                 frame = frame.with_columns(
-                    like(frame[found.user], test.user_ids), like(frame[found.item], test.item_ids)
+                    adapt(frame[found.user], test.user_ids), adapt(frame[found.item], test.item_ids)
                 )
             data = read_interactions(
                 frame,
@@ -194,8 +194,8 @@ class Inputs:
             )
             if option != "exclude" and has_users:
                 return self.interactions(option, path, value=False, test=test)
-            ids = read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
-            self.note(f"{option}: {self.stdin.named(str(file))} (items for all users)")
+            ids = read_ids(file, "item", self.columns["item"], ids_of_test(test, "item"))
+            self.note(f"{option}: {self.stdin.restore_names(str(file))} (items for all users)")
         return ids
 
     def _has(self, file: Path, kind: str) -> bool:
@@ -224,7 +224,7 @@ class Inputs:
                 test=test,
                 user=self.columns_alone["user"],
                 item=self.columns["item"],
-                note=lambda text: self.note(self.stdin.named(text)),
+                note=lambda text: self.note(self.stdin.restore_names(text)),
             )
         file = self.stdin.path(model.paths[0])
         if model.kind == "run":
@@ -261,7 +261,7 @@ class Inputs:
             if _is_table(file) and self._has(file, "item"):
                 item = self._present(file, "item")["item"]
                 table = Catalogue(file, item=item, **columns)
-                self.note(f"catalogue: {self.stdin.named(str(file))} ({table.describe()})")
+                self.note(f"catalogue: {self.stdin.restore_names(str(file))} ({table.describe()})")
                 return table
             if columns:
                 raise InputError(
@@ -269,7 +269,7 @@ class Inputs:
                     f"{', '.join(f'--{option}' for option in columns)}. Hint: name that column "
                     "with --item."
                 )
-            return read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
+            return read_ids(file, "item", self.columns["item"], ids_of_test(test, "item"))
 
     def item_groups(self, text: str, catalogue: object) -> Catalogue:
         """Read ``[COLUMN=]FILE`` as a catalogue whose categories are the groups of items."""
@@ -300,7 +300,7 @@ class Inputs:
             by_rows = found["rank"] is None and found["score"] is None
             self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
         ids = lists.facts.arrays
-        if all(same_kinds(ids[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED):
+        if all(same_kinds(ids[f"{what}_ids"], ids_of_test(test, what)) for what in REQUIRED):
             return lists
         columns = files.read_run(file).to_dict() if trec else found_columns(file, wanted)[1]
         orders: dict[str, Any] = {name: name in columns and name for name in ORDERS}
@@ -324,7 +324,7 @@ class Inputs:
             wanted[kinds[0]] = truth
         # A rating is a label here, so it must not be taken for the score, even if no other column
         # qualifies.
-        if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
+        if not (wanted["score"] or common_names("score", column_names(file), fallback=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: name it with --score.")
         found, columns = found_columns(file, wanted)
         if test is None and not any(found[kind] for kind in kinds):
@@ -365,7 +365,7 @@ class Inputs:
         text = found
         if not isinstance(found, str):
             text = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
-        self.note(f"{what}: {self.stdin.named(str(file))} ({text}{more})")
+        self.note(f"{what}: {self.stdin.restore_names(str(file))} ({text}{more})")
 
 
 def _is_table(path: Path) -> bool:

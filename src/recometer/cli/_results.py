@@ -12,7 +12,7 @@ import recometer as rm
 from recometer.cli._messages import usage_of
 from recometer.cli._models import split_name, stem
 from recometer.data.columns import columns_of_groups, common_names
-from recometer.data.factor_files import like
+from recometer.data.factor_files import adapt
 from recometer.data.files import column_names, names_in, read_columns
 from recometer.data.storage import is_table
 from recometer.errors import ColumnError, FileError, naming
@@ -96,4 +96,4 @@ def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
             )
         chosen = columns_of_groups(names, "user", users[0], column or None)
     frame = read_columns(path, chosen)
-    return frame.with_columns(like(frame[users[0]], result.user_ids))
+    return frame.with_columns(adapt(frame[users[0]], result.user_ids))

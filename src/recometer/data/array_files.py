@@ -25,7 +25,7 @@ DAMAGED += (ArithmeticError, AttributeError, TypeError, ValueError)
 DAMAGED += (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
-def in_place(array: Any, noun: str) -> Any:
+def open_path(array: Any, noun: str) -> Any:
     """Open the array file if a path is passed; return any other argument unchanged."""
     return open_array(array, noun) if isinstance(array, str | os.PathLike) else array
 

@@ -17,7 +17,7 @@ from recometer.data.cells import integers
 from recometer.data.columns import (
     KINDS,
     check_column,
-    check_once,
+    check_unique,
     choose_columns,
     columns_of_groups,
 )
@@ -140,7 +140,7 @@ class Catalogue:
         else:
             chosen = choose_columns(table.names, {"item": item})["item"]
             assert chosen is not None
-            table.taken.append(chosen)
+            table.used.append(chosen)
             order = self._take_ids(table.ids(chosen))
         if not self.n_items:
             raise InputError("The catalogue has no items.")
@@ -407,7 +407,7 @@ class NamedColumns:
         self.names = names
         self.fetch = fetch
         self.text = text  # whether all columns, numbers included, are strings
-        self.taken: list[str] = []
+        self.used: list[str] = []
 
     @classmethod
     def of(cls, data: Any) -> NamedColumns | None:
@@ -428,7 +428,7 @@ class NamedColumns:
             columns = dict(zip(unique, fetch(unique), strict=True))
 
             def get(name: str) -> Any:
-                check_once(name, names)
+                check_unique(name, names)
                 return columns[name]
 
             return cls(names, get)
@@ -477,7 +477,7 @@ class NamedColumns:
             return argument
         if option not in KINDS:
             return None
-        unused = [name for name in self.names if name not in self.taken]
+        unused = [name for name in self.names if name not in self.used]
         name = choose_columns(unused, {option: None}, required=())[option]
         return None if name is None else self.fetch(name)
 

@@ -59,7 +59,7 @@ def check_separator(separator: object) -> None:
         )
 
 
-def taken_apart(column: Any, separator: Separator, noun: str) -> Any:
+def split_cells(column: Any, separator: Separator, noun: str) -> Any:
     """Split a column of strings into a column of lists; return any other column unchanged.
 
     Brackets around a cell, and blanks and quotes around its parts, are removed. The parts

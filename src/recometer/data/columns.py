@@ -23,9 +23,9 @@ class Kind(NamedTuple):
     no column has a better name: for example, sessions serve as users if there is no user column.
     """
 
-    what: str  # what messages call the entries of such a column
+    plural: str  # what messages call the entries of such a column
     names: tuple[str, ...]
-    otherwise: tuple[str, ...] = ()  # names that usually mean something else
+    fallback: tuple[str, ...] = ()  # names that usually mean something else
 
 
 def _ids(*words: str) -> tuple[str, ...]:
@@ -237,7 +237,7 @@ def choose_columns(
     required
         The meanings that need a column; their options cannot be False.
     strict
-        The meanings for which `Kind.otherwise` is not used.
+        The meanings for which `Kind.fallback` is not used.
 
     Raises
     ------
@@ -259,14 +259,14 @@ def choose_columns(
         if name is None:
             used = single_names(choices.values())
             unused = [candidate for candidate in names if candidate not in used]
-            candidates = common_names(option, unused, otherwise=option not in strict)
+            candidates = common_names(option, unused, fallback=option not in strict)
             choices[option] = _only(option, candidates, names, option in required)
     # Treat a pair as a single column if there is a column of that name.
     chosen = single_names(
         n[:] if isinstance(n, str) and n in names else n for n in choices.values()
     )
     for name in chosen:
-        check_once(name, names)
+        check_unique(name, names)
         if chosen.count(name) > 1:
             uses = [
                 argument_text(option)
@@ -282,7 +282,7 @@ def choose_columns(
     return {option: name if isinstance(name, str) else None for option, name in choices.items()}
 
 
-def check_once(name: str, names: Sequence[str]) -> None:
+def check_unique(name: str, names: Sequence[str]) -> None:
     """Raise ColumnError if several columns have this name."""
     if names.count(name) > 1:
         raise ColumnError(
@@ -321,14 +321,14 @@ def check_column(option: str, name: object, names: Collection[str]) -> None:
             raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}{hint}")
 
 
-def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:
+def common_names(option: str, names: Iterable[str], *, fallback: bool = True) -> list[str]:
     """Return the columns with a common name for one of `KINDS`; better names take precedence."""
     plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
     kind = KINDS[option]
     matches = [name for name, word in plain.items() if word in kind.names]
-    if matches or not otherwise:
+    if matches or not fallback:
         return matches
-    return [name for name, word in plain.items() if word in kind.otherwise]
+    return [name for name, word in plain.items() if word in kind.fallback]
 
 
 def _only(option: str, candidates: list[str], names: list[str], required: bool) -> str | None:
@@ -336,20 +336,20 @@ def _only(option: str, candidates: list[str], names: list[str], required: bool) 
         return candidates[0]
     if candidates:
         raise ColumnError(
-            f"Several columns could hold the {KINDS[option].what}: "
+            f"Several columns could hold the {KINDS[option].plural}: "
             f"{', '.join(map(repr, candidates))}. Hint: pass {argument_text(option)} with the name "
             "of one" + ("." if required else f", or {argument_text(option, False)} for none.")
         )
     if not required:
         return None
     raise ColumnError(
-        f"No column has a common name for {KINDS[option].what}. Hint: pass "
+        f"No column has a common name for {KINDS[option].plural}. Hint: pass "
         f"{argument_text(option)} with its name. Columns: {', '.join(names) or 'none'}."
         f"{getattr(names, 'hint', '')}"
     )
 
 
-def could_hold_values(names: Iterable[str]) -> list[str]:
+def value_candidates(names: Iterable[str]) -> list[str]:
     """Return the numeric columns that could hold values despite their uncommon names.
 
     Columns of ids, times, places, prices and measurements are excluded.
@@ -362,7 +362,7 @@ def could_hold_values(names: Iterable[str]) -> list[str]:
     ]
 
 
-def could_be_places(names: Iterable[str]) -> list[str]:
+def rank_candidates(names: Iterable[str]) -> list[str]:
     """Return the numeric columns that could hold ranks despite their uncommon names."""
     return [name for name in names if PLACES.intersection(_last_words(name))]
 
@@ -377,34 +377,34 @@ def _last_words(name: str) -> set[str]:
     return {*words[-1:], "".join(words)}
 
 
-def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
+def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], argument: str) -> None:
     """Warn if a column that might hold values is not read, or if scores are read as values.
 
-    `numeric` returns the names of the numeric and Boolean columns. `whose` names the argument that
-    holds the table, or is "" if the user's call has options for columns.
+    `numeric` returns the names of the numeric and Boolean columns. `argument` is the name of the
+    argument that holds the table, or "" if the user's call has options for columns.
     """
     value = columns.value
     if value is None:
         used = single_names(columns)
-        others = could_hold_values(name for name in numeric() if name not in used)
+        others = value_candidates(name for name in numeric() if name not in used)
         if others:
             warn(
                 "No column has a common name for values, so all rows count as equally relevant: "
                 f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
-                f"Hint: {_call(whose, others[0])} reads that column; {_call(whose, False)} treats "
-                "all rows as equally relevant."
+                f"Hint: {_call(argument, others[0])} reads that column; "
+                f"{_call(argument, False)} treats all rows as equally relevant."
             )
-    elif columns.item != BEIR_ITEM and not common_names("value", [value], otherwise=False):
+    elif columns.item != BEIR_ITEM and not common_names("value", [value], fallback=False):
         warn(
             f"The column {value!r} was read as the relevance of items; a model's scores are not "
-            f"ground truth. Hint: {_call(whose, value)} confirms that this is intended; "
-            f"{_call(whose, False)} treats all rows as equally relevant."
+            f"ground truth. Hint: {_call(argument, value)} confirms that this is intended; "
+            f"{_call(argument, False)} treats all rows as equally relevant."
         )
 
 
-def _call(whose: str, value: str | bool) -> str:
+def _call(argument: str, value: str | bool) -> str:
     named = argument_text("value", value)
-    call = f"rm.Interactions.of({whose}, value={value!r})" if whose else named
+    call = f"rm.Interactions.of({argument}, value={value!r})" if argument else named
     return python_or_command(call, named)
 
 

@@ -49,7 +49,7 @@ def read_factors(
                 arrays[f"{kind}_ids"] = row_ids
     for kind, path, ids_path in zip(REQUIRED, sources, [*of_ids, "", ""], strict=False):
         test_ids, name, n_rows = (
-            known_ids(test, kind),
+            ids_of_test(test, kind),
             f"{kind}_ids",
             len(arrays[f"{kind}_factors"]),
         )
@@ -63,7 +63,7 @@ def read_factors(
         elif ids_path:
             arrays[name] = read_ids(Path(ids_path), kind, columns[kind], test_ids)
         elif name not in arrays and test_ids is not None:
-            _lacking(path, kind, test_ids)
+            _refuse_positions(path, kind, test_ids)
     return arrays
 
 
@@ -98,9 +98,9 @@ def _from_archive(path: str, note: Note) -> dict[str, Any]:
     return arrays
 
 
-def _lacking(path: str, kind: str, test_ids: Array) -> NoReturn:
+def _refuse_positions(path: str, kind: str, test_ids: Array) -> NoReturn:
     example = f", such as {ids.show(test_ids, 0)}" if len(test_ids) else ""
-    files, positions = _ways()
+    files, positions = _usage()
     raise InputError(
         f"{path} has no {kind} ids, but test has them{example}: its rows are positions, which "
         f"cannot be matched to ids. Hint: add ID files, {files}; or, if the ids count the rows "
@@ -108,7 +108,7 @@ def _lacking(path: str, kind: str, test_ids: Array) -> NoReturn:
     )
 
 
-def _ways() -> tuple[str, str]:
+def _usage() -> tuple[str, str]:
     """Return how to pass id files and how to pass positions, for use in hints."""
     call = python_or_command("Factors.from_files({})", "--factors NAME={}")
     listed = python_or_command(", ", ",")
@@ -189,19 +189,19 @@ def _positions(path: str, kind: str, test_ids: Array | None, n_rows: int) -> Arr
         raise InputError(
             f"{POSITIONS}: the rows of {path} are the {kind}s 0, 1, 2, ..., but the test {kind}s "
             f"are of type {ids.kind(test_ids)}, such as {ids.show(test_ids, 0)}. Hint: add ID "
-            f"files: {_ways()[0]}."
+            f"files: {_usage()[0]}."
         )
     outside = (test_ids < 0) | (test_ids >= n_rows)
     if outside.any():
         raise InputError(
             f"{POSITIONS}: {path} has {kind}s 0 to {n_rows - 1:,}, but test has {kind} "
             f"{test_ids[outside][0]}. Hint: are the test ids numbered from 1, or not numbered? ID "
-            f"files list the ids of the rows: {_ways()[0]}."
+            f"files list the ids of the rows: {_usage()[0]}."
         )
     return np.arange(n_rows)
 
 
-def known_ids(test: Interactions | None, kind: str) -> Array | None:
+def ids_of_test(test: Interactions | None, kind: str) -> Array | None:
     """Return the user or item ids of the test data; None if there are no test data or no ids."""
     return None if test is None else {"user": test.user_ids, "item": test.item_ids}[kind]
 
@@ -219,7 +219,7 @@ def read_ids(path: Path, kind: str, column: str | None, test_ids: Array | None) 
     if name.endswith(".txt"):
         return _from_text(path, test_ids)
     key = id_column(path, column_names(path), kind, column)
-    return like(read_columns(path, [key])[key], test_ids)
+    return adapt(read_columns(path, [key])[key], test_ids)
 
 
 def _from_text(path: Path, test_ids: Array | None) -> pl.Series:
@@ -229,7 +229,7 @@ def _from_text(path: Path, test_ids: Array | None) -> pl.Series:
     with open_text(path) as file:
         # Do not use splitlines(), which also splits at characters that ids may contain.
         lines = file.read().removesuffix("\n").split("\n")
-    return like(pl.Series("id", lines, dtype=pl.String), test_ids)
+    return adapt(pl.Series("id", lines, dtype=pl.String), test_ids)
 
 
 def id_column(path: Path, names: list[str], kind: str, column: str | None) -> str:
@@ -248,7 +248,7 @@ def id_column(path: Path, names: list[str], kind: str, column: str | None) -> st
     )
 
 
-def like(series: pl.Series, test_ids: Array | None) -> pl.Series:
+def adapt(series: pl.Series, test_ids: Array | None) -> pl.Series:
     """Convert ids to strings or numbers to match the test ids, if no information is lost.
 
     Whole numbers become strings if the test ids are strings. Otherwise, strings become numbers
@@ -260,7 +260,7 @@ def like(series: pl.Series, test_ids: Array | None) -> pl.Series:
         parts = series.struct.fields
         test_parts = ids.split_pairs(test_ids) if ids.are_pairs(test_ids) else (None, None)
         fields = [
-            like(series.struct.field(p), test_part)
+            adapt(series.struct.field(p), test_part)
             for p, test_part in zip(parts, test_parts, strict=True)
         ]
         return pl.DataFrame(fields).to_struct(series.name)
@@ -275,7 +275,7 @@ def frame_like(columns: Mapping[str, Any], test: Interactions | None) -> pl.Data
     """Make a data frame; convert its user and item ids to the types of the test ids."""
     import polars as pl
 
-    id_columns = {kind: like(columns[kind], known_ids(test, kind)) for kind in REQUIRED}
+    id_columns = {kind: adapt(columns[kind], ids_of_test(test, kind)) for kind in REQUIRED}
     return pl.DataFrame({**columns, **id_columns})
 
 
@@ -285,4 +285,4 @@ def same_kinds(source_ids: object, test_ids: Array | None) -> bool:
         return True
     if not len(source_ids) or not len(test_ids):
         return True
-    return ids.kinds(source_ids) == ids.kinds(ids.as_named_by(test_ids, source_ids))
+    return ids.kinds(source_ids) == ids.kinds(ids.drop_sessions(test_ids, source_ids))

@@ -27,8 +27,8 @@ from recometer.data.columns import (
 )
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, is_numeric
-from recometer.data.ids import paired, selected
-from recometer.data.numbers import check_told_apart, large_in_text
+from recometer.data.ids import as_pairs, column_expr
+from recometer.data.numbers import check_distinct, large_in_text
 from recometer.data.paths import as_path, check_file, unreadable
 from recometer.data.times import check_parsed, times_of_text
 from recometer.data.unpacking import check_gzip, check_nested, check_table
@@ -74,19 +74,19 @@ def read_file(
     item: object = None,
     value: object = None,
     time: object = None,
-    whose: str | None = "",
+    argument: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
     """Find the user, item, value and time columns of a file, and read only these.
 
-    Columns are found as in `open_file`. For `whose`, see `warn_of_values`; None suppresses its
+    Columns are found as in `open_file`. For `argument`, see `warn_of_values`; None suppresses its
     warnings.
     """
     import polars as pl
 
     named, fetch = open_file(path, {"user": user, "item": item, "value": value, "time": time})
     columns = Columns(**named)  # type: ignore[arg-type]  # users and items are required
-    if whose is not None and value is None:
-        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
+    if argument is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), argument)
     fetched = (fetch(option) for option, name in columns._asdict().items() if name)
     return columns, pl.DataFrame([in_memory(column) for column in fetched])
 
@@ -95,7 +95,7 @@ class FileColumn:
     """A column of a Parquet file that can be read whole or piece by piece."""
 
     def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path, n_rows: int) -> None:
-        self._table, self._name, self._path = table.select(selected(table, name)), name, path
+        self._table, self._name, self._path = table.select(column_expr(table, name)), name, path
         self._n = n_rows
 
     def __len__(self) -> int:
@@ -548,7 +548,7 @@ def _not_one_table(path: pathlib.Path, reason: str) -> FileError:
 def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
     """Read the named columns of a table that `scan` returned."""
     try:
-        return table.select([selected(table, name) for name in names]).collect()
+        return table.select([column_expr(table, name) for name in names]).collect()
     except unreadable() as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()
@@ -570,7 +570,7 @@ def count_rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
 def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Path) -> pl.Series:
     """Return a column of a text file, or a pair of columns as a single column."""
     if isinstance(name, ColumnPair) and name not in text.columns:
-        return paired(name[:], {part: _typed(text[part], option, path) for part in name.parts})
+        return as_pairs(name[:], {part: _typed(text[part], option, path) for part in name.parts})
     return _typed(text[name], option, path)
 
 
@@ -599,7 +599,7 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
         expected += f" (or pass {argument_text('value', False)})"
     check_parsed(text, parsed, f"{path}: ", expected)
     if option in ("rank", "score"):
-        check_told_apart(large_in_text(plain, parsed), f"{option}s of {path}")
+        check_distinct(large_in_text(plain, parsed), f"{option}s of {path}")
     return parsed
 
 
@@ -668,7 +668,7 @@ def _read(
         line = int(wrong[0])
         raise FileError(f"{path}: line {line + 1} is {lines[line]!r}. Hint: expected {expected}.")
     if names[2] == "score":
-        check_told_apart(large_in_text(fields[names[2]], number), f"scores of {path}")
+        check_distinct(large_in_text(fields[names[2]], number), f"scores of {path}")
     return fields.with_columns(number.cast(pl.Float64)).filter(~blank)
 
 

@@ -115,7 +115,7 @@ class Fingerprinting:
         before: Callable[[_kernel.Counting], object] = lambda _: None,
     ) -> None:
         self._inputs, self._threads, self._before = inputs, threads, before
-        self._found: dict[tuple[str, str], str] = {}
+        self._digests: dict[tuple[str, str], str] = {}
 
     def __enter__(self) -> Fingerprinting:
         arrays = [array for group in self._inputs.values() for array in group.values()]
@@ -156,7 +156,7 @@ class Fingerprinting:
     def _hash_others(self, arrays: Mapping[tuple[str, str], object]) -> None:
         try:
             for name, array in arrays.items():
-                self._found[name] = fingerprint(array, self._cancelled)  # type: ignore[arg-type]
+                self._digests[name] = fingerprint(array, self._cancelled)  # type: ignore[arg-type]
         except BaseException as error:
             self._error = error
         finally:
@@ -171,7 +171,7 @@ class Fingerprinting:
             digests[group] = {}
             for name, array in arrays.items():
                 if array is not None:
-                    digest = self._found.get((group, name)) or fingerprint(array)  # type: ignore[arg-type]
+                    digest = self._digests.get((group, name)) or fingerprint(array)  # type: ignore[arg-type]
                     digests[group][name] = digest
         return digests
 
@@ -184,9 +184,7 @@ class Fingerprinting:
                 pass
             if self._error is not None:
                 raise self._error
-        self._found |= {
-            name: _digest(array, [hashes]) for name, (array, hashes) in self._hashes.items()
-        }
+        self._digests |= {n: _digest(array, [hash_]) for n, (array, hash_) in self._hashes.items()}
 
 
 def _size(array: object) -> float:

@@ -14,7 +14,7 @@ from recometer.arrays import Array, Int64
 from recometer.data import columns as naming
 from recometer.data.columns import ColumnPair, Columns
 from recometer.data.forks import check_threads
-from recometer.data.ids import many_strings, missing, paired
+from recometer.data.ids import as_pairs, many_strings, missing
 from recometer.data.numbers import as_array, check_whole
 from recometer.data.tensors import is_a, is_nested, is_tensor
 from recometer.data.times import check_units, named_zone, offsets_of_text, times_of_text
@@ -237,7 +237,7 @@ def time_zone(column: Any, data: Any, name: str) -> datetime.tzinfo:
     return next(iter(by_name.values()), datetime.timezone.utc)
 
 
-def twice_readable(data: Any) -> Any:
+def rereadable(data: Any) -> Any:
     """Return a data frame that can be read twice; convert an Arrow stream to Polars."""
     if is_a(data, "pandas", "DataFrame") or is_a(data, "polars", "LazyFrame"):
         return data
@@ -272,7 +272,7 @@ def _is_relation(data: object) -> bool:
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads columns by name.
 
-    The function reads a pair of columns as a single column; see `paired`. Both `open_frame` and
+    The function reads a pair of columns as a single column; see `as_pairs`. Both `open_frame` and
     the function raise an error if a lazy frame or relation cannot be executed.
     """
     names, fetch = _open_frame(data)
@@ -280,7 +280,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     def fetch_pairs(subset: list[str]) -> list[Any]:
         for name in subset:
             naming.check_column("name", name, names)
-            naming.check_once(name, names)
+            naming.check_unique(name, names)
         parts: dict[str, tuple[str, str]] = {
             name: name.parts
             for name in subset
@@ -291,7 +291,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
         single = list(dict.fromkeys(part for name in subset for part in parts.get(name, (name,))))
         columns = dict(zip(single, fetch(single), strict=True))
         return [
-            paired(name, {part: columns[part] for part in parts[name]})
+            as_pairs(name, {part: columns[part] for part in parts[name]})
             if name in parts
             else columns[name]
             for name in subset
@@ -350,7 +350,7 @@ def _field(data: Any, name: Any) -> Array:
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     """Return the names of the numeric columns, judging by their types.
 
-    `data` must come from `twice_readable`. ``booleans=True`` includes Boolean columns.
+    `data` must come from `rereadable`. ``booleans=True`` includes Boolean columns.
     """
     if is_a(data, "pandas", "DataFrame"):
         # Infer the types of object columns from their first entries.

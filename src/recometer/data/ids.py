@@ -444,7 +444,7 @@ def common(
     return [codes[:n], codes[n:]], distinct, len(distinct)
 
 
-def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
+def as_pairs(name: str, columns: Mapping[str, Any]) -> pl.Series:
     """Combine two columns into a single column of pairs, a Polars struct."""
     import polars as pl
 
@@ -468,7 +468,7 @@ def paired(name: str, columns: Mapping[str, Any]) -> pl.Series:
     return pl.DataFrame(series).to_struct(name)
 
 
-def selected(table: pl.LazyFrame, name: str) -> pl.Expr:
+def column_expr(table: pl.LazyFrame, name: str) -> pl.Expr:
     """Return the expression that selects a column, or a pair of columns as a single column."""
     import polars as pl
 
@@ -502,7 +502,7 @@ def clusters_of(ids: Array | None) -> Int64 | None:
     return codes
 
 
-def as_named_by(ids: Array, other: Array) -> Array:
+def drop_sessions(ids: Array, other: Array) -> Array:
     """Drop the sessions from user ids if the other side has no sessions."""
     return split_pairs(ids)[0] if are_pairs(ids) and len(other) and not are_pairs(other) else ids
 

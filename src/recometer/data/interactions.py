@@ -353,10 +353,10 @@ def _read(data: object, options: Options) -> Interactions:
     if isinstance(data, Interactions):
         options.refuse("Interactions", *OPTIONS)
         return data
-    return build(read_rows(data, options), says_sums=options.says_sums)
+    return build(read_rows(data, options), warn_sums=options.warn_sums)
 
 
-def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
+def build(rows: Rows, *, warn_sums: bool = True) -> Interactions:
     """Sort rows, merge repeated pairs, and build `Interactions` from them."""
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
@@ -388,7 +388,7 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
                 merged["duplicates"] = duplicates
                 merged["copies"] = np.diff(starts, append=len(users))
                 settled = "count once (in test, unless the rule repeated_test says otherwise)"
-                if values is None or says_sums:
+                if values is None or warn_sums:
                     note = f"they {settled}." if values is None else "their values were summed."
                     warn(
                         f"{duplicates:,} of {len(users):,} interactions repeat a user-item pair "
@@ -407,22 +407,22 @@ def build(rows: Rows, *, says_sums: bool = True) -> Interactions:
 
 
 def read_interactions(
-    data: Any, argument: str, *, warns: bool = True, says_sums: bool = True, **columns: Any
+    data: Any, name: str, *, warns: bool = True, warn_sums: bool = True, **columns: Any
 ) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with the name of the argument.
 
     Without any `columns` (options of `Interactions.of`), messages assume that the user cannot name
     columns in this call. `warns` says whether to warn if a column that might hold values is not
-    read. `says_sums` says whether to warn that the values of repeated pairs were summed, which is
+    read. `warn_sums` says whether to warn that the values of repeated pairs were summed, which is
     unnecessary if a rule settles repeated pairs later.
     """
     try:
-        whose = (argument if not columns else "") if warns else None
-        return _read(data, Options(**columns, whose=whose, says_sums=says_sums))
+        argument = (name if not columns else "") if warns else None
+        return _read(data, Options(**columns, argument=argument, warn_sums=warn_sums))
     except RecometerError as error:
-        message = f"{argument}: {error}"
+        message = f"{name}: {error}"
         if isinstance(error, ColumnError) and not columns:
-            message += f" Name columns in rm.Interactions.of({argument}, ...)."
+            message += f" Name columns in rm.Interactions.of({name}, ...)."
         error.args = (message,)
         raise
 
@@ -530,7 +530,7 @@ def _check_ids(name: str, ids: Array) -> None:
         )
 
 
-def together(first: Interactions, second: Interactions) -> Interactions:
+def concatenate(first: Interactions, second: Interactions) -> Interactions:
     """Combine the interactions of two parts of the same data, without their values."""
     rows = _all_rows(first, second)
     if first.times is not None and second.times is not None:
@@ -538,7 +538,7 @@ def together(first: Interactions, second: Interactions) -> Interactions:
     return build(rows)
 
 
-def in_either(first: Interactions, second: Interactions) -> Interactions:
+def union(first: Interactions, second: Interactions) -> Interactions:
     """Return the user-item pairs that occur in either data set, without values and times."""
     for name in ("user", "item"):
         has_ids = [getattr(side, f"{name}_ids") is not None for side in (first, second)]

@@ -32,7 +32,7 @@ GIVES_IDS = {
 class SourceIndex:
     """The users and items of a source."""
 
-    what: str  # the source's name in messages: "Factors"
+    name: str  # the source's name in messages: "Factors"
     n_users: int | None  # None if every user has the same ranking
     n_items: int
     user_ids: Array | None  # from `ids.as_ids`, in any order; None for positions
@@ -76,20 +76,20 @@ class SourceIndex:
         """
         if self.n_users is None:
             return np.zeros(test.n_users, np.int64)
-        if both_have_ids("user", self.what, self.user_ids, "test", test.user_ids):
+        if both_have_ids("user", self.name, self.user_ids, "test", test.user_ids):
             assert self.user_ids is not None
             assert test.user_ids is not None
-            if _same(self.user_ids, test.user_ids):
+            if _equal(self.user_ids, test.user_ids):
                 return None
-            noun = f"user ids of {self.what}"
+            noun = f"user ids of {self.name}"
             # If the source has no sessions, it applies to all sessions of a user.
-            named = ids.as_named_by(test.user_ids, self.user_ids)
+            named = ids.drop_sessions(test.user_ids, self.user_ids)
             return ids.match(named, self.user_ids, "user ids of test", noun)
         if self.n_users != test.n_users:
             swapped = (self.n_items, self.n_users) == (test.n_users, test.n_items)
             hint = "Is it transposed (rows are users, columns items)? " if swapped else ""
             raise InputError(
-                f"{self.what} has {self.n_users:,} users, but test has {test.n_users:,}. "
+                f"{self.name} has {self.n_users:,} users, but test has {test.n_users:,}. "
                 f"{hint}Hint: without ids, row u must be the same user in both; to evaluate only "
                 "some of the users, pass user ids for both."
             )
@@ -100,34 +100,34 @@ class SourceIndex:
         """The order that sorts the items by id (None if they are sorted), and the sorted ids."""
         if self.item_ids is None:
             return None, None
-        positions, distinct = ids.encode(self.item_ids, f"item ids of {self.what}")
+        positions, distinct = ids.encode(self.item_ids, f"item ids of {self.name}")
         if (positions[1:] > positions[:-1]).all():
             return None, distinct
         rows = np.empty_like(positions)
         rows[positions] = np.arange(len(positions))
         return rows, distinct
 
-    def items_of(self, data: Interactions, name: str, *, as_many: bool = True) -> Int64 | None:
+    def items_of(self, data: Interactions, name: str, *, same_size: bool = True) -> Int64 | None:
         """Map the items of `data` to positions in the source (-1 if unknown).
 
-        The result is None if the positions are the same in both. If items have no ids, `as_many`
+        The result is None if the positions are the same in both. If items have no ids, `same_size`
         requires both sides to have the same number of items.
         """
         sorted_ids = self.sorted_items[1]
-        if not both_have_ids("item", self.what, sorted_ids, name, data.item_ids):
-            if as_many and self.n_items != data.n_items:
+        if not both_have_ids("item", self.name, sorted_ids, name, data.item_ids):
+            if same_size and self.n_items != data.n_items:
                 raise InputError(
-                    f"{self.what} has {self.n_items:,} items, but {name} has {data.n_items:,}. "
+                    f"{self.name} has {self.n_items:,} items, but {name} has {data.n_items:,}. "
                     "Hint: without ids, column i must be the same item in both; a test with fewer "
                     "items still needs the shape of the whole catalogue."
                 )
             return None
         assert sorted_ids is not None
         assert data.item_ids is not None
-        if _same(sorted_ids, data.item_ids):
+        if _equal(sorted_ids, data.item_ids):
             return None
         matched = ids.match(
-            data.item_ids, sorted_ids, f"item ids of {name}", f"item ids of {self.what}"
+            data.item_ids, sorted_ids, f"item ids of {name}", f"item ids of {self.name}"
         )
         same = len(matched) == self.n_items and bool((matched == np.arange(len(matched))).all())
         return None if same else matched
@@ -155,7 +155,7 @@ class SourceIndex:
         if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
             raise InputError(
                 f"None of the {len(np.unique(items)):,} items of test, such as "
-                f"{ids.show(test.item_ids, int(items[0]))}, is in {self.what}. Hint: its item ids "
+                f"{ids.show(test.item_ids, int(items[0]))}, is in {self.name}. Hint: its item ids "
                 f"look like {ids.show(sorted_ids, 0)}."
             )
 
@@ -184,7 +184,7 @@ def both_have_ids(
     )
 
 
-def _same(ids: Array, other_ids: Array) -> bool:
+def _equal(ids: Array, other_ids: Array) -> bool:
     return ids.dtype == other_ids.dtype and np.array_equal(ids, other_ids)
 
 
@@ -243,7 +243,7 @@ def find_rows(
 def in_train(test: Interactions, train: Interactions) -> Bool:
     """Return a mask of the test rows whose user and item also occur in train: bool [len(test)]."""
     index = SourceIndex.of_data(train, "train")
-    positions = index.items_of(test, "test", as_many=False)
+    positions = index.items_of(test, "test", same_size=False)
     items = test.items if positions is None else positions[test.items]
     users = index.users_of(test)
     return find_rows(test.indptr, items, train.indptr, train.items, users) >= 0

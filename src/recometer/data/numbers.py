@@ -35,10 +35,10 @@ def as_array(values: object, noun: str) -> Array:
     try:
         return of_any_library(values)
     except Exception as error:  # a conversion to an array may raise any exception
-        raise InputError(f"{noun}: {_why(values, error)}") from error
+        raise InputError(f"{noun}: {_reason(values, error)}") from error
 
 
-def _why(values: object, error: Exception) -> str:
+def _reason(values: object, error: Exception) -> str:
     """Explain why an object cannot be converted to an array."""
     rows = list(values) if isinstance(values, list | tuple) else []
     lengths = [len(row) for row in rows if hasattr(row, "__len__")]
@@ -142,11 +142,11 @@ def in_float64(array: Array, noun: str) -> Float64:
     if equal.any():
         place = tuple(np.argwhere(equal)[0])
         low, high = ordered[..., :-1][place], ordered[..., 1:][place]
-        raise _not_told_apart(noun, int(low), int(high))
+        raise _not_distinct(noun, int(low), int(high))
     return floats
 
 
-def _not_told_apart(noun: str, low: int, high: int) -> InputError:
+def _not_distinct(noun: str, low: int, high: int) -> InputError:
     return InputError(
         f"The {noun} are ranked as float64, which cannot distinguish {low} and {high}: it holds "
         f"whole numbers only up to 2**{EXACT_BITS}. Hint: subtract the same number from all, or "
@@ -163,17 +163,17 @@ def all_numbers(column: Any, noun: str) -> Float64:
         return np.ones(array.shape)
     if array.dtype.kind in "iu":
         return in_float64(array, noun)
-    check_told_apart(large, noun)
+    check_distinct(large, noun)
     return floats
 
 
-def check_told_apart(integers: Iterable[int], noun: str) -> None:
+def check_distinct(integers: Iterable[int], noun: str) -> None:
     """Refuse integers that differ, but are equal in float64; see `in_float64` for arrays."""
     by_float: dict[float, int] = {}
     for number in integers:
         other = by_float.setdefault(float(number), number)
         if other != number:
-            raise _not_told_apart(noun, *sorted((number, other)))
+            raise _not_distinct(noun, *sorted((number, other)))
 
 
 def large_in_text(text: pl.Series, parsed: pl.Series) -> list[int]:

@@ -152,7 +152,7 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes) -> None:
     """Write a file completely, or leave an existing file unchanged.
 
     Pipes and devices are written to directly; see `is_replaced`.
@@ -171,7 +171,7 @@ def write_whole(path: Path, content: bytes) -> None:
         has_no_reader = not replaces and error.errno == errno.ENXIO
         reason = "no other program reads this pipe" if has_no_reader else error.strerror
         raise FileError(
-            f"{os.fspath(path)!r} cannot be written: {reason}. Hint: {_way_out(error)}."
+            f"{os.fspath(path)!r} cannot be written: {reason}. Hint: {_write_hint(error)}."
         ) from error
     finally:
         if replaces:
@@ -202,7 +202,7 @@ def _stream_to(path: Path) -> BinaryIO:
     return os.fdopen(opened, "wb")
 
 
-def _way_out(error: OSError) -> str:
+def _write_hint(error: OSError) -> str:
     """Return a hint on what to do if a file cannot be written."""
     if error.errno in (errno.ENXIO, errno.EPIPE):
         return "start the program that reads the pipe first, and let it read everything"

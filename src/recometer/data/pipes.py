@@ -83,10 +83,10 @@ class StandardInput:
             self._copies[name] = self._save(name)
         return self._copies[name]
 
-    def named(self, message: str) -> str:
+    def restore_names(self, message: str) -> str:
         """Replace the paths of copies in a message with the names of the pipes."""
         for name, copy in self._copies.items():
-            message = message.replace(str(copy), _called(name))
+            message = message.replace(str(copy), _title(name))
         return message
 
     def _save(self, name: str) -> Path:
@@ -98,7 +98,7 @@ class StandardInput:
             with raw.open("wb") as file, _opened(name) as stream:
                 shutil.copyfileobj(stream, file)
         except OSError as error:
-            raise FileError(f"{_called(name)} cannot be read: {error.strerror}.") from error
+            raise FileError(f"{_title(name)} cannot be read: {error.strerror}.") from error
         with raw.open("rb") as file:
             head = file.read(len(GZIP))
         title = "Standard input" if name == STDIN else name
@@ -124,5 +124,5 @@ def _opened(name: str) -> contextlib.AbstractContextManager[BinaryIO]:
     return contextlib.nullcontext(sys.stdin.buffer) if name == STDIN else open(name, "rb")
 
 
-def _called(name: str) -> str:
+def _title(name: str) -> str:
     return "standard input" if name == STDIN else name

@@ -16,7 +16,7 @@ from recometer import _kernel
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import files
 from recometer.data.array_files import open_sparse
-from recometer.data.cells import Separator, check_separator, check_single, taken_apart
+from recometer.data.cells import Separator, check_separator, check_single, split_cells
 from recometer.data.columns import Columns, find_columns, refuse_columns, warn_of_values
 from recometer.data.frames import (
     flat_dict,
@@ -27,8 +27,8 @@ from recometer.data.frames import (
     is_frame,
     numeric_columns,
     open_frame,
+    rereadable,
     times,
-    twice_readable,
 )
 from recometer.data.ids import as_ids, encode, encode_distinct, show
 from recometer.data.numbers import as_array, extent, numbers, plain
@@ -64,8 +64,8 @@ class Options(NamedTuple):
     user_ids: object = None
     item_ids: object = None
     separator: Separator = None
-    whose: str | None = ""  # see `warn_of_values`; None suppresses its warnings
-    says_sums: bool = True  # whether to warn that the values of repeated pairs were summed
+    argument: str | None = ""  # see `warn_of_values`; None suppresses its warnings
+    warn_sums: bool = True  # whether to warn that the values of repeated pairs were summed
 
     def refuse(self, noun: str, *names: str) -> None:
         """Refuse options that do not apply to the data."""
@@ -90,7 +90,7 @@ class Options(NamedTuple):
         return int(self.n_users), int(self.n_items)
 
 
-OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "says_sums"))
+OPTIONS = tuple(name for name in Options._fields if name not in ("argument", "warn_sums"))
 
 
 @dataclasses.dataclass
@@ -151,7 +151,7 @@ def _read(data: Any, options: Options) -> Rows:
             rows = _from_frame(files.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
         columns = {name: getattr(options, name) for name in ("user", "item", "value", "time")}
-        chosen, frame = files.read_file(data, **columns, whose=options.whose)
+        chosen, frame = files.read_file(data, **columns, argument=options.argument)
         changes: dict[str, Any] = {key: name or False for key, name in chosen._asdict().items()}
         return _from_frame(frame, options._replace(**changes))
     if is_tensor(data) and is_sparse(data):
@@ -178,17 +178,17 @@ def _read(data: Any, options: Options) -> Rows:
 
 def _from_frame(data: Any, options: Options) -> Rows:
     check_separator(options.separator)
-    data = twice_readable(data)
+    data = rereadable(data)
     names, fetch = open_frame(data)
     columns = find_columns(
         names, user=options.user, item=options.item, value=options.value, time=options.time
     )
-    if options.whose is not None and options.value is None:
-        warn_of_values(columns, lambda: numeric_columns(data, booleans=True), options.whose)
+    if options.argument is not None and options.value is None:
+        warn_of_values(columns, lambda: numeric_columns(data, booleans=True), options.argument)
     subset = [name for name in columns if name is not None]
     series = dict(zip(subset, fetch(subset), strict=True))
     item_noun = f"item ids (column {columns.item!r})"
-    series[columns.item] = taken_apart(series[columns.item], options.separator, item_noun)
+    series[columns.item] = split_cells(series[columns.item], options.separator, item_noun)
     lengths = flatten(series, columns) if holds_lists(series[columns.item]) else None
     values = moments = None
     if columns.value is not None:

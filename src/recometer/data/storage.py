@@ -17,7 +17,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data import ids
 from recometer.data.forks import check_threads
-from recometer.data.paths import as_path, check_file, is_replaced, unreadable, write_whole
+from recometer.data.paths import as_path, check_file, is_replaced, unreadable, write_atomic
 from recometer.data.unpacking import check_nested, check_table
 from recometer.errors import FileError, InputTypeError, python_or_command
 
@@ -130,7 +130,7 @@ def write_table(
     text = json.dumps({"version": VERSION, "user": kind, **header, "checksum": PLACEHOLDER})
     content = io.BytesIO()
     pl.DataFrame(series).write_parquet(content, metadata={KEY: text})
-    write_whole(path, sealed(content.getvalue()))
+    write_atomic(path, sealed(content.getvalue()))
 
 
 def evaluations_hint() -> str:

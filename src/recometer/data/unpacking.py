@@ -24,9 +24,9 @@ from recometer.errors import FileError
 if TYPE_CHECKING:
     import polars as pl
 
-MOST = 2**32  # any file may unpack to this many bytes
-TIMES = 200  # or to this many times its size, if that is more
-DENSEST = 1032  # the maximum compression ratio of deflate, and therefore of gzip
+LIMIT = 2**32  # any file may unpack to this many bytes
+RATIO = 200  # or to this many times its size, if that is more
+MAX_RATIO = 1032  # the maximum compression ratio of deflate, and therefore of gzip
 CHUNK = 2**20
 WIDTH = 8  # the minimum number of bytes that a value of a table takes in memory
 
@@ -37,7 +37,7 @@ def check_gzip(path: Path) -> None:
     A file that could exceed the limit, judging by its size, is unpacked once, piece by piece.
     """
     status = path.stat()
-    if status.st_size * DENSEST > MOST:
+    if status.st_size * MAX_RATIO > LIMIT:
         _check_gzip(path, status.st_size, status.st_mtime_ns)
 
 
@@ -138,19 +138,19 @@ def _size(part: Path | BinaryIO) -> int:
 
 
 def _limit(size: int) -> int:
-    return max(MOST, TIMES * size)
+    return max(LIMIT, RATIO * size)
 
 
 def _refuse(path: Path, hint: str) -> NoReturn:
     raise FileError(
-        f"{path} unpacks to {MOST / 2**30:.0f} GiB or more, and to {TIMES} times its size or more: "
-        f"it is not read. Hint: if you trust this file, {hint}."
+        f"{path} unpacks to {LIMIT / 2**30:.0f} GiB or more, and to {RATIO} times its size or "
+        f"more: it is not read. Hint: if you trust this file, {hint}."
     )
 
 
 MAGIC = b"PAR1"
 HEADER = 2**13  # enough bytes for a page header, unless its statistics are long
-DEEPEST = 40  # the maximum depth of nested structs and lists
+MAX_DEPTH = 40  # the maximum depth of nested structs and lists
 
 # Field numbers in the footer, in its parts, and in page headers.
 ROW_GROUPS, CHUNKS, OF_CHUNK = 4, 1, 3
@@ -203,7 +203,7 @@ def _values_of_chunk(file: BinaryIO, chunk: Mapping[int, Any]) -> int:
         total += page.get(DATA, page.get(DATA_2, {})).get(N_VALUES, 0)
         if page[PAGE_SIZE] < 0:
             raise ValueError("a page with a negative size")
-        offset += content.at + page[PAGE_SIZE]
+        offset += content.position + page[PAGE_SIZE]
     return total
 
 
@@ -211,7 +211,7 @@ class _Compact:
     """Reads values in Thrift's compact protocol."""
 
     def __init__(self, content: bytes) -> None:
-        self.content, self.at = content, 0
+        self.content, self.position = content, 0
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Return the fields of a struct by number; `depth` counts the levels above it."""
@@ -224,7 +224,7 @@ class _Compact:
         return fields
 
     def _value(self, kind: int, depth: int) -> Any:
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise ValueError("too many levels")
         if kind == 12:
             return self.struct(depth + 1)
@@ -243,14 +243,14 @@ class _Compact:
         raise ValueError(f"a field of kind {kind}")
 
     def _byte(self) -> int:
-        self.at += 1
-        return self.content[self.at - 1]
+        self.position += 1
+        return self.content[self.position - 1]
 
     def _bytes(self, size: int) -> bytes:
-        self.at += size
-        if self.at > len(self.content):
-            raise IndexError(self.at)
-        return self.content[self.at - size : self.at]
+        self.position += size
+        if self.position > len(self.content):
+            raise IndexError(self.position)
+        return self.content[self.position - size : self.position]
 
     def _number(self) -> int:
         """Return a whole number that is stored with seven bits per byte."""

@@ -363,7 +363,7 @@ def unknown_positions(data: Interactions, kind: Kind, known_ids: Array | None) -
         return positions[:0]
     data_ids = all_ids[positions]
     if kind == "user":
-        data_ids = ids.as_named_by(data_ids, known_ids)
+        data_ids = ids.drop_sessions(data_ids, known_ids)
     matches = ids.match(data_ids, known_ids, f"{kind} ids of test", f"{kind} ids of the source")
     return positions[matches < 0]
 

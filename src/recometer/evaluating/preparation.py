@@ -94,7 +94,7 @@ class Preparation:
             warn_of_zeros(number_of_zeros(trained), stated)
         if test is not None:
             refused = is_threshold(stated.relevant_from) and stated.repeated_test == "once"
-            test_data = read_interactions(test, "test", says_sums=not refused)
+            test_data = read_interactions(test, "test", warn_sums=not refused)
             self.sides = Sides.of(self.arguments, test_data)
         self._glimpses = self._glimpsed() if self.is_kept else {}
 

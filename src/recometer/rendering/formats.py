@@ -17,7 +17,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from recometer.data.paths import as_path, write_whole
+from recometer.data.paths import as_path, write_atomic
 from recometer.errors import InputError, UnknownNameError, did_you_mean, visible
 
 if TYPE_CHECKING:
@@ -508,7 +508,7 @@ def save_text(text: str, path: str | os.PathLike[str] | None) -> str:
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file, with lone surrogates escaped, because UTF-8 cannot encode them."""
-    write_whole(as_path(path, "a table"), text.encode("utf-8", errors="backslashreplace"))
+    write_atomic(as_path(path, "a table"), text.encode("utf-8", errors="backslashreplace"))
 
 
 @dataclasses.dataclass(frozen=True)

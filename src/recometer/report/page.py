@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from recometer.comparing.rows import PairRow
-from recometer.data.paths import as_path, is_replaced, write_whole
+from recometer.data.paths import as_path, is_replaced, write_atomic
 from recometer.data.storage import check_replaced
 from recometer.errors import FileError, python_or_command
 from recometer.report import charts
@@ -279,7 +279,7 @@ def _first_line(path: Path) -> bytes:
 def write(path: str | os.PathLike[str], text: str) -> str:
     """Write a report and return it, escaping lone surrogates, which UTF-8 cannot encode."""
     check(path)
-    write_whole(as_path(path, "a report"), text.encode("utf-8", errors="backslashreplace"))
+    write_atomic(as_path(path, "a report"), text.encode("utf-8", errors="backslashreplace"))
     return text
 
 
@@ -291,4 +291,4 @@ def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None
             f"{path} exists and is not in the {suffix[1:].upper()} format, so it is not replaced. "
             "Hint: choose another name."
         )
-    write_whole(path, image)
+    write_atomic(path, image)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-from recometer.data.paths import as_path, write_whole
+from recometer.data.paths import as_path, write_atomic
 from recometer.errors import InputError, InputTypeError, brief, did_you_mean
 from recometer.rendering import plain
 
@@ -137,7 +137,7 @@ def by_flat_name(
         import json  # rarely needed
 
         text = json.dumps(plain(dict(numbers)), indent=2, allow_nan=False)
-        write_whole(as_path(path, "values"), f"{text}\n".encode())
+        write_atomic(as_path(path, "values"), f"{text}\n".encode())
     return numbers
 
 

@@ -356,7 +356,7 @@ def _labels(groups: Any) -> list[Any]:
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
     """Return the position in `users` of each user of the result, or -1 if there is none."""
     of_groups = ids.as_ids(users, "user ids of groups")
-    of_result = np.arange(n_users) if user_ids is None else ids.as_named_by(user_ids, of_groups)
+    of_result = np.arange(n_users) if user_ids is None else ids.drop_sessions(user_ids, of_groups)
     return ids.match(of_result, of_groups, "user ids of the result", "user ids of groups")
 
 

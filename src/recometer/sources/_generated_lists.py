@@ -133,7 +133,7 @@ def _columns(
         users, texts = list(answers), list(answers.values())
     elif isinstance(answers, str | os.PathLike) or frames.is_frame(answers):
         in_file = isinstance(answers, str | os.PathLike)
-        table = files.read_columns(answers) if in_file else frames.twice_readable(answers)
+        table = files.read_columns(answers) if in_file else frames.rereadable(answers)
         names, fetch = frames.open_frame(table)
         required = ("user", "answer")
         columns = choose_columns(names, {"user": user, "answer": answer}, required=required)

@@ -11,12 +11,12 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64, follow, laid_out
 from recometer.data import files, frames, ids
-from recometer.data.cells import Separator, check_separator, check_single, taken_apart
+from recometer.data.cells import Separator, check_separator, check_single, split_cells
 from recometer.data.columns import (
     check_column,
     choose_columns,
     common_names,
-    could_be_places,
+    rank_candidates,
     refuse_columns,
     single_names,
 )
@@ -104,7 +104,7 @@ def read_lists(
 
 
 def _from_frame(data: Any, options: Mapping[str, object], separator: Separator) -> ListTable:
-    data = frames.twice_readable(data)
+    data = frames.rereadable(data)
     names, fetch = frames.open_frame(data)
     columns = choose_columns(names, options)
     if _is_by_rows(columns) and options["score"] is None:
@@ -184,7 +184,7 @@ def _from_columns(
     """Read columns one by one, so that few of them are in memory at the same time."""
     column = fetch("item")
     if separator:
-        column = taken_apart(in_memory(column), separator, f"items (column {columns['item']!r})")
+        column = split_cells(in_memory(column), separator, f"items (column {columns['item']!r})")
     if frames.holds_lists(column):
         return _from_list_column(columns, column, fetch, separator)
     nouns = {option: f"{option}s (column {name!r})" for option, name in columns.items()}

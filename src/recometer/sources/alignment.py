@@ -100,7 +100,7 @@ class Aligned:
                 known_rows = matching.known_rows(train_indptr, train_items, places)
                 self.excluded_indptr, self.excluded = known_rows
                 if len(train_items) and not len(self.excluded) and not request.some_users:
-                    matching.warn_of_unknown_train(index.what)
+                    matching.warn_of_unknown_train(index.name)
         self.judged_indptr, judged, self.gain, self.relevant = _judged(request)
         counts["train_test_overlap"] = len(test) - len(judged)
         self.item = judged if positions is None else positions[judged].astype(np.int32)
@@ -224,7 +224,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         If ids have different types.
     """
     rules = request.protocol.relevant_from, request.protocol.seen
-    key = index.what, index.n_users, index.n_items, request.test.n_items, rules
+    key = index.name, index.n_users, index.n_items, request.test.n_items, rules
     make = functools.partial(Aligned, index, request, catalogue)
     same = request.test, request.train, request.candidates, request.exclude
     equal = index.user_ids, index.item_ids, catalogue
@@ -281,23 +281,23 @@ def positions_of(index: SourceIndex, items: Items, counts: dict[str, int]) -> In
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
             matching.both_have_ids(
-                "item", f"the list {argument_text(items.parameter)}", items.ids, index.what, None
+                "item", f"the list {argument_text(items.parameter)}", items.ids, index.name, None
             )
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
             fix = python_or_command("pass item_ids= to the source", "add ID files to --factors")
             raise InputError(
                 f"{items.parameter} has the item {items.ids[wrong][0]}, but the items of "
-                f"{index.what} are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, "
+                f"{index.name} are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, "
                 f"or {fix}."
             )
         return items.ids.astype(np.int64)
-    positions = ids.match(items.ids, sorted_ids, noun, f"item ids of {index.what}")
+    positions = ids.match(items.ids, sorted_ids, noun, f"item ids of {index.name}")
     unknown = positions < 0
     if unknown.all() and items.parameter == "candidates":
         raise InputError(
             f"None of the {len(unknown):,} {noun}, such as {ids.show(items.ids, 0)}, is in "
-            f"{index.what}. Hint: they must be ids like those of {index.what}, such as "
+            f"{index.name}. Hint: they must be ids like those of {index.name}, such as "
             f"{ids.show(sorted_ids, 0)}."
         )
     if unknown.any():

@@ -16,9 +16,9 @@ from recometer.data.frames import (
     is_frame,
     only_column,
     open_frame,
-    twice_readable,
+    rereadable,
 )
-from recometer.data.interactions import Interactions, build, in_either, read_interactions
+from recometer.data.interactions import Interactions, build, read_interactions, union
 from recometer.data.rows import Rows
 from recometer.errors import InputError, InputTypeError, argument_text
 
@@ -166,7 +166,7 @@ def read_candidates(data: object, test: Interactions | None = None) -> Candidate
                 "Negatives must be items for each user, found one list for all users. Hint: "
                 "rm.Negatives({user: [items]})."
             )
-        return in_either(negatives, test)
+        return union(negatives, test)
     if isinstance(data, type) and issubclass(data, SampledCandidates):
         raise InputTypeError("candidates= is a class. Hint: rm.SampledCandidates(100).")
     if isinstance(data, numbers.Number):
@@ -180,7 +180,7 @@ def read_candidates(data: object, test: Interactions | None = None) -> Candidate
             "np.array(...) with a row for each test user, padded with -1."
         )
     if is_frame(data):
-        data = twice_readable(data)
+        data = rereadable(data)
     if _one_dimensional(data) or (is_frame(data) and len(open_frame(data)[0]) == 1):
         return read_items(data, "candidates")
     if test is not None and isinstance(data, np.ndarray) and data.ndim == 2:

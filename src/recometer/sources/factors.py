@@ -26,7 +26,7 @@ from recometer.arrays import (
     slices,
     steps,
 )
-from recometer.data.array_files import MappedFiles, in_place
+from recometer.data.array_files import MappedFiles, open_path
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, in_float64
@@ -267,7 +267,7 @@ class FactorArrays:
             )
         if users is None:
             return cls._from_item_bias(item_bias)
-        users, items = in_place(users, "factors of users"), in_place(items, "factors of items")
+        users, items = open_path(users, "factors of users"), open_path(items, "factors of items")
         users, items, converted = _matrices(users, items)
         n_users, dtype = len(users), np.dtype(dtype_name(items))
         if user_bias is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, follow, laid_out
-from recometer.data.array_files import MappedFiles, in_place
+from recometer.data.array_files import MappedFiles, open_path
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, in_float64
@@ -95,7 +95,7 @@ class Scores(ScoredInBatches):
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
-            data = in_place(matrix_or_function, "scores")
+            data = open_path(matrix_or_function, "scores")
             matrix = self._matrix = _dense(data, "The matrix of Scores")
             if not _are_numbers(matrix):
                 raise InputTypeError(

@@ -18,7 +18,7 @@ import numpy as np
 from recometer import errors
 from recometer.arrays import Array
 from recometer.data.ids import split_pairs
-from recometer.data.interactions import Interactions, in_either
+from recometer.data.interactions import Interactions, union
 from recometer.errors import DataWarning, FileError, InputError, RecometerError
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.case import Case, Part, find_records, knows_chance, measure
@@ -124,7 +124,7 @@ class Job:
         candidates = self.candidates
         if "candidates" in sides:
             sets = sides["candidates"]
-            candidates = in_either(sets, truth) if isinstance(candidates, Negatives) else sets
+            candidates = union(sets, truth) if isinstance(candidates, Negatives) else sets
         arguments = dataclasses.replace(
             self.arguments, train=sides.get("train"), baseline=sources.get("baseline")
         )

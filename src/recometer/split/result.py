@@ -14,7 +14,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.frames import open_frame
-from recometer.data.ids import encode, selected
+from recometer.data.ids import column_expr, encode
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path
 from recometer.errors import InputTypeError
@@ -288,7 +288,7 @@ def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
         return int(np.count_nonzero(np.diff(part.indptr))), len(np.unique(part.items))
     user, item, *_ = columns or Columns("user", "item", None, None)
     if isinstance(part, pl.LazyFrame):
-        counted = part.select(selected(part, user).n_unique(), pl.col(item).n_unique())
+        counted = part.select(column_expr(part, user).n_unique(), pl.col(item).n_unique())
         n_users, n_items = counted.collect(engine="streaming").row(0)
         return n_users, n_items
     _, fetch = open_frame(part)
