@@ -297,7 +297,8 @@ class TestGroups:
         assert table.stdout.splitlines()[0].startswith("model,metric,group")
         unnamed = run("show", "out", "--by", "ages.csv")
         assert unnamed.exit_code == 1
-        assert "users ('user'), there are: 'size', 'age'. Hint: name it" in one_line(unnamed.stderr)
+        expected = "user column ('user'), the columns are: 'size', 'age'. Hint: name it"
+        assert expected in one_line(unnamed.stderr)
         by_the_user_column = run("show", "out", "--by", "user=ages.csv")
         assert by_the_user_column.exit_code == 1
         assert "no column 'user'. Hint: Did you mean 'size'?" in one_line(by_the_user_column.stderr)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.data.storage import PLACEHOLDER, is_sealed, sealed
+from recometer.data.storage import PLACEHOLDER, is_sealed, seal
 
 
 def result(seed: int) -> rm.Evaluation:
@@ -103,7 +103,7 @@ def test_invalid_header_is_reported_as_damaged(header: str, tmp_path: pathlib.Pa
     path = tmp_path / "result.parquet"
     metadata = {"recometer": header, "checksum": PLACEHOLDER}
     pl.DataFrame({"rr": [1.0]}).write_parquet(path, metadata=metadata)
-    path.write_bytes(sealed(path.read_bytes()))
+    path.write_bytes(seal(path.read_bytes()))
     with pytest.raises(rm.FileError, match=r"is damaged: .* Hint"):
         rm.load(path)
 

@@ -12,7 +12,7 @@ import pytest
 import recometer as rm
 from recometer.data import unpacking
 from recometer.data.array_files import open_sparse
-from recometer.data.storage import sealed
+from recometer.data.storage import seal
 from recometer.errors import FileError
 
 REFUSED = r"unpacks to \d+ GiB or more, and to 200 times its size.*Hint"
@@ -133,7 +133,7 @@ def test_saved_evaluation_that_unpacks_to_a_huge_size_is_refused(limit_of_one_me
         frame.with_columns(rr=pl.col("rr").repeat_by(300_000)),
     ):
         larger.write_parquet(path, metadata={"recometer": header})
-        path.write_bytes(sealed(path.read_bytes()))
+        path.write_bytes(seal(path.read_bytes()))
         with pytest.raises(FileError, match=REFUSED):
             rm.load(path)
 

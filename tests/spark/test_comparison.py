@@ -98,7 +98,7 @@ def test_clusters_of_users_are_drawn_together(models, spark):
         rs.compare(results, cluster=frame.where("user != 'u5'"))
     with pytest.raises(InputError, match="seeds has several seeds: the variance between seeds"):
         rs.compare(results_of_models(SEEDS, results), cluster=frame)
-    with pytest.raises(rm.ColumnError, match=r"Apart from the users .* there are: none"):
+    with pytest.raises(rm.ColumnError, match=r"the user column .*, the columns are: none"):
         rs.compare(results, cluster=frame.select("user"))
 
 

@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 
 import recometer as rm
 from recometer import DataWarning, FileError, InputError, InputTypeError
-from recometer.data.storage import PLACEHOLDER, sealed
+from recometer.data.storage import PLACEHOLDER, seal
 from recometer.split import (
     ActiveAfter,
     After,
@@ -1126,7 +1126,7 @@ def test_ids_that_parquet_cannot_hold_are_rejected(tmp_path):
 @pytest.mark.parametrize("text", ["[]", '{"version": "1"}', '{"version": 1}'])
 def test_invalid_header_is_reported_as_damaged(text, tmp_path):
     split(interactions(), Last(1)).save(tmp_path)
-    for content in (text, sealed(f'{text} "{PLACEHOLDER}"'.encode()).decode()):
+    for content in (text, seal(f'{text} "{PLACEHOLDER}"'.encode()).decode()):
         (tmp_path / "split.json").write_text(content)
         with pytest.raises(FileError, match="is damaged"):
             rm.Split.load(tmp_path)
@@ -1148,7 +1148,7 @@ def test_header_with_other_types_is_reported_as_damaged(place, wrong, tmp_path):
     for key in place[:-1]:
         inside = inside[key]
     inside[place[-1]] = wrong
-    (tmp_path / "split.json").write_bytes(sealed(json.dumps(header).encode()))
+    (tmp_path / "split.json").write_bytes(seal(json.dumps(header).encode()))
     with pytest.raises(FileError, match="is damaged"):
         rm.Split.load(tmp_path)
 

@@ -14,7 +14,7 @@ from modules import FILES, nodes_of
 
 import recometer as rm
 from recometer.data.array_files import open_sparse
-from recometer.data.storage import PLACEHOLDER, sealed
+from recometer.data.storage import PLACEHOLDER, seal
 
 # These modules and functions can run programs, or code that is contained in data.
 MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
@@ -107,7 +107,7 @@ def split(here):
 def test_split_reads_no_file_outside_its_folder(split):
     header = json.loads((split / "split.json").read_text())
     header = {**header, "parts": ["train", "../secret"], "checksum": PLACEHOLDER}
-    (split / "split.json").write_bytes(sealed(json.dumps(header).encode()))
+    (split / "split.json").write_bytes(seal(json.dumps(header).encode()))
     with pytest.raises(rm.FileError, match=r"damaged: no part is called '\.\./secret'"):
         rm.Split.load(split)
     assert rm.split(pl.read_parquet("secret.parquet"), rm.split.Last(1)) is not None

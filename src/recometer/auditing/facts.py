@@ -17,7 +17,7 @@ from recometer.data.matching import (
     SourceIndex,
     find_rows,
     relevant_rows,
-    settled_repeats,
+    resolve_repeats,
 )
 from recometer.errors import InputError, argument_text
 from recometer.protocol import Protocol
@@ -118,7 +118,7 @@ def facts_of_block(
     of_train, of_test = np.diff(train.indptr), np.diff(test.indptr)
     tested, trained = of_test > 0, np.append(of_train, 0)[users]  # -1 selects the appended 0
     train_row = find_rows(test.indptr, items[test.items], train.indptr, train.items, users)
-    relevant = relevant_rows(settled_repeats(test, "summed"), rules.relevant_from)
+    relevant = relevant_rows(resolve_repeats(test, "summed"), rules.relevant_from)
     untested = of_train > 0
     untested[users[tested & (users >= 0)]] = False
 

@@ -74,7 +74,7 @@ def split_cells(column: Any, separator: Separator, noun: str) -> Any:
     if not all(entry is None or isinstance(entry, str) for entry in entries):
         return column
     if separator == JSON:
-        cells = [_of_json(text, row, noun) for row, text in enumerate(entries)]
+        cells = [_parse_json(text, row, noun) for row, text in enumerate(entries)]
         try:
             return pl.Series("", cells)
         except (TypeError, pl.exceptions.PolarsError) as error:
@@ -91,7 +91,7 @@ def split_cells(column: Any, separator: Separator, noun: str) -> Any:
     return lists.cast(pl.List(integers(parts).dtype))
 
 
-def _of_json(text: str | None, row: int, noun: str) -> list[Any]:
+def _parse_json(text: str | None, row: int, noun: str) -> list[Any]:
     entries = _json_list(text or "[]")
     if entries is None:
         comma = argument_text("separator", ",")
@@ -118,7 +118,7 @@ def integers(text: pl.Series) -> pl.Series:
     import polars as pl
 
     for dtype in (pl.Int64, pl.UInt64):
-        whole = text.cast(dtype, strict=False)
-        if whole.null_count() == text.null_count() and (whole.cast(pl.String) == text).all():
-            return whole
+        numbers = text.cast(dtype, strict=False)
+        if numbers.null_count() == text.null_count() and (numbers.cast(pl.String) == text).all():
+            return numbers
     return text

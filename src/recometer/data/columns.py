@@ -260,7 +260,7 @@ def choose_columns(
             used = single_names(choices.values())
             unused = [candidate for candidate in names if candidate not in used]
             candidates = common_names(option, unused, fallback=option not in strict)
-            choices[option] = _only(option, candidates, names, option in required)
+            choices[option] = _pick(option, candidates, names, option in required)
     # Treat a pair as a single column if there is a column of that name.
     chosen = single_names(
         n[:] if isinstance(n, str) and n in names else n for n in choices.values()
@@ -300,8 +300,8 @@ def columns_of_groups(
     if groups is None and len(other_names) != 1:
         hint = python_or_command("column=...", "name it before the file, as in COLUMN=FILE.")
         raise ColumnError(
-            f"Which column holds the groups? Apart from the {kind}s ({chosen!r}), there are: "
-            f"{', '.join(map(repr, other_names)) or 'none'}. Hint: {hint}"
+            f"Which column holds the groups? Apart from the {kind} column ({chosen!r}), the "
+            f"columns are: {', '.join(map(repr, other_names)) or 'none'}. Hint: {hint}"
         )
     groups = other_names[0] if groups is None else groups
     check_column("column", groups, other_names)
@@ -331,7 +331,7 @@ def common_names(option: str, names: Iterable[str], *, fallback: bool = True) ->
     return [name for name, word in plain.items() if word in kind.fallback]
 
 
-def _only(option: str, candidates: list[str], names: list[str], required: bool) -> str | None:
+def _pick(option: str, candidates: list[str], names: list[str], required: bool) -> str | None:
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
@@ -386,12 +386,12 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], argument:
     value = columns.value
     if value is None:
         used = single_names(columns)
-        others = value_candidates(name for name in numeric() if name not in used)
-        if others:
+        unread = value_candidates(name for name in numeric() if name not in used)
+        if unread:
             warn(
                 "No column has a common name for values, so all rows count as equally relevant: "
-                f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
-                f"Hint: {_call(argument, others[0])} reads that column; "
+                f"{', '.join(map(repr, unread))} {'is' if len(unread) == 1 else 'are'} not read. "
+                f"Hint: {_call(argument, unread[0])} reads that column; "
                 f"{_call(argument, False)} treats all rows as equally relevant."
             )
     elif columns.item != BEIR_ITEM and not common_names("value", [value], fallback=False):

@@ -257,7 +257,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
         check_file(path)
     extension = _extension(path) if parts is None else ".parquet"
     if not extension:
-        raise _unknown(path)
+        raise _unsupported(path)
     try:
         if extension == ".parquet":
             table = _scan_parquet([path]) if parts is None else _scan_parts(path, parts)
@@ -274,7 +274,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
     return table
 
 
-def _unknown(path: pathlib.Path) -> FileError:
+def _unsupported(path: pathlib.Path) -> FileError:
     """Return the error for a file that is neither a table nor a TREC file."""
     supported = (
         f"{', '.join(EXTENSIONS)}, and TREC runs and qrels of any name; "
@@ -688,12 +688,12 @@ UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|[\t -~]\0[\t -~]\0|\0[\t -~]\0[\t -~]")
 DAMAGED = (OSError, EOFError, UnicodeDecodeError, zlib.error)
 
 
-def check_marks(texts: pl.Series, where: str) -> None:
-    """Refuse strings that begin with a byte order mark; `where` precedes the row in the message."""
+def check_marks(texts: pl.Series, prefix: str) -> None:
+    """Refuse strings that begin with a byte order mark; `prefix` precedes the row in messages."""
     marked = texts.str.starts_with(MARK)
     if marked.any():
         raise FileError(
-            f"{where} {int(marked.arg_true()[0])} (counted from 0) begins with a byte order mark: "
+            f"{prefix} {int(marked.arg_true()[0])} (counted from 0) begins with a byte order mark: "
             "files that begin with one seem to have been concatenated. Hint: remove the mark, and "
             "perhaps the header that follows."
         )

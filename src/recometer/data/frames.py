@@ -307,7 +307,7 @@ def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]
             names = data.collect_schema().names()
         except Exception as error:  # a lazy frame may call the user's functions
             raise _not_executed("lazy frame", error) from error
-        return names, lambda subset: collected(data.select(subset)).get_columns()
+        return names, lambda subset: execute(data.select(subset)).get_columns()
     if is_a(data, "pandas", "DataFrame"):
         names = naming.Names(map(str, data.columns))
         names.hint = _hint_of_other_names(data)
@@ -386,7 +386,7 @@ def _from_stream(data: Any) -> pl.DataFrame:
         ) from error
 
 
-def collected(frame: pl.LazyFrame) -> pl.DataFrame:
+def execute(frame: pl.LazyFrame) -> pl.DataFrame:
     """Execute a lazy frame; raise one of recometer's errors if that fails."""
     try:
         return frame.collect()

@@ -431,7 +431,7 @@ def _match_integers(ids: Ids, targets: Ids, target_noun: str) -> Int64:
     return np.where(matches, places if order is None else order[places], -1)
 
 
-def common(
+def merge_ids(
     kind: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
     """Return both sides' users or items as codes in their union, and the union's ids and size."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64, laid_out
 from recometer.data.columns import Columns
-from recometer.data.ids import are_pairs, as_ids, common, kinds, match, show
+from recometer.data.ids import are_pairs, as_ids, kinds, match, merge_ids, show
 from recometer.data.numbers import extent
 from recometer.data.rows import (
     MAX_NUMBER,
@@ -22,8 +22,8 @@ from recometer.data.rows import (
     Options,
     Rows,
     ascending,
-    chosen_users,
     read_rows,
+    user_positions,
 )
 from recometer.data.times import times_in_words, values_in_words
 from recometer.errors import ColumnError, InputError, InputTypeError, RecometerError, brief, warn
@@ -263,7 +263,7 @@ class Interactions:
         columns = Columns("", "", None, None) if self.columns is None else self.columns
         sessions = self.user_ids is not None and are_pairs(self.user_ids)
         parts = [
-            f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_of(column)})"
+            f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_suffix(column)})"
             for n, name, ids, column in (
                 (self.n_users, "sessions" if sessions else "users", self.user_ids, columns.user),
                 (self.n_items, "items", self.item_ids, columns.item),
@@ -271,9 +271,9 @@ class Interactions:
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"{values_in_words(*self.value_range)}{_of(columns.value)}")
+            parts.append(f"{values_in_words(*self.value_range)}{_suffix(columns.value)}")
         if self.times is not None and len(self):
-            parts.append(f"{times_in_words(self.times)}{_of(columns.time)}")
+            parts.append(f"{times_in_words(self.times)}{_suffix(columns.time)}")
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
@@ -300,7 +300,7 @@ class Interactions:
         InputTypeError
             If the argument is neither positions nor a mask.
         """
-        chosen = chosen_users(positions, self.n_users)
+        chosen = user_positions(positions, self.n_users)
         if self.user_ids is not None and (chosen[1:] <= chosen[:-1]).any():
             raise InputError(
                 "Positions of users with ids must be in ascending order. Hint: pass "
@@ -375,9 +375,9 @@ def build(rows: Rows, *, warn_sums: bool = True) -> Interactions:
             users, items = users[order], items[order]
             values = None if values is None else values[order]
             times = None if times is None else times[order]
-            first = np.ones(len(users), dtype=bool)
-            first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
-            starts = np.flatnonzero(first)
+            is_first = np.ones(len(users), dtype=bool)
+            is_first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
+            starts = np.flatnonzero(is_first)
             if len(starts) < len(users):
                 repeats = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
                 twice_u, twice_i = users[repeats], items[repeats]
@@ -387,9 +387,9 @@ def build(rows: Rows, *, warn_sums: bool = True) -> Interactions:
                 merged["repeated"] = tuple(zip(*named, strict=True))
                 merged["duplicates"] = duplicates
                 merged["copies"] = np.diff(starts, append=len(users))
-                settled = "count once (in test, unless the rule repeated_test says otherwise)"
+                effect = "count once (in test, unless the rule repeated_test says otherwise)"
                 if values is None or warn_sums:
-                    note = f"they {settled}." if values is None else "their values were summed."
+                    note = f"they {effect}." if values is None else "their values were summed."
                     warn(
                         f"{duplicates:,} of {len(users):,} interactions repeat a user-item pair "
                         f"(the first: {pair}); {note}"
@@ -427,7 +427,7 @@ def read_interactions(
         raise
 
 
-def _of(column: str | None) -> str:
+def _suffix(column: str | None) -> str:
     return f" of column {column!r}" if column else ""
 
 
@@ -564,8 +564,8 @@ def union(first: Interactions, second: Interactions) -> Interactions:
 
 def _all_rows(*sides: Interactions) -> Rows:
     """Concatenate the rows of both sides, with users and items numbered in their union."""
-    users, user_ids, n_users = common("user", [(side.user_ids, side.n_users) for side in sides])
-    items, item_ids, n_items = common("item", [(side.item_ids, side.n_items) for side in sides])
+    users, user_ids, n_users = merge_ids("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = merge_ids("item", [(side.item_ids, side.n_items) for side in sides])
     numbered = list(zip(users, items, sides, strict=True))
     row_users = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
     row_items = np.concatenate([codes[side.items] for _, codes, side in numbered])

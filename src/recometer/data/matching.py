@@ -259,7 +259,7 @@ def relevant_rows(test: Interactions, relevant_from: RelevantFrom) -> Bool:
     if test.largest is not None and is_threshold(relevant_from):
         pair = "{!r} and {!r}".format(*test.repeated[0]) if test.repeated else ""
         rule = f"relevant_from={relevant_from:g}"
-        raise threshold_of_sums(test.duplicates, len(test), rule, pair)
+        raise threshold_error(test.duplicates, len(test), rule, pair)
     return is_relevant(test.values, relevant_from)
 
 
@@ -268,7 +268,7 @@ def is_threshold(relevant_from: RelevantFrom) -> TypeGuard[float]:
     return isinstance(relevant_from, int | float) and relevant_from > -math.inf
 
 
-def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
+def threshold_error(n_repeated: int, n_pairs: int, threshold: str, pair: str = "") -> InputError:
     """Return the error for a threshold when no rule says how to combine repeated pairs."""
     rows = f"{n_repeated:,} of {n_repeated + n_pairs:,} rows" if n_repeated else "Rows"
     example = f" (the first: {pair})" if pair else ""
@@ -281,7 +281,7 @@ def threshold_of_sums(n_repeated: int, n_pairs: int, threshold: str, pair: str =
     )
 
 
-def settled_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interactions:
+def resolve_repeats(test: Interactions, repeated_test: RepeatedTest) -> Interactions:
     """Return test data with a single value per pair, according to `repeated_test`."""
     values, copies, largest = test.values, test.copies, test.largest
     if values is None or repeated_test == "once":

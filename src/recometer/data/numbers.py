@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data.tensors import is_a, is_tensor, of_any_library, to_numpy
+from recometer.data.tensors import from_any_library, is_a, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, argument_text, brief
 from recometer.tasks import ROWS_LOOKED_AT, ROWS_PER_TASK, each_block
 
@@ -33,7 +33,7 @@ def as_array(values: object, noun: str) -> Array:
     if is_tensor(values):
         return to_numpy(values)
     try:
-        return of_any_library(values)
+        return from_any_library(values)
     except Exception as error:  # a conversion to an array may raise any exception
         raise InputError(f"{noun}: {_reason(values, error)}") from error
 

@@ -101,10 +101,10 @@ def check_file(path: Path) -> None:
     names: list[str] = []
     with contextlib.suppress(OSError):
         names = os.listdir(folder)
-    near = difflib.get_close_matches(path.name, names, n=3)
+    matches = difflib.get_close_matches(path.name, names, n=3)
     hint = (
-        f"Did you mean {' or '.join(map(repr, near))}?"
-        if near
+        f"Did you mean {' or '.join(map(repr, matches))}?"
+        if matches
         else f"Relative paths start at {Path.cwd()}."
     )
     raise FileError(f"There is no file {path}. Hint: {hint}")

@@ -82,8 +82,8 @@ class Options(NamedTuple):
             raise InputError("n_users= and n_items= go together. Hint: pass both, or neither.")
         for name in ("n_users", "n_items", "item_offset"):
             number = getattr(self, name)
-            whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-            if not whole or not 0 <= number <= MAX_NUMBER:
+            is_integer = isinstance(number, int | np.integer) and not isinstance(number, bool)
+            if not is_integer or not 0 <= number <= MAX_NUMBER:
                 raise InputError(
                     f"{name}={brief(number)} must be a whole number from 0 to {MAX_NUMBER:,}."
                 )
@@ -370,7 +370,7 @@ def ascending(indptr: Int64, items: Array, n_items: int) -> bool:
     return all(on_all_threads(ascend, list(parts)))
 
 
-def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
+def user_positions(positions: npt.ArrayLike, n_users: int) -> Int64:
     """Check a selection of users (positions, or a mask of all users); return their positions."""
     chosen = np.asarray(as_array(positions, "Positions of users"))
     if chosen.dtype == bool and chosen.ndim:

@@ -25,8 +25,8 @@ def _without_zeros(text: str) -> str:
 
 
 def _without_decimals(text: str) -> str:
-    whole, point, decimals = text.partition(".")
-    return whole if point and whole and not decimals.strip("0") else text
+    integer, point, decimals = text.partition(".")
+    return integer if point and integer and not decimals.strip("0") else text
 
 
 # Differences by name, each with the function that removes it from an id.

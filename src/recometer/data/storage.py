@@ -117,10 +117,10 @@ def write_table(
     extension = path.suffix.lower()
     if extension in OTHER_FORMATS:
         writes = WRITES.get(extension)
-        more = f" result.{writes}({path.name!r}) writes the table." if writes else ""
+        hint = f" result.{writes}({path.name!r}) writes the table." if writes else ""
         raise FileError(
             f"{str(path)!r} has the extension of another format, but evaluations are saved as "
-            f"Parquet. Hint: save({path.with_suffix('.parquet').name!r}).{more}"
+            f"Parquet. Hint: save({path.with_suffix('.parquet').name!r}).{hint}"
         )
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind: str | list[str] | None = None
@@ -130,7 +130,7 @@ def write_table(
     text = json.dumps({"version": VERSION, "user": kind, **header, "checksum": PLACEHOLDER})
     content = io.BytesIO()
     pl.DataFrame(series).write_parquet(content, metadata={KEY: text})
-    write_atomic(path, sealed(content.getvalue()))
+    write_atomic(path, seal(content.getvalue()))
 
 
 def evaluations_hint() -> str:
@@ -252,7 +252,7 @@ AT_END = 2**22  # the checksum lies within this many bytes of the end of the fil
 PIECE = 2**20
 
 
-def sealed(content: bytes) -> bytes:
+def seal(content: bytes) -> bytes:
     """Replace the last `PLACEHOLDER` in the content with the checksum."""
     start = content.rindex(MARK) + len(MARK)
     return content[:start] + _digest(content, start) + content[start + DIGITS :]

@@ -26,7 +26,7 @@ def is_tensor(value: object) -> bool:
     return not isinstance(value, np.ndarray) and is_a(value, "torch", "Tensor")
 
 
-def elsewhere(value: object) -> bool:
+def off_cpu(value: object) -> bool:
     """Return whether a value is a tensor on a device other than the CPU; refuse meta tensors."""
     if not is_tensor(value):
         return False
@@ -71,7 +71,7 @@ def _name_of(dtype: Any) -> str:
 
 def dtype_and_device(array: Any) -> str:
     """Describe the dtype and device of an array: ``"float32"``, ``"float32 on cuda:0"``."""
-    return f"{dtype_name(array)} on {array.device}" if elsewhere(array) else dtype_name(array)
+    return f"{dtype_name(array)} on {array.device}" if off_cpu(array) else dtype_name(array)
 
 
 def to_numpy(tensor: Any) -> Array:
@@ -80,7 +80,7 @@ def to_numpy(tensor: Any) -> Array:
     A dtype that NumPy lacks (bfloat16) becomes float32, which represents its numbers exactly.
     Sparse and quantised tensors are refused.
     """
-    elsewhere(tensor)  # raises an error for tensors without data
+    off_cpu(tensor)  # raises an error for tensors without data
     tensor = tensor.detach().cpu()
     if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
         tensor = tensor.float()
@@ -94,7 +94,7 @@ def to_numpy(tensor: Any) -> Array:
     return array
 
 
-def of_any_library(values: Any) -> Array:
+def from_any_library(values: Any) -> Array:
     """Convert an array of a library other than torch, or a list, to NumPy."""
     array: Array
     try:
@@ -102,16 +102,16 @@ def of_any_library(values: Any) -> Array:
     except Exception:  # NumPy cannot read data on another device, or of a type that it lacks
         if not hasattr(values, "__dlpack__"):
             raise
-        array = _by_dlpack(values)
+        array = _from_dlpack(values)
     if array.dtype == object and not array.ndim and hasattr(values, "__dlpack__"):
-        array = _by_dlpack(values)
+        array = _from_dlpack(values)
     # Float types that libraries add to NumPy look like records without fields.
     plain = array.dtype.kind == "V" and array.dtype.names is None
     added = plain and np.can_cast(array.dtype, np.float32)
     return array.astype(np.float32) if added else array
 
 
-def _by_dlpack(values: Any) -> Array:
+def _from_dlpack(values: Any) -> Array:
     array: Array
     try:
         array = np.from_dlpack(values)

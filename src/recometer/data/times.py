@@ -23,10 +23,10 @@ UNITS = (1, 10**3, 10**6, 10**9)  # units per second
 NAMES = dict(zip(UNITS, ("seconds", "milliseconds", "microseconds", "nanoseconds"), strict=True))
 
 
-def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
+def times_of_text(text: pl.Series, prefix: str = "") -> pl.Series:
     """Parse a column of strings: either all numbers, or all dates and times in ISO 8601.
 
-    The result is Int64, Float64, or Datetime in microseconds. Errors begin with `where`:
+    The result is Int64, Float64, or Datetime in microseconds. Errors begin with `prefix`:
     ``"ratings.csv: "``.
     """
     import polars as pl
@@ -35,7 +35,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
         number = text.str.strip_chars().cast(dtype, strict=False)
         if number.null_count() == text.null_count():
             return number
-    _check_days(text, where)
+    _check_days(text, prefix)
     try:
         parsed = text.str.to_datetime(time_unit="us", strict=False)
     except pl.exceptions.PolarsError:
@@ -43,7 +43,7 @@ def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
     check_parsed(
         text,
         parsed,
-        where,
+        prefix,
         f"a number or a date such as 2024-05-31 (or pass {argument_text('time', False)})",
     )
     return parsed
@@ -67,18 +67,18 @@ def named_zone(zone: Any) -> datetime.tzinfo:
     return zone if name is None else zoneinfo.ZoneInfo(name)
 
 
-def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) -> None:
+def check_parsed(text: pl.Series, parsed: pl.Series, prefix: str, expected: str) -> None:
     """If an entry could not be read, raise an error that names its row."""
     wrong = (parsed.is_null() & text.is_not_null()).arg_true()
     if len(wrong):
         row = int(wrong[0])
         raise InputError(
-            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}. "
+            f"{prefix}row {row} (counted from 0){_suffix(text)} holds {text[row]!r}. "
             f"Hint: expected {expected}."
         )
 
 
-def _check_days(text: pl.Series, where: str) -> None:
+def _check_days(text: pl.Series, prefix: str) -> None:
     """Refuse dates such as 01/05/2020, unless a day above 12 shows which number is the day."""
     import polars as pl
 
@@ -88,13 +88,13 @@ def _check_days(text: pl.Series, where: str) -> None:
     if either.any() and either.sum() == first.count():
         row = int(either.arg_true()[0])
         raise InputError(
-            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}, and no row shows "
-            "which number is the day and which is the month. Hint: write dates such as 2024-05-31 "
-            f"(or pass {argument_text('time', False)})."
+            f"{prefix}row {row} (counted from 0){_suffix(text)} holds {text[row]!r}, and no row "
+            "shows which number is the day and which is the month. Hint: write dates such as "
+            f"2024-05-31 (or pass {argument_text('time', False)})."
         )
 
 
-def _of(text: pl.Series) -> str:
+def _suffix(text: pl.Series) -> str:
     return f" of column {text.name!r}" if text.name else ""
 
 
@@ -134,9 +134,9 @@ def check_units(numbers: Array, noun: str) -> None:
     """
     if not len(numbers) or numbers.max() < EARLIEST * UNITS[1] or unit_of_times(numbers):
         return
-    units, others = _by_unit(numbers)
+    units, unclear = _by_unit(numbers)
     first = {unit: numbers[mask.argmax()] for unit, mask in units.items() if mask.any()}
-    if len(first) < 2 or others.any():
+    if len(first) < 2 or unclear.any():
         return
     low, high = [*first][:2]
     examples = [
@@ -149,11 +149,11 @@ def check_units(numbers: Array, noun: str) -> None:
     )
 
 
-def representative(numbers: Array) -> list[int]:
+def sample_rows(numbers: Array) -> list[int]:
     """Return the positions of a few times that have the same range and units as all times."""
-    units, others = _by_unit(numbers)
-    first = [int(mask.argmax()) for mask in (*units.values(), others) if mask.any()]
-    return sorted({int(numbers.argmin()), int(numbers.argmax()), *first})
+    units, unclear = _by_unit(numbers)
+    rows = [int(mask.argmax()) for mask in (*units.values(), unclear) if mask.any()]
+    return sorted({int(numbers.argmin()), int(numbers.argmax()), *rows})
 
 
 def _by_unit(numbers: Array) -> tuple[dict[int, Bool], Bool]:

@@ -14,7 +14,7 @@ from recometer._kernel import Counting
 from recometer.arrays import Array, Int64
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex, is_threshold, settled_repeats
+from recometer.data.matching import SourceIndex, is_threshold, resolve_repeats
 from recometer.errors import argument_text, rule_text, warn
 from recometer.evaluating.arguments import Arguments
 from recometer.evaluating.checks import check_not_empty
@@ -194,8 +194,8 @@ def merge_rows(
     data are `in_source`, see also `keeps_rows`.
     """
     if in_source and keeps_rows(metrics, protocol):
-        test = settled_repeats(test, "largest")
-    return settled_repeats(test, requirements_of(metrics, protocol).repeated_test)
+        test = resolve_repeats(test, "largest")
+    return resolve_repeats(test, requirements_of(metrics, protocol).repeated_test)
 
 
 def keeps_rows(metrics: Sequence[Metric], protocol: Protocol) -> bool:

@@ -15,7 +15,7 @@ from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
 from recometer.data.numbers import flag, numbers
-from recometer.data.rows import chosen_users
+from recometer.data.rows import user_positions
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.measuring.compute import Together, compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -365,7 +365,7 @@ class EvaluationRecord(rendering.Printed):
         InputError, InputTypeError
             If a position does not exist, a mask has the wrong length, or the type is not supported.
         """
-        chosen = chosen_users(positions, self.n_users)
+        chosen = user_positions(positions, self.n_users)
         changes: dict[str, Any] = {
             field: {name: column[chosen] for name, column in getattr(self, field).items()}
             for field in ("values", "reasons", "chance")

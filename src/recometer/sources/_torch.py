@@ -19,8 +19,8 @@ from recometer.arrays import Array, Bool, Int32, Int64, UInt32
 from recometer.data.tensors import (
     MPS,
     dtype_name,
-    elsewhere,
     is_tensor,
+    off_cpu,
     to_numpy,
 )
 from recometer.errors import InputError, InputTypeError

@@ -312,9 +312,9 @@ class Pairs(Source):
         rows, first, rules, test = self.rows, self.rows.first, request.protocol, request.test
         if len(test) != len(first):  # test has different users from these pairs
             own = cast(Interactions, self.facts.truth)
-            test = matching.settled_repeats(own, rules.repeated_test)
+            test = matching.resolve_repeats(own, rules.repeated_test)
         if self.threshold is not None and rules.repeated_test == "once":
-            raise matching.threshold_of_sums(self.n_repeated, len(first), "threshold=")
+            raise matching.threshold_error(self.n_repeated, len(first), "threshold=")
         matching.relevant_rows(test, rules.relevant_from)  # refuses thresholds for sums of labels
         assert test.values is not None
         n_rows = np.diff(first, append=len(rows.user))
@@ -409,7 +409,7 @@ class Pairs(Source):
         table, own = self.rows, self.facts.truth
         self._check(request, own is not None)
         # Rows that repeat a pair keep their own labels, which `_rank` reads.
-        own = None if own is None else matching.settled_repeats(own, "largest")
+        own = None if own is None else matching.resolve_repeats(own, "largest")
         aligned = align(table.index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(table.indptr, aligned.rows)
         user, item = ragged.users_of(indptr), table.item[rows]

@@ -17,7 +17,7 @@ from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, in_float64
 from recometer.data.rows import MAX_NUMBER
-from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
+from recometer.data.tensors import dtype_and_device, is_tensor, off_cpu, to_numpy
 from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
 from recometer.remembered import cached_property

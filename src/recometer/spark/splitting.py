@@ -17,7 +17,7 @@ from recometer.data.columns import Columns
 from recometer.data.frames import times as times_of
 from recometer.data.interactions import Interactions as InteractionsHere
 from recometer.data.numbers import seed_of
-from recometer.data.times import representative
+from recometer.data.times import sample_rows
 from recometer.errors import InputError, InputTypeError, brief, warn
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.spark import tables
@@ -386,7 +386,7 @@ def _times(table: Table, kinds: IdKinds) -> Array:
 
     def run(batches: Any) -> Any:
         for batch in filter(len, batches):
-            yield batch.take(representative(times_of(pl.Series(batch.column(0)), label)[0]))
+            yield batch.take(sample_rows(times_of(pl.Series(batch.column(0)), label)[0]))
 
     return times_of(pl.Series(acted(frame.mapInArrow(run, frame.schema).toArrow)["t"]), label)[0]
 

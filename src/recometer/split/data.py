@@ -14,7 +14,7 @@ from recometer import ragged
 from recometer.arrays import Array, UInt8
 from recometer.data.columns import Columns, find_columns
 from recometer.data.files import in_memory, open_file, parts_of, read_columns, scan
-from recometer.data.frames import collected, is_frame, open_frame, time_zone, times
+from recometer.data.frames import execute, is_frame, open_frame, time_zone, times
 from recometer.data.interactions import Interactions, check_positions
 from recometer.data.numbers import numbers
 from recometer.data.paths import as_path
@@ -56,7 +56,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
     if is_a(data, "scipy.sparse", "sparray", "spmatrix") or not is_frame(data):
         return _Interactions(Interactions.of(data, **options))
     if is_a(data, "polars", "LazyFrame"):
-        data = collected(data)  # running the query twice could return the rows in different orders
+        data = execute(data)  # running the query twice could return the rows in different orders
     return _Frame(data, options)
 
 

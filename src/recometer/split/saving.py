@@ -26,7 +26,7 @@ from recometer.data.storage import (
     encode_ids,
     is_sealed,
     read_frame,
-    sealed,
+    seal,
 )
 from recometer.data.tensors import is_a
 from recometer.errors import FileError, InputTypeError, python_or_command
@@ -144,7 +144,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         _write_frame(column.to_frame(), temporary / "users.parquet")
         header["files"] = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
-        (temporary / HEADER).write_bytes(sealed(text.encode()))
+        (temporary / HEADER).write_bytes(seal(text.encode()))
         with alone(folder):
             _finish(folder)  # another process may just have written a split
             temporary.rename(folder / COMPLETE)
