@@ -164,7 +164,7 @@ def _warn_of_ignored(columns: Mapping[str, str | None], numeric: Sequence[str]) 
         ignored = [name for name in ignored if name not in common_names(kind, ignored)]
     if not ignored:
         return
-    places = could_be_places(ignored)
+    places = rank_candidates(ignored)
     ranked_by = (
         f"{argument_text('rank', places[0])} ranks by that column, lowest first"
         if places

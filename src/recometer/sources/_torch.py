@@ -72,7 +72,7 @@ def as_numbers(array: Any, noun: str, device: Any = None) -> Tensor:
 
 def to_device(users: object, items: object) -> tuple[Tensor, Tensor] | None:
     """Return both matrices as tensors of one dtype on one device; None if both are on the CPU."""
-    devices = [matrix.device for matrix in (users, items) if elsewhere(matrix)]  # type: ignore[attr-defined]
+    devices = [matrix.device for matrix in (users, items) if off_cpu(matrix)]  # type: ignore[attr-defined]
     if not devices:
         return None
     if devices[0] != devices[-1]:

@@ -249,7 +249,7 @@ def _dense(data: object, noun: str) -> Any:
 
     Masked entries are not candidates. `noun` names the scores in messages.
     """
-    if elsewhere(data):
+    if off_cpu(data):
         return data
     data = as_array(data, noun)
     if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in "fiub":
