@@ -95,10 +95,10 @@ def one_line(text: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((*FILES, "--per-user"), "--per-user: a check does not read it"),
+        ((*FILES, "--per-user"), "--per-user: recometer check does not use this option"),
         ((*FILES, "--baseline", "mine"), "No such option: --baseline"),
-        ((*FILES, "--features", "x"), "--features: a check does not read it"),
-        ((*FILES, "--run", "lists.parquet"), "one model is checked at a time"),
+        ((*FILES, "--features", "x"), "--features: recometer check does not use this option"),
+        ((*FILES, "--run", "lists.parquet"), "only one model can be checked at a time"),
         (("--test", "test.parquet"), "there is no model to evaluate"),
         (("--threads", "1"), "there is nothing to test on. Hint: --test or --split."),
         (("--ties", "random"), "there is nothing to test on"),

@@ -158,7 +158,7 @@ class TestFolds:
             "why", "--split", "split", "--baselines", "popular", "-m", "rr", "--to", "ranx"
         )
         assert result.exit_code == 2
-        assert "one fold is explained at a time. Hint: --split FOLDER/fold_0" in one_line(
+        assert "only one fold can be explained at a time. Hint: --split FOLDER/fold_0" in one_line(
             result.stderr
         )
 

@@ -28,11 +28,11 @@ MARKUP: Final = "markdown"
 @functools.cache
 def command_of(name: str) -> Any:
     """Import a command on demand, because the import may take longer than the command itself."""
-    alone = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
+    app = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     module = "names" if name in LISTINGS else name
     function = getattr(importlib.import_module(f"recometer.cli.{module}"), name)
-    alone.command(epilog=EPILOG)(function)
-    return typer.main.get_command(alone)
+    app.command(epilog=EPILOG)(function)
+    return typer.main.get_command(app)
 
 
 class Commands(TyperGroup):
@@ -58,9 +58,9 @@ class Commands(TyperGroup):
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
         except PermissionError as error:  # no permission to enter a parent folder
-            where = visible(os.fsdecode(error.filename or "A file"))
+            path = visible(os.fsdecode(error.filename or "A file"))
             typer.echo(
-                f"Error: {where} cannot be reached: {error.strerror}. Hint: ask its owner for "
+                f"Error: {path} cannot be reached: {error.strerror}. Hint: ask its owner for "
                 "permission to enter the folders on its path (chmod +x).",
                 err=True,
             )
@@ -79,8 +79,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"recometer {__version__}")
         raise typer.Exit
 

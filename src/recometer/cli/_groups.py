@@ -41,8 +41,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def wrapper(**values: Any) -> None:
         files = Files(tuple(_paths_in(values)))
         for name, group in groups.items():
-            own = [field.name for field in dataclasses.fields(group)]
-            values[name] = group(**{field: values.pop(field) for field in own})
+            names = [field.name for field in dataclasses.fields(group)]
+            values[name] = group(**{field: values.pop(field) for field in names})
         function(**values, **dict.fromkeys(takes_files, files))
 
     wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -60,10 +60,10 @@ def _paths_in(values: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(texts, list) or name == "separator":  # its "-" is not standard input
             continue
         for text in texts:
-            first, *others = text.split(",")
+            first, *more = text.split(",")
             # The comma may also be part of a path.
-            whole = [text, text.partition("=")[2]] if others else []
-            for path in filter(None, [first, first.partition("=")[2], *others, *whole]):
+            whole_texts = [text, text.partition("=")[2]] if more else []
+            for path in filter(None, [first, first.partition("=")[2], *more, *whole_texts]):
                 yield from glob.glob(path.replace(FOLD, "*")) if FOLD in path else [path]
 
 

@@ -98,13 +98,13 @@ class Inputs:
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
-    def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
+    def stated(self, model: Model | None = None, *, label: str = "") -> Iterator[None]:
         """In the block's errors and warnings, name the model and refer to pipes as the user did.
 
-        Without a model, warnings begin with `what`, but errors do not, because they already name
+        Without a model, warnings begin with `label`, but errors do not, because they already name
         the file.
         """
-        name = what if model is None else model.name
+        name = label if model is None else model.name
         try:
             with naming(name, errors=model is not None):
                 yield
@@ -131,7 +131,7 @@ class Inputs:
 
     def interactions(
         self,
-        what: str,
+        option: str,
         path: str,
         *,
         value: bool,
@@ -140,43 +140,43 @@ class Inputs:
     ) -> Interactions:
         """Read interactions, and convert their ids to the types of the test ids."""
         file = self.stdin.path(path)
-        with self.stated(what=what):
+        with self.stated(label=option):
             if file.name.lower().endswith(".npz"):
-                self._say(what, file, "a matrix: users and items are positions")
-                read = read_interactions(open_sparse(file), str(file))
-                return read if value else dataclasses.replace(read, values=None)
+                self._say(option, file, "a matrix: users and items are positions")
+                data = read_interactions(open_sparse(file), str(file))
+                return data if value else dataclasses.replace(data, values=None)
             kind = files.kind_of(file)
             if kind == "run":
                 raise FileError(
                     f"{file} is a TREC run, which contains recommendations. Hint: pass it as "
-                    f"--run; --{what} takes qrels, with four fields."
+                    f"--run; --{option} takes qrels, with four fields."
                 )
             if kind == "qrels":
-                self._say(what, file, "TREC qrels")
-                found, frame = Columns("user", "item", "value", None), files.read_qrels(file)
+                self._say(option, file, "TREC qrels")
+                names, frame = Columns("user", "item", "value", None), files.read_qrels(file)
             else:
                 columns: dict[str, Any] = self._present(file, "user", "item")
                 columns["value"] = self.columns["value"] if value else False
                 columns["time"] = self.columns["time"] if time else False
-                if what == "train":
+                if option == "train":
                     # Training interactions apply to all of a user's sessions.
                     if isinstance(columns["user"], ColumnPair):
                         columns["user"] = columns["user"].parts[0]
                     if value:  # some of the files may lack this column
                         columns |= self._present(file, "value")
-                found, frame = read_file(file, **columns)
-                self._say(what, file, found._asdict())
+                names, frame = read_file(file, **columns)
+                self._say(option, file, names._asdict())
             if test is not None:
                 frame = frame.with_columns(
-                    adapt(frame[found.user], test.user_ids), adapt(frame[found.item], test.item_ids)
+                    adapt(frame[names.user], test.user_ids), adapt(frame[names.item], test.item_ids)
                 )
             data = read_interactions(
                 frame,
                 str(file),
-                user=found.user,
-                item=found.item,
-                value=found.value or False,
-                time=found.time or False,
+                user=names.user,
+                item=names.item,
+                value=names.value or False,
+                time=names.time or False,
                 separator=self.separator,
             )
             if not len(data):
@@ -188,9 +188,11 @@ class Inputs:
         if path is None:
             return None
         file = self.stdin.path(path)
-        with self.stated(what=option):
+        with self.stated(label=option):
             has_users = (
-                self._has(file, "user") if _is_table(file) else files.kind_of(file) == "qrels"
+                self._has_column(file, "user")
+                if _is_table(file)
+                else files.kind_of(file) == "qrels"
             )
             if option != "exclude" and has_users:
                 return self.interactions(option, path, value=False, test=test)
@@ -198,7 +200,7 @@ class Inputs:
             self.note(f"{option}: {self.stdin.restore_names(str(file))} (items for all users)")
         return ids
 
-    def _has(self, file: Path, kind: str) -> bool:
+    def _has_column(self, file: Path, kind: str) -> bool:
         """Return whether a table has a column of this kind, ``"user"`` or ``"item"``."""
         names = column_names(file)
         return self.columns_alone[kind] in names or bool(common_names(kind, names))
@@ -210,11 +212,11 @@ class Inputs:
             self._say("data", file, "TREC qrels")
             return {}
         try:
-            found = choose_columns(column_names(file), self.columns)
+            names = choose_columns(column_names(file), self.columns)
         except ColumnError as error:
             raise ColumnError(f"{file}: {error}") from None
-        self._say("data", file, found)
-        return {option: name or False for option, name in found.items()}
+        self._say("data", file, names)
+        return {option: name or False for option, name in names.items()}
 
     def source(self, model: Model, test: Interactions | None, rated: bool) -> Source:
         """Read a model; `rated` says whether the labels of scored pairs are ratings."""
@@ -240,8 +242,8 @@ class Inputs:
                     "a column of ids and one of titles."
                 )
             file = self.stdin.path(model.paths[0])
-            asked = self._present(file, "user")["user"]
-            lists = rm.Lists.from_text(file, catalogue, user=asked, depth=depth)
+            user = self._present(file, "user")["user"]
+            lists = rm.Lists.from_text(file, catalogue, user=user, depth=depth)
             self._say(model.name, file, lists.columns)
         return lists
 
@@ -258,7 +260,7 @@ class Inputs:
             return None if text is None else int(text)
         with self.stated():
             file = self.stdin.path(text)
-            if _is_table(file) and self._has(file, "item"):
+            if _is_table(file) and self._has_column(file, "item"):
                 item = self._present(file, "item")["item"]
                 table = Catalogue(file, item=item, **columns)
                 self.note(f"catalogue: {self.stdin.restore_names(str(file))} ({table.describe()})")
@@ -283,26 +285,26 @@ class Inputs:
     def _lists(self, model: Model, file: Path, test: Interactions | None) -> rm.Lists:
         """Read recommendation lists, and convert their ids to the types of the test ids."""
         trec = files.kind_of(file) is not None
-        wanted: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if not trec:
-            wanted |= self._present(file, "user", "item", *ORDERS)
+            options |= self._present(file, "user", "item", *ORDERS)
             for option, other in (ORDERS, ORDERS[::-1]):
-                if wanted[option]:
-                    wanted[other] = False
+                if options[option]:
+                    options[other] = False
         separator = None if trec else self.separator
-        lists = rm.Lists(file, **wanted, separator=separator)
+        lists = rm.Lists(file, **options, separator=separator)
         if trec:
             self._say(model.name, file, "TREC run")
         else:
-            found = choose_columns(column_names(file), wanted)
-            if found["rank"] is not None:
-                found["score"] = None
-            by_rows = found["rank"] is None and found["score"] is None
-            self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
+            names = choose_columns(column_names(file), options)
+            if names["rank"] is not None:
+                names["score"] = None
+            by_rows = names["rank"] is None and names["score"] is None
+            self._say(model.name, file, names, ", in the order of the rows" if by_rows else "")
         ids = lists.facts.arrays
-        if all(same_kinds(ids[f"{what}_ids"], ids_of_test(test, what)) for what in REQUIRED):
+        if all(same_kinds(ids[f"{kind}_ids"], ids_of_test(test, kind)) for kind in REQUIRED):
             return lists
-        columns = files.read_run(file).to_dict() if trec else found_columns(file, wanted)[1]
+        columns = files.read_run(file).to_dict() if trec else open_columns(file, options)[1]
         orders: dict[str, Any] = {name: name in columns and name for name in ORDERS}
         if orders["rank"]:
             orders["score"] = False
@@ -316,29 +318,29 @@ class Inputs:
                 f"{file} is not a table. Hint: --pairs reads Parquet, CSV and TSV with a row per "
                 "user and item."
             )
-        wanted: dict[str, Any] = {**self._present(file, "user", "item", "score")}
+        options: dict[str, Any] = {**self._present(file, "user", "item", "score")}
         truth = False if test is not None else self.columns["value"]
         kinds = ("rating", "relevance") if rated else ("relevance", "rating")
-        wanted |= dict.fromkeys(kinds, None if truth is None else False)
+        options |= dict.fromkeys(kinds, None if truth is None else False)
         if truth:
-            wanted[kinds[0]] = truth
+            options[kinds[0]] = truth
         # A rating is a label here, so it must not be taken for the score, even if no other column
         # qualifies.
-        if not (wanted["score"] or common_names("score", column_names(file), fallback=False)):
+        if not (options["score"] or common_names("score", column_names(file), fallback=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: name it with --score.")
-        found, columns = found_columns(file, wanted)
-        if test is None and not any(found[kind] for kind in kinds):
+        names, columns = open_columns(file, options)
+        if test is None and not any(names[kind] for kind in kinds):
             raise ColumnError(
                 f"{file}: no column holds the labels. Hint: name it with --value, or pass --test "
                 "FILE."
             )
-        if all(found[kind] for kind in kinds):
+        if all(names[kind] for kind in kinds):
             raise ColumnError(
-                f"{file}: the columns {found[kinds[0]]!r} and {found[kinds[1]]!r} could both hold "
+                f"{file}: the columns {names[kinds[0]]!r} and {names[kinds[1]]!r} could both hold "
                 "the labels. Hint: name the right one with --value."
             )
         frame = frame_like(columns, test)
-        self._say(model.name, file, found)
+        self._say(model.name, file, names)
         truths: dict[str, Any] = {
             option: option if option in columns else False for option in kinds
         }
@@ -351,30 +353,30 @@ class Inputs:
         stays False.
         """
         names = column_names(file)
-        found: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         for option in options:
-            found[option] = None
+            columns[option] = None
             for name in (self.columns_alone[option], self.columns[option]):
-                if name is False or (name and all(one in names for one in single_names([name]))):
-                    found[option] = name
-        return found
+                if name is False or (name and all(part in names for part in single_names([name]))):
+                    columns[option] = name
+        return columns
 
     def _say(
-        self, what: str, file: Path, found: str | Mapping[str, str | None], more: str = ""
+        self, label: str, file: Path, content: str | Mapping[str, str | None], more: str = ""
     ) -> None:
-        text = found
-        if not isinstance(found, str):
-            text = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
-        self.note(f"{what}: {self.stdin.restore_names(str(file))} ({text}{more})")
+        text = content
+        if not isinstance(content, str):
+            text = ", ".join(f"{option} {name!r}" for option, name in content.items() if name)
+        self.note(f"{label}: {self.stdin.restore_names(str(file))} ({text}{more})")
 
 
 def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(EXTENSIONS)
 
 
-def found_columns(
-    file: Path, wanted: Mapping[str, object]
+def open_columns(
+    file: Path, options: Mapping[str, object]
 ) -> tuple[Mapping[str, str | None], dict[str, Any]]:
     """Find the wanted columns, and return their names and their contents, keyed by option."""
-    found, fetch = open_file(file, wanted)
-    return found, {option: in_memory(fetch(option)) for option, name in found.items() if name}
+    names, fetch = open_file(file, options)
+    return names, {option: in_memory(fetch(option)) for option, name in names.items() if name}

@@ -64,8 +64,8 @@ def parts_of(data: DataOptions) -> list[Part]:
 
 def _folds(folder: str) -> list[Path]:
     """Return the fold folders in `folder`, in ascending order; there may be none."""
-    every = (Path(folder) / f"fold_{number}" for number in itertools.count())
-    return list(itertools.takewhile(Path.is_dir, every))
+    folders = (Path(folder) / f"fold_{number}" for number in itertools.count())
+    return list(itertools.takewhile(Path.is_dir, folders))
 
 
 def _columns(data: DataOptions, parts: Sequence[Part]) -> dict[str, Any]:
@@ -138,21 +138,21 @@ class Job:
 def _of_catalogue(data: DataOptions) -> dict[str, str | list[str]]:
     """Return the catalogue columns that options name, as arguments of `Catalogue`."""
     names = ("categories", "features", "propensity")
-    found = {name: column for name in names if (column := getattr(data, name)) is not None}
-    for option in found:
+    columns = {name: column for name in names if (column := getattr(data, name)) is not None}
+    for option in columns:
         if data.catalogue is None or data.catalogue.isdecimal():
             raise typer.BadParameter(
                 f"names a column of the table of items. Hint: --catalogue FILE --{option} COLUMN.",
                 param_hint=f"--{option}",
             )
-    if "," in found.get("features", ""):
-        found["features"] = found["features"].split(",")
-    return found
+    if "," in columns.get("features", ""):
+        columns["features"] = columns["features"].split(",")
+    return columns
 
 
-def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[Part]) -> None:
+def _check_together(data: DataOptions, models: Sequence[Model], parts: Sequence[Part]) -> None:
     """Raise an error if options contradict each other."""
-    kinds = {model.kind for model in named}
+    kinds = {model.kind for model in models}
     if data.rank and data.score:
         raise typer.BadParameter(
             "--rank and --score cannot be combined. Name only the column to rank by."
@@ -167,13 +167,13 @@ def _check_together(data: DataOptions, named: Sequence[Model], parts: Sequence[P
             "they are fitted to --train, which is missing.", param_hint="--baselines"
         )
     if len(parts) > 1:
-        alike = [each.name for each in named if each.paths and FOLD not in "".join(each.paths)]
+        alike = [model.name for model in models if model.paths and FOLD not in "".join(model.paths)]
         if alike:
             raise typer.BadParameter(
                 f"{alike[0]} has the same files in every fold. Hint: {FOLD} in a file name stands "
                 f"for the number of the fold, as in --run als=als_{FOLD}.parquet."
             )
-    elif any(FOLD in path for each in named for path in each.paths):
+    elif any(FOLD in path for model in models for path in model.paths):
         raise typer.BadParameter(
             f"{FOLD} stands for the number of a fold, but there are no folds. Hint: --split "
             "FOLDER, to which recometer split wrote folds."
@@ -187,16 +187,18 @@ class Work(NamedTuple):
     n_folds: int  # the number of folds, or 0 if there are none
     jobs: Iterator[Job]
 
-    def alone(self, done: str) -> tuple[Job, Model, Source]:
+    def only_model(self, participle: str) -> tuple[Job, Model, Source]:
         """Read the only model, or raise an error if there are several models or folds.
 
-        The error message uses `done` as its participle, for instance ``"checked"``.
+        The error message uses `participle` as its participle, for instance ``"checked"``.
         """
         if self.n_folds or len(self.models) > 1:
-            what, hint = "model", ""
+            noun, hint = "model", ""
             if self.n_folds:
-                what, hint = "fold", " Hint: --split FOLDER/fold_0."
-            raise typer.BadParameter(f"one {what} is {done} at a time.{hint}", param_hint="--run")
+                noun, hint = "fold", " Hint: --split FOLDER/fold_0."
+            raise typer.BadParameter(
+                f"only one {noun} can be {participle} at a time.{hint}", param_hint="--run"
+            )
         job = next(self.jobs)
         return job, job.models[0], job.read(job.models[0])
 
@@ -221,23 +223,23 @@ def reading(
     if parts[0].test is None and not with_truth:
         raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
     columns = _columns(data, parts)
-    every = models(vars(model), data.format_in)
+    all_models = models(vars(model), data.format_in)
     check_stdin(files, data.format_in)
-    _check_together(data, every, parts)
-    other = baseline_of(baseline, every)
+    _check_together(data, all_models, parts)
+    other = baseline_of(baseline, all_models)
     of_catalogue = _of_catalogue(data)
     rated = any(metric.definition.record == "ratings" for metric in metrics)
 
     def read(fold: int, part: Part) -> Job:
-        of_fold = [each.in_fold(fold) for each in every]
-        paths = [path for each in of_fold for path in each.paths if path]
+        of_fold = [entry.in_fold(fold) for entry in all_models]
+        paths = [path for entry in of_fold for path in entry.paths if path]
         inputs.check_columns([*filter(None, (part.test, part.train)), *paths])
         test = train = None
         lock: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if part.split is not None:
-            from recometer.split.saving import alone
+            from recometer.split.saving import locked
 
-            lock = alone(part.split)
+            lock = locked(part.split)
         with lock:
             if part.test is not None:
                 test = inputs.interactions("test", part.test, value=True)
@@ -262,14 +264,14 @@ def reading(
     with StandardInput(data.format_in) as stdin:
         inputs = Inputs(stdin, columns, note_unless(options.quiet), data.separator)
         n_folds = len(parts) if len(parts) > 1 else 0
-        yield Work(every, n_folds, itertools.starmap(read, enumerate(parts)))
+        yield Work(all_models, n_folds, itertools.starmap(read, enumerate(parts)))
 
 
-def given_rules(options: RuleOptions) -> dict[str, Any]:
+def option_rules(options: RuleOptions) -> dict[str, Any]:
     """Return the rules that options set, keyed by name."""
     users = None if options.complete is None else "test" if options.complete else "known"
-    own = {"ties": options.ties, "relevant_from": options.relevant_from, "users": users}
-    rules: dict[str, Any] = {name: rule for name, rule in own.items() if rule is not None}
+    shortcuts = {"ties": options.ties, "relevant_from": options.relevant_from, "users": users}
+    rules: dict[str, Any] = {name: rule for name, rule in shortcuts.items() if rule is not None}
     for text in options.rule or []:
         name, equals, rule = text.partition("=")
         if not equals:
@@ -284,9 +286,9 @@ def given_rules(options: RuleOptions) -> dict[str, Any]:
 def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
     """Return the protocol that an option names, with `rules` applied to it."""
     if as_listed(name) in protocol_names():
-        found = named_protocol(name)
+        protocol = named_protocol(name)
     elif name.endswith(".parquet"):
-        found = rm.load(name).protocol
+        protocol = rm.load(name).protocol
     else:
         raise typer.BadParameter(
             f"there is no protocol {name!r}. {did_you_mean(name, protocol_names())} Or name a "
@@ -294,4 +296,4 @@ def protocol_of(option: str, name: str, rules: dict[str, Any]) -> Protocol:
             param_hint=option,
         )
     with usage_of("--rule"):
-        return found.replace(**rules)
+        return protocol.replace(**rules)

@@ -39,11 +39,11 @@ EPILOG = f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.
 """The last line of every command's help."""
 
 
-def known_name(name: str, known: Collection[str], what: str = "", option: str | None = None) -> str:
-    """Return a name if it is known; otherwise raise an error that describes it as `what`."""
-    if name not in known:
+def check_name(name: str, names: Collection[str], noun: str = "", option: str | None = None) -> str:
+    """Return a name if it is known; otherwise raise an error that describes it as `noun`."""
+    if name not in names:
         raise typer.BadParameter(
-            f"there is no {what}{name!r}. {did_you_mean(name, known)}", param_hint=option
+            f"there is no {noun}{name!r}. {did_you_mean(name, names)}", param_hint=option
         )
     return name
 

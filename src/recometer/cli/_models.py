@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from recometer.cli._messages import known_name
+from recometer.cli._messages import check_name
 from recometer.data.factor_files import is_archive
 from recometer.data.files import EXTENSIONS
 from recometer.data.interactions import Interactions
@@ -49,23 +49,23 @@ def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
     The function raises an error if there are no models, if two models have the same name, or if the
     number of files is wrong. `form` is the format of pipes, whose names do not reveal it.
     """
-    found = [
+    all_models = [
         *_of_one_file(options, "run"),
         *_of_one_file(options, "answers"),
         *_of_factors(options["factors"] or [], form),
         *_of_one_file(options, "pairs"),
         *_of_baselines(options["baselines"] or []),
     ]
-    if not found:
+    if not all_models:
         raise typer.BadParameter(
             "there is no model to evaluate. Hint: --run, --answers, --factors, --pairs or "
             "--baselines."
         )
-    names = [model.name for model in found]
+    names = [model.name for model in all_models]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
-    return found
+    return all_models
 
 
 def _of_one_file(options: Mapping[str, Any], kind: Kind) -> Iterator[Model]:
@@ -94,22 +94,22 @@ def _of_factors(texts: Sequence[str], form: InputFormat | None) -> Iterator[Mode
 
 def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
     for name in (part.strip() for text in texts for part in text.split(",")):
-        yield Model(known_name(name, BASELINES, "baseline ", "--baselines"), "baseline")
+        yield Model(check_name(name, BASELINES, "baseline ", "--baselines"), "baseline")
 
 
-def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
+def baseline_of(text: str | None, models: Sequence[Model]) -> Model | None:
     """Return the model whose lists are the baseline: a named model, or a file of lists."""
     if text is None:
         return None
-    found = next((model for model in named if model.name == text), None)
+    model = next((model for model in models if model.name == text), None)
     path = split_name(text, "--baseline")[1]
-    if found is None and not is_stdin(path) and not os.path.exists(path) and FOLD not in path:
-        names = ", ".join(repr(model.name) for model in named)
+    if model is None and not is_stdin(path) and not os.path.exists(path) and FOLD not in path:
+        names = ", ".join(repr(model.name) for model in models)
         raise FileError(
             f"--baseline {text}: there is no such file, and no such model. Hint: the models are "
             f"{names}."
         )
-    return found or next(_of_one_file({"run": [text]}, "run"))
+    return model or next(_of_one_file({"run": [text]}, "run"))
 
 
 def split_name(text: str, option: str) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def stem(path: str) -> str:
     if is_stream(path):
         return "stdin" if is_stdin(path) else "pipe"
     name = Path(path).name
-    ends = (*EXTENSIONS, ".npz", *(f"{one}{zipped}" for one in OF_RUNS for zipped in ("", ".gz")))
+    ends = (*EXTENSIONS, ".npz", *(f"{end}{zipped}" for end in OF_RUNS for zipped in ("", ".gz")))
     extension = next((e for e in ends if name.lower().endswith(e)), "")
     return name[: len(name) - len(extension)] or name
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recometer.cli._messages import known_name
+from recometer.cli._messages import check_name
 from recometer.cli._models import BASELINES, FOLD
 from recometer.data.pipes import InputFormat
 from recometer.errors import InputError
@@ -99,7 +99,7 @@ Form = Annotated[
     str,
     output_option(
         "--format",
-        parser=lambda text: known_name(text, FORMATS, "format "),
+        parser=lambda text: check_name(text, FORMATS, "format "),
         metavar="FORMAT",
         help=f"Format of standard output: {', '.join(FORMATS)}.",
     ),

@@ -58,14 +58,14 @@ def _files(path: str) -> list[str]:
     folder = Path(path)
     if not folder.is_dir():
         return [path]
-    every = [folder / name for name in names_in(folder) if name.endswith(".parquet")]
-    found = [str(file) for file in every if is_table(file)]
-    if not found:
+    files = [folder / name for name in names_in(folder) if name.endswith(".parquet")]
+    tables = [str(file) for file in files if is_table(file)]
+    if not tables:
         raise FileError(
             f"{path} holds no saved evaluation. Hint: recometer evaluate --out writes a folder of "
             "them."
         )
-    return found
+    return tables
 
 
 def groups_of(text: str | None, results: Mapping[str, rm.Evaluation]) -> str | pl.DataFrame | None:
@@ -94,6 +94,6 @@ def of_users(text: str, option: str, result: rm.Evaluation) -> pl.DataFrame:
                 f"{'several columns' if users else 'no column'} could hold the users. Hint: call "
                 f"one user_id. Columns: {', '.join(names)}."
             )
-        chosen = columns_of_groups(names, "user", users[0], column or None)
-    frame = read_columns(path, chosen)
+        columns = columns_of_groups(names, "user", users[0], column or None)
+    frame = read_columns(path, columns)
     return frame.with_columns(adapt(frame[users[0]], result.user_ids))

@@ -13,7 +13,7 @@ from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._job import load_split
-from recometer.cli._messages import ExitCode, known_name, note_unless
+from recometer.cli._messages import ExitCode, check_name, note_unless
 from recometer.data.pipes import StandardInput
 from recometer.rendering import output
 
@@ -61,14 +61,14 @@ def audit(
     """
     allowed = tuple(allow or [])
     for name in allowed:
-        known_name(name, LEAKAGE, "leakage called ", "--allow")
+        check_name(name, LEAKAGE, "leakage called ", "--allow")
     if allowed and not strict:
         raise typer.BadParameter(
             "it lists what --strict accepts. Hint: pass --strict as well.", param_hint="--allow"
         )
     columns = {"user": user, "item": item, "value": value, "time": time}
-    named = [name for name in (separator, *columns.values()) if name is not None]
-    if split is not None and (train or test or named):
+    settings = [name for name in (separator, *columns.values()) if name is not None]
+    if split is not None and (train or test or settings):
         raise typer.BadParameter(
             "a split already defines its files and columns. Hint: pass only the folder."
         )
@@ -78,10 +78,10 @@ def audit(
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note_unless(quiet), separator)
         if split is not None:
-            with inputs.stated(what=split):
-                made = load_split(split)
-                inputs.note(f"split: {split} ({made.protocol})")
-                found = run_audit(made, relevant_from=relevant_from)
+            with inputs.stated(label=split):
+                parts = load_split(split)
+                inputs.note(f"split: {split} ({parts.protocol})")
+                result = run_audit(parts, relevant_from=relevant_from)
         else:
             assert train is not None
             assert test is not None
@@ -89,11 +89,11 @@ def audit(
             test_data = inputs.interactions("test", test, value=True, time=True)
             train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
             with inputs.stated():
-                found = run_audit(train_data, test_data, relevant_from=relevant_from)
-    output(dataclasses.replace(found, allowed=allowed), form)
+                result = run_audit(train_data, test_data, relevant_from=relevant_from)
+    output(dataclasses.replace(result, allowed=allowed), form)
     leaks = [
         f"{finding.name} ({finding.count:,})"
-        for finding in found.findings
+        for finding in result.findings
         if finding.level == "leakage" and finding.name not in allowed
     ]
     if strict and leaks:

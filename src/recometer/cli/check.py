@@ -10,7 +10,7 @@ from recometer.checking.installation import check_installation
 from recometer.checking.preflight import check as run_check
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
-from recometer.cli._job import given_rules, protocol_of, reading
+from recometer.cli._job import option_rules, protocol_of, reading
 from recometer.cli._messages import ExitCode
 from recometer.rendering import output
 
@@ -58,15 +58,15 @@ def check(
     unread = {name: getattr(data, name) for name in UNREAD} | {"per-user": run.per_user}
     for name in (name for name, value in unread.items() if value):
         raise typer.BadParameter(
-            "a check does not read it. Hint: leave it out.", param_hint=f"--{name}"
+            "recometer check does not use this option. Hint: leave it out.", param_hint=f"--{name}"
         )
-    rules_by_name = given_rules(rules)
+    rules_by_name = option_rules(rules)
     settled = protocol_of("--protocol", protocol, rules_by_name)
     with reading(data, model, rules, run, files) as work:
-        job, checked, source = work.alone("checked")
+        job, checked, source = work.only_model("checked")
         settled = job.settled(settled, protocol, rules_by_name)
         with job.inputs.stated(checked):
-            found = run_check(
+            result = run_check(
                 source,
                 job.test,
                 k=places,
@@ -75,8 +75,12 @@ def check(
                 seed=rules.seed,
                 **job.arguments,
             )
-    output(found, run.form)
-    problems = [f"{one.name} ({one.count:,})" for one in found.findings if one.level == "problem"]
+    output(result, run.form)
+    problems = [
+        f"{finding.name} ({finding.count:,})"
+        for finding in result.findings
+        if finding.level == "problem"
+    ]
     if strict and problems:
         typer.echo(f"Problems: {', '.join(problems)}.", err=True)
         raise typer.Exit(ExitCode.VERDICT)

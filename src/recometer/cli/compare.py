@@ -12,7 +12,7 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
-from recometer.cli._messages import ExitCode, known_name, usage_of
+from recometer.cli._messages import ExitCode, check_name, usage_of
 from recometer.cli._results import loaded_results, of_users
 from recometer.comparing.gates import GateReport, Undecided
 from recometer.comparing.gates import junit as write_junit
@@ -50,14 +50,14 @@ class WithGates(Shown):
         return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
 
 
-def _chosen(
-    known: Collection[str], help: str, default: str, option: Any = options.rule_option
+def _choice(
+    names: Collection[str], help: str, default: str, option: Any = options.rule_option
 ) -> Any:
-    """Declare an option that accepts one of the `known` names."""
+    """Declare an option that accepts one of `names`."""
     return option(
-        parser=lambda text: known_name(text, known),
+        parser=lambda text: check_name(text, names),
         metavar="NAME",
-        help=f"{help}: {', '.join(known)}.",
+        help=f"{help}: {', '.join(names)}.",
         show_default=default,
     )
 
@@ -76,7 +76,7 @@ class GateOptions:
     ] = None
     undecided: Annotated[
         str | None,
-        _chosen(
+        _choice(
             get_args(Undecided), "How an undecided gate counts", "neither: exit code 3", gate_option
         ),
     ] = None
@@ -121,9 +121,9 @@ def compare(
         list[str] | None,
         options.metrics_option("Metrics to compare, for instance 'ndcg@10 recall@10'", "all"),
     ] = None,
-    test: Annotated[str | None, _chosen(TESTS, "Test of the difference", "randomisation")] = None,
+    test: Annotated[str | None, _choice(TESTS, "Test of the difference", "randomisation")] = None,
     correction: Annotated[
-        str, _chosen(CORRECTIONS, "Correction for several tests", "holm")
+        str, _choice(CORRECTIONS, "Correction for several tests", "holm")
     ] = "holm",
     confidence: Annotated[
         float | None,
@@ -158,7 +158,7 @@ def compare(
         ),
     ] = False,
     seed: options.Seed = 0,
-    every: Annotated[
+    all_pairs: Annotated[
         bool,
         typer.Option(
             "--all",
@@ -189,7 +189,7 @@ def compare(
         seed=seed,
         threads=threads,
     )
-    shown = comparison.full() if every else comparison
+    shown = comparison.full() if all_pairs else comparison
     conclude(shown, gates.report(comparison), form, gates.junit)
 
 

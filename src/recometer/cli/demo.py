@@ -86,9 +86,9 @@ def demo(
         check_page(report, "--report", [] if data is None else [data])
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
-    given = [f"--{option}" for option, name in columns.items() if name is not None]
-    if data is None and given:
-        raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(given))
+    passed = [f"--{option}" for option, name in columns.items() if name is not None]
+    if data is None and passed:
+        raise typer.BadParameter("it also needs the option --data.", param_hint=", ".join(passed))
     # Formats other than tables are for programs, so print everything else to standard error.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         if data is None:
@@ -153,8 +153,8 @@ def demo(
         typer.echo(f"written: {report}", err=form != "table")
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _read(path: str, columns: dict[str, str | None]) -> Interactions:
@@ -180,13 +180,13 @@ def _split(interactions: Interactions, seed: int) -> tuple[Interactions, Interac
     rule = f"the last {share} by time"
     if interactions.times is None:
         what, rule = Fraction(SHARE), f"a random {share} (seed {seed})"
-    made = split(interactions, what, min_test=0, seed=seed)
-    train, test = made.train, made.test
+    parts = split(interactions, what, min_test=0, seed=seed)
+    train, test = parts.train, parts.test
     if not len(test):
-        most = int(np.diff(interactions.indptr).max())
+        largest = int(np.diff(interactions.indptr).max())
         raise InputError(
-            f"No interaction is left to test on: no user has more than {most}, and {SHARE:.0%} of "
-            "that rounds to 0. Hint: check that --user names the column of users."
+            f"No interaction is left to test on: no user has more than {largest}, and {SHARE:.0%} "
+            "of that rounds to 0. Hint: check that --user names the column of users."
         )
     say("Split    ", f"test: {rule}, {len(test):,}; train: the remaining {len(train):,}")
     return train, test

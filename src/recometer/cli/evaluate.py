@@ -11,7 +11,7 @@ from typing import Annotated
 import recometer as rm
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
-from recometer.cli._job import Work, given_rules, protocol_of, reading
+from recometer.cli._job import Work, option_rules, protocol_of, reading
 from recometer.cli._messages import note_unless, usage_of
 from recometer.cli._results import groups_of
 from recometer.data.paths import check_no_link
@@ -78,7 +78,7 @@ def evaluate(
     Columns are found by common names (user_id, movieId, rating, ...) unless you name them. Model
     options, --metrics and --rule may be repeated. See docs/command-line.md for details.
     """
-    rules_by_name = given_rules(rules)
+    rules_by_name = option_rules(rules)
     named_protocol = protocol_of("--protocol", protocol, rules_by_name)
     metrics: AnyMetrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):

@@ -39,8 +39,8 @@ READS = {
 RULES = {name: rule for name, rule in Protocol.declared.items() if rule.says}
 
 
-def _to_explain(what: str, example: str) -> Any:
-    help = f"{what} to explain, for instance {example}."
+def _to_explain(noun: str, example: str) -> Any:
+    help = f"{noun} to explain, for instance {example}."
     return typer.Argument(metavar="[NAME]", help=help, show_default=False)
 
 
@@ -97,12 +97,12 @@ def _metrics() -> Table:
     ]
     rows = [
         {
-            "name": _pattern(one),
-            "other names": ", ".join(one.other_names),
-            "metric": one.title,
-            "formula": one.formula,
+            "name": _pattern(metric),
+            "other names": ", ".join(metric.other_names),
+            "metric": metric.title,
+            "formula": metric.formula,
         }
-        for one in METRICS.values()
+        for metric in METRICS.values()
     ]
     return Table(columns, rows, notes)
 
@@ -112,8 +112,8 @@ def _pattern(definition: MetricDefinition) -> str:
 
 
 def _explain_metric(name: str) -> None:
-    alone = re.split(r"[@(]", name)[0]
-    definition = METRICS[canonical(alone)].with_parameters(())
+    base = re.split(r"[@(]", name)[0]
+    definition = METRICS[canonical(base)].with_parameters(())
     typer.echo(f"{_pattern(definition)}: {definition.title}\n")
     text = (inspect.getdoc(definition.function) or "").partition("\nReferences\n")[0]
     for paragraph in text.replace("`", "").strip().split("\n\n"):
@@ -150,11 +150,11 @@ def _bound(value: float) -> str:
 def _conventions() -> Table:
     rows = [
         {
-            "name": each.name,
-            "library": f"{each.library} {each.version}",
-            "metrics": " ".join(each.names),
+            "name": convention.name,
+            "library": f"{convention.library} {convention.version}",
+            "metrics": " ".join(convention.names),
         }
-        for each in all_conventions()
+        for convention in all_conventions()
     ]
     notes = ["recometer conventions NAME explains one; evaluate --protocol NAME uses it."]
     columns = [Column("name"), Column("library"), Column("metrics", wraps=True)]
@@ -164,7 +164,7 @@ def _conventions() -> Table:
 def _explain_convention(name: str) -> None:
     convention = find_convention(as_listed(name))
     if convention is None:
-        hint = did_you_mean(name, [each.name for each in all_conventions()])
+        hint = did_you_mean(name, [convention.name for convention in all_conventions()])
         raise UnknownNameError(f"There is no convention {name!r}. {hint}")
     for line in convention.describe().splitlines():
         text = line.lstrip()
@@ -175,8 +175,8 @@ def _rules() -> Table:
     rows = [
         {
             "rule": name,
-            "default": _written(rule.default),
-            "values": ", ".join(_written(value) for value in rule.says),
+            "default": _option_text(rule.default),
+            "values": ", ".join(_option_text(value) for value in rule.says),
         }
         for name, rule in RULES.items()
     ]
@@ -188,17 +188,17 @@ def _explain_rule(name: str) -> None:
     if name not in RULES:
         raise UnknownNameError(f"There is no rule {name!r}. {did_you_mean(name, RULES)}")
     rule = RULES[name]
-    say("", f"--rule {name}=VALUE; default: {_written(rule.default)}")
+    say("", f"--rule {name}=VALUE; default: {_option_text(rule.default)}")
     typer.echo()
-    width = max(len(_written(value)) for value in rule.says) + 2
+    width = max(len(_option_text(value)) for value in rule.says) + 2
     for value, meaning in rule.says.items():
-        say(f"{_written(value):<{width}}", meaning.format("x"))
+        say(f"{_option_text(value):<{width}}", meaning.format("x"))
     if rule.about:
         typer.echo()
         say("", rule.about)
 
 
-def _written(value: object) -> str:
+def _option_text(value: object) -> str:
     """Return a value as it is written on the command line."""
     if isinstance(value, Number):
         return f"x ({value.text})"

@@ -112,28 +112,28 @@ def report(
             )
         assert data.split is not None
         inputs = {"audit": audit(load_split(data.split))}
-    chosen = comparing.arguments(metrics)
+    settings = comparing.arguments(metrics)
     result: Comparison | Evaluation
     if len(evaluations) > 1:
-        result = compare(evaluations, threads=threads, **chosen)
+        result = compare(evaluations, threads=threads, **settings)
     else:
         ((name, (result, *more)),) = evaluations.items()
         inputs["name"] = name
-        chosen["unpaired"] = not chosen.pop("paired")
-        for option, value in {**chosen, "RESULT": more}.items():
+        settings["unpaired"] = not settings.pop("paired")
+        for option, value in {**settings, "RESULT": more}.items():
             if value:
                 raise typer.BadParameter(
                     "it needs several models: a single evaluation is shown with all of its "
                     "metrics.",
                     param_hint=option if option.isupper() else f"--{option}",
                 )
-    written = result.report(
+    page = result.report(
         out,
         title=title,
-        groups=groups_of(by, {name: one for name, (one, *_) in evaluations.items()}),
+        groups=groups_of(by, {name: evaluation for name, (evaluation, *_) in evaluations.items()}),
         users=show or (),
         seed=seed,
         **{"threads": threads, **inputs},
     )
-    note_unless(run.quiet)(written.model.headline.verdict)
+    note_unless(run.quiet)(page.model.headline.verdict)
     note_unless(run.quiet)(f"written: {out}")

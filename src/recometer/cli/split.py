@@ -62,11 +62,11 @@ def _time(text: str) -> int | float | str:
 
 
 def _span(text: str) -> int | float | datetime.timedelta:
-    found = re.fullmatch(r"(\d+)(d|h|min)", text)
-    if found is None:
+    match = re.fullmatch(r"(\d+)(d|h|min)", text)
+    if match is None:
         return _number(text)
-    unit = {"d": "days", "h": "hours", "min": "minutes"}[found[2]]
-    return datetime.timedelta(**{unit: int(found[1])})
+    unit = {"d": "days", "h": "hours", "min": "minutes"}[match[2]]
+    return datetime.timedelta(**{unit: int(match[1])})
 
 
 def _cold_items(text: str) -> Any:
@@ -94,7 +94,7 @@ WHAT = {
     "last_fraction": Part(
         splits.LastFraction,
         "last_fraction=0.2",
-        "this share of each user's interactions, the last ones",
+        "the last interactions of each user, in this proportion",
         float,
     ),
     "leave_one_out": Part(
@@ -148,18 +148,18 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
 
     `parts` is `WHO` or `WHAT`, and `option` is the option that errors name.
     """
-    name, equals, rest = text.partition("=")
+    name, equals, settings = text.partition("=")
     if name not in parts:
         raise typer.BadParameter(
             f"there is no {name!r}. {did_you_mean(name, parts)} Their syntax: "
             f"{usages(parts.values())}.",
             param_hint=option,
         )
-    return make(option, parts[name], text, rest if equals else None)
+    return make(option, parts[name], text, settings if equals else None)
 
 
-def make(option: str, part: Part, text: str, given: str | None) -> Any:
-    """Make the object that `part` describes from the comma-separated values in `given`.
+def make(option: str, part: Part, text: str, settings: str | None) -> Any:
+    """Make the object that `part` describes from the comma-separated values in `settings`.
 
     Errors quote `text`, which is the full value of the `option` on the command line.
     """
@@ -167,7 +167,7 @@ def make(option: str, part: Part, text: str, given: str | None) -> Any:
     options: dict[str, Any] = {}
     piece = text
     try:
-        for piece in [] if given is None else given.split(","):
+        for piece in [] if settings is None else settings.split(","):
             name, equals, value = piece.partition("=")
             if not equals:
                 values.append(part.read(piece))
@@ -291,25 +291,25 @@ class Filters:
         ),
     ] = None
 
-    def made(self) -> list[Filter | SeenInTrain]:
+    def build(self) -> list[Filter | SeenInTrain]:
         """Make the filters that the options request."""
-        found: list[Filter | SeenInTrain] = []
+        parts: list[Filter | SeenInTrain] = []
         if self.from_value is not None:
             values = splits.ValuesFrom(self.from_value)
-            found.append(with_option(values, f"--from-value {self.from_value:g}"))
+            parts.append(with_option(values, f"--from-value {self.from_value:g}"))
         if self.duplicates is not None:
-            kept = splits.Duplicates(self.duplicates)
-            found.append(with_option(kept, f"--duplicates {self.duplicates}"))
+            duplicates = splits.Duplicates(self.duplicates)
+            parts.append(with_option(duplicates, f"--duplicates {self.duplicates}"))
         if self.min_user or self.min_item:
             least = {"user": self.min_user or 1, "item": self.min_item or 1}
             texts = [f"--min-{side} {number}" for side, number in least.items() if number > 1]
-            found.append(with_option(splits.MinCounts(**least), " ".join(texts)))
+            parts.append(with_option(splits.MinCounts(**least), " ".join(texts)))
         if self.core is not None:
-            found.append(make("--core", CORE, self.core, self.core))
+            parts.append(make("--core", CORE, self.core, self.core))
         if self.seen is not None:
             seen = splits.SeenInTrain(users=self.seen != "items", items=self.seen != "users")
-            found.append(with_option(seen, f"--seen {self.seen}"))
-        return found
+            parts.append(with_option(seen, f"--seen {self.seen}"))
+        return parts
 
 
 @command
@@ -352,7 +352,7 @@ def split(
     if choice.what is None:
         raise typer.BadParameter(f"it is required: {usages(WHAT.values())}.", param_hint="--what")
     check_stdin(files, format_in)
-    left_out = filters.made()
+    parts = filters.build()
     held_out = make_part("--what", WHAT, choice.what)
     tested = make_part("--who", WHO, choice.who)
     several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
@@ -365,47 +365,47 @@ def split(
         "min_test": choice.min_test,
         "seed": choice.seed,
         "threads": resolve_threads(threads),
-        "filters": left_out,
+        "filters": parts,
     }
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
-        with inputs.stated(what="data"):
+        with inputs.stated(label="data"):
             settings |= inputs.columns_of(data)
             path = stdin.path(data)
-            made: Folds | Split
+            result: Folds | Split
             if any(several):
                 folds = splits.folds(path, held_out, **settings)
                 folders = [out / f"fold_{number}" for number in range(len(folds))]
                 _check_folders(out, folders, files)
-                made = Folds(lambda: _saved(folds, folders), len(folders))
+                result = Folds(lambda: _saved(folds, folders), len(folders))
             else:
                 _check_folders(out, [], files)
                 splits.split(path, held_out, **settings).save(out)
-                made = Split.load(out)  # fast, because Parquet files store their row counts
-            table = made.table()
+                result = Split.load(out)  # fast, because Parquet files store their row counts
+            table = result.table()
     note(f"written: {out}")
-    words = {repr(rule): str(rule.option) for rule in left_out}
+    words = {repr(rule): str(rule.option) for rule in parts}
     output(dataclasses.replace(table, notes=_in_options(table.notes, choice, words)), form)
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
     """Replace the Python calls in notes with the equivalent command-line options."""
     defaults = Choice()
-    given = {
+    settings = {
         field.name: value
         for field in dataclasses.fields(choice)
         if (value := getattr(choice, field.name)) != getattr(defaults, field.name)
         or field.name in ("who", "seed")
     }
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
-    made = f"made by: {' '.join([*words, *filters.values()])}"
-    found = []
+    words = [f"--{name.replace('_', '-')} {value}" for name, value in settings.items()]
+    made_by = f"made by: {' '.join([*words, *filters.values()])}"
+    translated = []
     for note in notes:
         for rule, option in filters.items():
             note = note.replace(f"left out by {rule}:", f"left out by {option}:")
-        found.append(made if note.startswith("made by: ") else note)
-    return found
+        translated.append(made_by if note.startswith("made by: ") else note)
+    return translated
 
 
 def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:

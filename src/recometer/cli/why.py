@@ -9,7 +9,7 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._groups import Files, command
-from recometer.cli._job import given_rules, protocol_of, reading
+from recometer.cli._job import option_rules, protocol_of, reading
 from recometer.cli._messages import usage_of
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
@@ -56,7 +56,7 @@ def why(
     change one by one, and which users' values differ most. Rules set by options apply to both
     sides.
     """
-    rules_by_name = given_rules(rules)
+    rules_by_name = option_rules(rules)
     first, second = (
         protocol_of(option, name, rules_by_name)
         for name, option in ((from_, "--from"), (to, "--to"))
@@ -67,7 +67,7 @@ def why(
     if len(parsed) != 1:
         raise typer.BadParameter(f"{metric!r} is not a single metric.", param_hint="--metric")
     with reading(data, model, rules, run, files, metrics=parsed, baseline=baseline) as work:
-        job, explained, source = work.alone("explained")
+        job, explained, source = work.only_model("explained")
         first, second = (
             job.settled(protocol, name, rules_by_name)
             for protocol, name in ((first, from_), (second, to))

@@ -83,8 +83,8 @@ def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
     ends = (predictions[0], predictions[-1])
     if any(not isinstance(row, tuple) or len(row) != len(FIELDS) for row in ends):
         raise InputTypeError(
-            f"A prediction must be a tuple of {', '.join(FIELDS)}, as test() of an algorithm of "
-            "Surprise returns."
+            f"A prediction must be a tuple of {', '.join(FIELDS)}, as returned by the test() "
+            "method of a Surprise algorithm."
         )
     actual, estimate = (_floats(predictions, place) for place in (2, 3))
     if not by_user:

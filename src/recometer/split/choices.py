@@ -527,8 +527,8 @@ class ColdItems(What):
             check_share("fraction", self.fraction)
 
     def __repr__(self) -> str:
-        given = f"{self.fraction}" if self.items is None else size_of(self.items, "items")
-        return f"ColdItems({given})"
+        setting = f"{self.fraction}" if self.items is None else size_of(self.items, "items")
+        return f"ColdItems({setting})"
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows whose items are selected."""

@@ -74,19 +74,19 @@ class _Interactions(Container):
             len(data),
             users,
             lambda: Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids),
-            None if data.times is None else _given((data.times, False)),
-            None if data.values is None else _given(data.values),
+            None if data.times is None else _constant((data.times, False)),
+            None if data.values is None else _constant(data.values),
         )
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
-        kept = parts == number
+        rows = parts == number
         changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None, "copies": None}
         if values is not None:
-            changes |= {"values": values[kept], "largest": None}
-        return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)
+            changes |= {"values": values[rows], "largest": None}
+        return self.data.with_rows(ragged.offsets(rows, self.data.indptr), rows, **changes)
 
 
-def _given(column: T) -> Callable[[], T]:
+def _constant(column: T) -> Callable[[], T]:
     return lambda: column
 
 
@@ -96,11 +96,11 @@ def _table(
     n: int,
     names: Sequence[str],
     data: Any = None,
-    written: pl.DataFrame | None = None,
+    time_texts: pl.DataFrame | None = None,
 ) -> Table:
     """Return the table of a frame; `fetch` takes the name of a column and returns the column.
 
-    `data` is the frame, if any, and `written` contains the times as they appear in a text file.
+    `data` is the frame, if any, and `time_texts` contains the times as they appear in a text file.
     """
     user, item, value, time = columns
 
@@ -112,7 +112,7 @@ def _table(
 
     def zone() -> datetime.tzinfo:
         assert time is not None
-        return time_zone(fetch(time) if written is None else written[time], data, time)
+        return time_zone(fetch(time) if time_texts is None else time_texts[time], data, time)
 
     return Table(
         n,
@@ -131,19 +131,19 @@ class _Frame(Container):
     columns: Columns
 
     def __init__(
-        self, data: Any, options: dict[str, Any], written: pl.DataFrame | None = None
+        self, data: Any, options: dict[str, Any], time_texts: pl.DataFrame | None = None
     ) -> None:
         import polars as pl
 
-        known = is_a(data, "polars", "DataFrame") or is_a(data, "pandas", "DataFrame")
-        self.data = data = data if known or is_a(data, "pyarrow", "Table") else pl.DataFrame(data)
+        native = is_a(data, "polars", "DataFrame") or is_a(data, "pandas", "DataFrame")
+        self.data = data = data if native or is_a(data, "pyarrow", "Table") else pl.DataFrame(data)
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
 
-        def one(name: str) -> Any:
+        def read(name: str) -> Any:
             return fetch([name])[0]
 
-        self.table = _table(one, self.columns, len(data), available, data, written)
+        self.table = _table(read, self.columns, len(data), available, data, time_texts)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         import polars as pl
@@ -153,24 +153,24 @@ class _Frame(Container):
         sums = None
         if values is not None:
             assert self.table.values is not None
-            kept = parts == number
-            sums = _sums(values[kept], self.table.values[kept])
+            rows = parts == number
+            sums = _sums(values[rows], self.table.values[rows])
         if is_a(data, "pandas", "DataFrame"):
-            taken = data[parts == number]
+            part = data[parts == number]
             if sums is not None:
                 name = data.columns[[str(name) for name in data.columns].index(str(value))]
-                taken = taken.assign(**{name: _into_pandas(taken[name], sums)})
+                part = part.assign(**{name: _into_pandas(part[name], sums)})
         elif isinstance(data, pl.DataFrame):
-            taken = data.filter(pl.Series(parts) == number)
+            part = data.filter(pl.Series(parts) == number)
             if sums is not None:
-                taken = taken.with_columns(_into(taken[str(value)], sums))
+                part = part.with_columns(_into(part[str(value)], sums))
         else:
-            taken = data.filter(parts == number)
+            part = data.filter(parts == number)
             if sums is not None:
-                at = taken.schema.get_field_index(value)
-                column = _into(pl.Series(taken.column(value)), sums)
-                taken = taken.set_column(at, value, column.to_arrow())
-        return taken
+                place = part.schema.get_field_index(value)
+                column = _into(pl.Series(part.column(value)), sums)
+                part = part.set_column(place, value, column.to_arrow())
+        return part
 
 
 def _sums(values: Array, before: Array) -> pl.Series:
@@ -224,28 +224,28 @@ class _Parquet(Container):
         n = int(table.select(pl.len()).collect().item())
         names = table.collect_schema().names()
 
-        def one(name: str) -> Any:
+        def read(name: str) -> Any:
             return in_memory(fetch(by_name[name]))
 
-        self.table = _table(one, self.columns, n, names)
+        self.table = _table(read, self.columns, n, names)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:
         import polars as pl
 
-        beside = [pl.Series("\0part", parts)]
+        extra = [pl.Series("\0part", parts)]
         if values is not None:
             assert self.table.values is not None
-            beside.append(_sums(values, self.table.values))
+            extra.append(_sums(values, self.table.values))
         table = scan(self.path)
         schema = table.collect_schema()
-        taken = pl.concat([table, pl.LazyFrame(beside)], how="horizontal").filter(
+        part = pl.concat([table, pl.LazyFrame(extra)], how="horizontal").filter(
             pl.col("\0part") == number
         )
         if values is not None:
             value = str(self.columns.value)
             merged = _merged(pl.col("\0sum"), pl.col(value), schema[value])
-            taken = taken.with_columns(merged.alias(value))
-        return taken.select(schema.names())
+            part = part.with_columns(merged.alias(value))
+        return part.select(schema.names())
 
 
 def _read_text(

@@ -139,20 +139,22 @@ class Duplicates(Filter):
             return Kept(rows)
         # Only the rows of repeated pairs matter from here on.
         pairs = (table.users.codes.astype(np.uint64) << np.uint64(32)) | table.items.codes
-        at = np.flatnonzero(np.isin(pairs, pairs[~rows]))
-        if np.isnan(table.values[at]).any():
-            row = at[np.isnan(table.values[at])][:1]
-            user = table.users.named(table.users.codes[row]).tolist()[0]
-            item = table.items.named(table.items.codes[row]).tolist()[0]
+        repeated = np.flatnonzero(np.isin(pairs, pairs[~rows]))
+        if np.isnan(table.values[repeated]).any():
+            row = repeated[np.isnan(table.values[repeated])][:1]
+            user = table.users.ids_of(table.users.codes[row]).tolist()[0]
+            item = table.items.ids_of(table.items.codes[row]).tolist()[0]
             raise InputError(
-                f"{self} adds up the values of user {user!r} and item {item!r}, and one is "
+                f"{self} adds up the values of user {user!r} and item {item!r}, but one is "
                 "missing or NaN. Hint: drop such rows, or keep the 'last'."
             )
-        at = at[np.lexsort((table.values[at], pairs[at]))]
-        starts = np.flatnonzero(np.concatenate([[True], pairs[at[1:]] != pairs[at[:-1]]]))
+        repeated = repeated[np.lexsort((table.values[repeated], pairs[repeated]))]
+        starts = np.flatnonzero(
+            np.concatenate([[True], pairs[repeated[1:]] != pairs[repeated[:-1]]])
+        )
         values = table.values.copy()
-        kept = at[rows[at]]  # one row per pair, in the order of pairs
-        values[kept] = np.add.reduceat(table.values[at], starts)
+        last = repeated[rows[repeated]]  # one row per pair, in the order of pairs
+        values[last] = np.add.reduceat(table.values[repeated], starts)
         return Kept(rows, values)
 
 
@@ -210,15 +212,15 @@ class SeenInTrain(Named):
 
     def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
         """Return a mask of the test rows to leave out."""
-        gone = np.zeros(table.n, dtype=bool)
+        unseen = np.zeros(table.n, dtype=bool)
         rows = np.flatnonzero(test)
-        for wanted, coded, where in (
+        for needed, coded, parts in (
             (self.users, table.users, (train,)),
             (self.items, table.items, (train, remainder)),
         ):
-            if wanted:
+            if needed:
                 seen = np.zeros(coded.n, dtype=bool)
-                for part in where:
+                for part in parts:
                     seen[coded.codes[part]] = True
-                gone[rows] |= ~seen[coded.codes[rows]]
-        return gone
+                unseen[rows] |= ~seen[coded.codes[rows]]
+        return unseen

@@ -164,19 +164,19 @@ class Split(Printed, Generic[Part]):
         Parts of a data frame contain only the users and items that occur in them.
         """
         if self.columns is None:
-            own: Split = self
-            return own
+            unchanged: Split = self
+            return unchanged
         user, item, value, time = self.columns
 
-        given: dict[str, Any] = {
+        names: dict[str, Any] = {
             "user": user, "item": item, "value": value or False, "time": time or False,
         }  # fmt: skip
         parts: dict[str, Any] = {
-            name: part if part is None else Interactions.of(part, **given)
+            name: part if part is None else Interactions.of(part, **names)
             for name, part in self._parts().items()
         }
-        made: Split = dataclasses.replace(self, **parts, columns=None)
-        return made
+        split: Split = dataclasses.replace(self, **parts, columns=None)
+        return split
 
     def _parts(self) -> dict[str, Any]:
         return {"train": self.train, "test": self.test, "remainder": self.remainder}
@@ -220,14 +220,14 @@ class Split(Printed, Generic[Part]):
             protocol = header["protocol"]
             protocol["filters"] = tuple(protocol["filters"])
             names = header["columns"]
-            made = cls(
+            split = cls(
                 **parts,
                 protocol=SplitProtocol(**protocol),
                 columns=None if names is None else Columns.from_dict(names),
                 find_users=lambda: users,
             )
-            repr(made)  # raises an error if counts or names are missing or invalid
-            return made
+            repr(split)  # raises an error if counts or names are missing or invalid
+            return split
 
 
 class Folds(Shown):
@@ -254,8 +254,8 @@ class Folds(Shown):
             )
         if not -self._n <= number < self._n:
             raise IndexError(f"There is no fold {number}: there are {self._n}.")
-        wanted = number % self._n
-        return next(one for place, one in enumerate(self) if place == wanted)
+        position = number % self._n
+        return next(fold for place, fold in enumerate(self) if place == position)
 
     def __repr__(self) -> str:
         return f"Folds({self._n})"
@@ -263,12 +263,14 @@ class Folds(Shown):
     def table(self) -> Table:
         """Make all folds, and return a table of the numbers of users and interactions in each."""
         rows: list[dict[str, int]] = []
-        protocols, apart = [], False
-        for number, made in enumerate(self):
-            apart = made.remainder is not None
-            rows.append({"fold": number, "users_of_test": len(made.users), **made.protocol.counts})
-            protocols.append(made.protocol)
-        parts = (*(saving.PARTS if apart else saving.PARTS[:2]), "left out")
+        protocols, has_remainder = [], False
+        for number, split in enumerate(self):
+            has_remainder = split.remainder is not None
+            rows.append(
+                {"fold": number, "users_of_test": len(split.users), **split.protocol.counts}
+            )
+            protocols.append(split.protocol)
+        parts = (*(saving.PARTS if has_remainder else saving.PARTS[:2]), "left out")
         # Filters that apply before the split remove the same rows in every fold, so show them once.
         first = protocols[0]
         removed = {
@@ -288,12 +290,12 @@ def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
         return int(np.count_nonzero(np.diff(part.indptr))), len(np.unique(part.items))
     user, item, *_ = columns or Columns("user", "item", None, None)
     if isinstance(part, pl.LazyFrame):
-        counted = part.select(column_expr(part, user).n_unique(), pl.col(item).n_unique())
-        n_users, n_items = counted.collect(engine="streaming").row(0)
+        totals = part.select(column_expr(part, user).n_unique(), pl.col(item).n_unique())
+        n_users, n_items = totals.collect(engine="streaming").row(0)
         return n_users, n_items
     _, fetch = open_frame(part)
     names = zip(("user", "item"), fetch([user, item]), strict=True)
-    n_users, n_items = (len(encode(ids, what)[1]) for what, ids in names)
+    n_users, n_items = (len(encode(ids, side)[1]) for side, ids in names)
     return n_users, n_items
 
 

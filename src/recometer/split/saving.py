@@ -50,16 +50,16 @@ COMPLETE = ".recometer-new"  # the subfolder with a complete split that will rep
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
     """Raise an error if saving a split in a folder would replace an input or unrelated files."""
     finish(folder)
-    owned = _written(folder)
+    owned = _own_files(folder)
     paths = [folder / name for name in (HEADER, *FILES)]
     check_replaced(paths, lambda path: path.name in owned, inputs)
     # Saving replaces ordinary files at these paths, but never writes to a pipe or device.
     odd = next((path for path in paths if not is_replaced(path)), None)
     if odd is not None:
-        raise FileError(f"{odd} is not a file: it is not replaced. Hint: choose an empty folder.")
+        raise FileError(f"{odd} is not a regular file, so it is not replaced. Hint: choose an empty folder.")
 
 
-def _written(folder: Path) -> set[str]:
+def _own_files(folder: Path) -> set[str]:
     """Return the names of the files that belong to the split in a folder."""
     try:
         header = json.loads((folder / HEADER).read_bytes())
@@ -82,12 +82,12 @@ def finish(folder: Path) -> None:
         If the folder cannot be written to.
     """
     if as_path(folder / COMPLETE, "a split").is_dir():
-        with alone(folder):
+        with locked(folder):
             _finish(folder)
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Lock a folder while the block runs, so that no other process replaces the split in it.
 
     Where locks are not available (on Windows and in some network folders), checksums reveal that a
@@ -110,7 +110,7 @@ def _finish(folder: Path) -> None:
     try:
         if new.is_symlink() or not new.is_dir():
             return
-        owned = _written(new)
+        owned = _own_files(new)
         if owned:  # without a header, which is moved last, no file is left to move
             for name in FILES:
                 if name not in owned:
@@ -145,7 +145,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         header["files"] = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
         text = json.dumps({**header, "checksum": PLACEHOLDER}, indent=2) + "\n"
         (temporary / HEADER).write_bytes(seal(text.encode()))
-        with alone(folder):
+        with locked(folder):
             _finish(folder)  # another process may just have written a split
             temporary.rename(folder / COMPLETE)
             _finish(folder)
@@ -225,10 +225,10 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
     """Write the rows of each part, and all ids, including those without rows."""
     import polars as pl
 
-    whole = parts["train"]
-    kind: dict[str, Any] = {"n_users": whole.n_users, "n_items": whole.n_items}
+    train = parts["train"]
+    kind: dict[str, Any] = {"n_users": train.n_users, "n_items": train.n_items}
     columns: dict[str, pl.Series | None] = {}
-    for side, ids in (("user", whole.user_ids), ("item", whole.item_ids)):
+    for side, ids in (("user", train.user_ids), ("item", train.item_ids)):
         kind[side], column = (None, None) if ids is None else encode_ids(ids)
         columns[side] = column
         if column is not None:
@@ -236,10 +236,10 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
     for name, part in parts.items():
         series = []
         positions: dict[str, Array] = {"user": ragged.users_of(part.indptr), "item": part.items}
-        for side, at in positions.items():
+        for side, codes in positions.items():
             column = columns[side]
-            taken = pl.Series(at) if column is None else column.gather(pl.Series(at))
-            series.append(taken.alias(side))
+            ids_of_rows = pl.Series(codes) if column is None else column.gather(pl.Series(codes))
+            series.append(ids_of_rows.alias(side))
         for label, array in (("value", part.values), ("time", part.times)):
             if array is not None:
                 series.append(pl.Series(label, array))
@@ -266,7 +266,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     Raise FileError if the folder contains no split, a damaged split, or one in a newer format.
     """
     finish(folder)
-    with alone(folder):
+    with locked(folder):
         return _read(folder, _header(folder))
 
 
@@ -347,29 +347,29 @@ def _read_interactions(
     files: _Files, parts: Sequence[str], kind: Mapping[str, Any]
 ) -> dict[str, Interactions]:
     ids: dict[str, Array | None] = {"user": None, "item": None}
-    known = {}
+    id_tables = {}
     for side in ids:
         if kind[side] is not None:
             table = files.frame(f"all_{side}s")
             ids[side] = decode_ids(table.to_series(), kind[side])
-            known[side] = table.with_columns(at=np.arange(len(table)))
-    found = {}
+            id_tables[side] = table.with_columns(at=np.arange(len(table)))
+    interactions = {}
     for name in parts:
         frame = files.frame(name)
-        at = {side: frame[side].to_numpy() for side in ids if side not in known}
-        for side, table in known.items():
+        codes = {side: frame[side].to_numpy() for side in ids if side not in id_tables}
+        for side, table in id_tables.items():
             places = frame.select(side).join(table, on=side, how="left", maintain_order="left")
-            at[side] = places["at"].to_numpy()
-        found[name] = Interactions(
-            indptr=ragged.indptr_of(np.bincount(at["user"], minlength=kind["n_users"])),
-            items=at["item"].astype(np.int32),
+            codes[side] = places["at"].to_numpy()
+        interactions[name] = Interactions(
+            indptr=ragged.indptr_of(np.bincount(codes["user"], minlength=kind["n_users"])),
+            items=codes["item"].astype(np.int32),
             n_items=kind["n_items"],
             values=frame["value"].to_numpy() if "value" in frame.columns else None,
             times=frame["time"].to_numpy() if "time" in frame.columns else None,
             user_ids=ids["user"],
             item_ids=ids["item"],
         )
-    return found
+    return interactions
 
 
 def _hint() -> str:

@@ -238,15 +238,15 @@ class _Work:
             if isinstance(part, Filter):
                 self._leave_out(part)
 
-    def _leave_out(self, one: Filter) -> None:
-        kept = one.kept(self.table, self.threads)
+    def _leave_out(self, part: Filter) -> None:
+        kept = part.kept(self.table, self.threads)
         if kept.values is not None:
             self.table = self.table.with_values(kept.values)
             if self.values is None:
                 self.values = self.container.table.values.copy()  # type: ignore[union-attr]
             self.values[slice(None) if self.rows is None else self.rows] = kept.values
         n_gone = self.table.n - int(np.count_nonzero(kept.rows))
-        self.removed[repr(one)] = self.removed.get(repr(one), 0) + n_gone
+        self.removed[repr(part)] = self.removed.get(repr(part), 0) + n_gone
         if not n_gone:
             return
         self.table = self.table.select(kept.rows)
@@ -274,31 +274,31 @@ class _Work:
         what: What | Folding,
         held: Held,
         fold: int | None,
-        named: Who | UserFolds | None = None,
+        who_argument: Who | UserFolds | None = None,
     ) -> Split:
         table, removed = self.table, dict(self.removed)
         tested, parts = self.parts(who, held, what.for_everybody)
-        for seen in self.after:
-            gone = seen.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
-            parts[gone] = LEFT_OUT
-            removed[repr(seen)] = removed.get(repr(seen), 0) + int(np.count_nonzero(gone))
+        for part in self.after:
+            unseen = part.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
+            parts[unseen] = LEFT_OUT
+            removed[repr(part)] = removed.get(repr(part), 0) + int(np.count_nonzero(unseen))
         n_test = int(np.count_nonzero(parts == TEST))
-        named, where = named or who, "" if fold is None else f"Fold {fold}: "
-        self._check(n_test, tested, named, what, where, removed)
+        who_argument, prefix = who_argument or who, "" if fold is None else f"Fold {fold}: "
+        self._check(n_test, tested, who_argument, what, prefix, removed)
 
         def users() -> Array:
             present = tested
             if self.min_test or present is None:
                 present = np.zeros(table.users.n, dtype=bool)
                 present[table.users.codes[parts == TEST]] = True
-            return table.users.named(np.flatnonzero(present & (table.users.counts > 0)))
+            return table.users.ids_of(np.flatnonzero(present & (table.users.counts > 0)))
 
         counts = self._counts(parts)
         if not counts["train"] + counts["remainder"]:
-            self._warn_of_no_train(named, what, where)
-        taken = self._taken(parts)
+            self._warn_of_no_train(who_argument, what, prefix)
+        data = self._divided(parts)
         protocol = SplitProtocol(
-            who=repr(named),
+            who=repr(who_argument),
             what=repr(what),
             filters=tuple(map(repr, self.filters)),
             untested=self.untested,
@@ -310,9 +310,9 @@ class _Work:
             removed=removed,
         )
         return Split(
-            train=taken["train"],
-            test=taken["test"],
-            remainder=taken.get("remainder"),
+            train=data["train"],
+            test=data["test"],
+            remainder=data.get("remainder"),
             protocol=protocol,
             columns=self.container.columns,
             find_users=users,
@@ -329,7 +329,7 @@ class _Work:
             counts["remainder"] = 0
         return {**counts, "left_out": self.container.table.n - sum(counts.values())}
 
-    def _taken(self, parts: UInt8) -> dict[str, Any]:
+    def _divided(self, parts: UInt8) -> dict[str, Any]:
         """Divide the data into parts, keyed by their names in `Split`."""
         if self.rows is not None:
             of_rows, parts = parts, np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
@@ -343,8 +343,9 @@ class _Work:
         """Return a mask of the tested users (None for all who have rows), and each row's part."""
         users = self.table.users
         eligible = None
-        apart = self.untested == "apart" and self.min_test > 0  # untested users go to the remainder
-        if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
+        # Untested users go to the remainder.
+        sets_apart = self.untested == "apart" and self.min_test > 0
+        if who.counts_users or self.min_train > 0 or self.min_test > 1 or sets_apart:
             n_test = np.bincount(users.codes[held.test], minlength=users.n)
             n_train = users.counts - n_test
             if held.left_out is not None:
@@ -375,36 +376,36 @@ class _Work:
         tested: Bool | None,
         who: object,
         what: object,
-        where: str,
+        prefix: str,
         removed: dict[str, int],
     ) -> None:
         if n_test if self.min_test else tested is None or tested.any():
             return
         if not self.table.n:
             counts = {str(part): self.removed.get(repr(part)) for part in self.filters}
-            gone = "".join(f", {name} left out {n:,}" for name, n in counts.items() if n)
+            removals = "".join(f", {name} left out {n:,}" for name, n in counts.items() if n)
             raise NoTestUsersError(
-                f"{where}no user can be tested: the data have {self.container.table.n:,} "
-                f"interactions{gone}. Hint: "
-                + ("loosen the filters." if gone else "are these the right data?")
+                f"{prefix}no user can be tested: the data have {self.container.table.n:,} "
+                f"interactions{removals}. Hint: "
+                + ("loosen the filters." if removals else "are these the right data?")
             )
         unseen = "".join(f"; {part} left out {removed[repr(part)]:,}" for part in self.after)
-        by = python_or_command(
+        rules = python_or_command(
             f"who={who!r}, what={what!r}, min_train={self.min_train}, min_test={self.min_test}",
             f"{getattr(who, 'option', who)}, {getattr(what, 'option', what)}, "
             f"--min-train {self.min_train}, "
             f"--min-test {self.min_test}",
         )
         raise NoTestUsersError(
-            f"{where}no user can be tested: none of the {self.table.n:,} interactions that the "
-            f"filters leave is held out for testing by {by}{unseen}. Hint: loosen one of them."
+            f"{prefix}no user can be tested: none of the {self.table.n:,} interactions that the "
+            f"filters leave is held out for testing by {rules}{unseen}. Hint: loosen one of them."
         )
 
-    def _warn_of_no_train(self, who: object, what: object, where: str) -> None:
+    def _warn_of_no_train(self, who: object, what: object, prefix: str) -> None:
         filters = f", filters={list(self.filters)}" if self.filters else ""
-        by = python_or_command(f"what={what!r}, who={who!r}{filters}", "--what and --who")
+        settings = python_or_command(f"what={what!r}, who={who!r}{filters}", "--what and --who")
         warn(
-            f"{where}the training data are empty: with {by}, none of the "
+            f"{prefix}the training data are empty: with {settings}, none of the "
             f"{self.container.table.n:,} interactions is left there. Hint: hold out less; or, in a "
             "split by time, use a later time."
         )

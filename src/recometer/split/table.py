@@ -74,25 +74,25 @@ class Coded:
         """The number of users or items, including known ones without rows."""
         return self.n if self.low is None else int(np.count_nonzero(self.counts))
 
-    def named(self, codes: Array) -> Array:
+    def ids_of(self, codes: Array) -> Array:
         """Return the ids of codes, or their positions if there are no ids."""
         if self.low is not None:
             return codes.astype(np.int64) + self.low
         return codes.astype(np.int64) if self.ids is None else self.ids[codes]
 
-    def find(self, wanted: object, what: str) -> Int64:
+    def find(self, ids: object, kind: str) -> Int64:
         """Return the codes of ids, or of the ids in a file, or raise an error if one is unknown."""
-        known = self.named(np.arange(self.n))
-        if isinstance(wanted, str | os.PathLike):
-            wanted = read_ids(Path(wanted), what, None, known)
-        codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
+        all_ids = self.ids_of(np.arange(self.n))
+        if isinstance(ids, str | os.PathLike):
+            ids = read_ids(Path(ids), kind, None, all_ids)
+        codes = match(ids, all_ids, f"given {kind}s", f"{kind}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
             codes[(codes >= 0) & (counts[codes] == 0)] = -1  # unused numbers are not ids
         if (codes < 0).any():
-            first = as_ids(wanted, f"given {what}s").tolist()[int(np.argmax(codes < 0))]
+            first = as_ids(ids, f"given {kind}s").tolist()[int(np.argmax(codes < 0))]
             raise InputError(
-                f"{int((codes < 0).sum())} of the given {what}s are not in the data (the first: "
+                f"{int((codes < 0).sum())} of the given {kind}s are not in the data (the first: "
                 f"{first!r}). Hint: are they written as in the data?"
             )
         return codes
@@ -102,12 +102,12 @@ class Coded:
         return Coded(self.codes[rows], self.n, self.low, self.ids, self.before or self)
 
     @classmethod
-    def of(cls, column: Any, what: str) -> Coded:
+    def of(cls, column: Any, label: str) -> Coded:
         """Encode the ids in a column."""
         dense = _dense(column)
         if dense is not None:
             return dense
-        codes, distinct = encode(column, what)
+        codes, distinct = encode(column, label)
         return cls(codes.astype(np.uint32), len(distinct), None, distinct)
 
 
@@ -240,6 +240,6 @@ class Table:
         return changed
 
 
-def size_of(ids: Sequence[Any] | Array | Path, what: str) -> str:
+def size_of(ids: Sequence[Any] | Array | Path, noun: str) -> str:
     """Describe a sequence of ids by its length, and a file of ids by its name."""
-    return str(ids) if isinstance(ids, str | os.PathLike) else f"{len(ids):,} {what}"
+    return str(ids) if isinstance(ids, str | os.PathLike) else f"{len(ids):,} {noun}"
