@@ -157,7 +157,9 @@ def test_split_does_not_replace_a_pipe(tmp_path: pathlib.Path) -> None:
     split.save(tmp_path)
     (tmp_path / "train.parquet").unlink()
     os.mkfifo(tmp_path / "train.parquet")
-    with pytest.raises(rm.FileError, match=r"train\.parquet is not a regular file, so it is not replaced"):
+    with pytest.raises(
+        rm.FileError, match=r"train\.parquet is not a regular file, so it is not replaced"
+    ):
         split.save(tmp_path)
     assert (tmp_path / "train.parquet").is_fifo()
 

@@ -87,9 +87,9 @@ def values_of(
 def _parsed(
     convention: str, metrics: tuple[str, ...], rules: tuple[tuple[str, Any], ...]
 ) -> tuple[list[Metric], Protocol]:
-    found = convention_of(convention)
-    protocol = found.protocol.replace(**dict(rules))
-    return found.parse(metrics, protocol), protocol
+    listed = convention_of(convention)
+    protocol = listed.protocol.replace(**dict(rules))
+    return listed.parse(metrics, protocol), protocol
 
 
 def counted_ranks(
@@ -106,10 +106,10 @@ def counted_ranks(
     indptr = np.arange(n_users + 1, dtype=np.int64) * k
     items = lists.astype(np.int32).reshape(-1)
     row_of_place = find_rows(indptr, items, test.indptr, test.items)
-    at = np.flatnonzero(row_of_place >= 0)
-    found, (user, place) = row_of_place[at], np.divmod(at, k)
-    missed = np.flatnonzero(np.bincount(found, minlength=n_judged) == 0)
-    rows = np.concatenate([found, missed])
+    places = np.flatnonzero(row_of_place >= 0)
+    rows_found, (user, place) = row_of_place[places], np.divmod(places, k)
+    missed = np.flatnonzero(np.bincount(rows_found, minlength=n_judged) == 0)
+    rows = np.concatenate([rows_found, missed])
     above = np.concatenate([place, np.full(len(missed), -1)])
     owner = np.concatenate([user, ragged.users_of(test.indptr)[missed]])
     gains = np.ones(n_judged) if test.values is None else test.values
@@ -159,10 +159,10 @@ def tensor(value: Any) -> Any:
     return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))
 
 
-def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
+def unknown(library: str, noun: str, name: object, names: Iterable[str]) -> UnknownNameError:
     """Return the error for a name that a drop-in does not know."""
     return UnknownNameError(
-        f"The drop-in for {library} has no {what} {name!r}. {did_you_mean(str(name), list(known))}"
+        f"The drop-in for {library} has no {noun} {name!r}. {did_you_mean(str(name), list(names))}"
     )
 
 
@@ -172,15 +172,15 @@ def row(name: str, doc: str) -> Callable[[Function], Function]:
     `python tests/helpers/dropin_stubs.py` writes stubs of the generated functions for editors.
     """
 
-    def named(function: Function) -> Function:
+    def rename(function: Function) -> Function:
         function.__name__ = function.__qualname__ = name
         function.__doc__ = doc
         return function
 
-    return named
+    return rename
 
 
-def whole(name: str, number: Any, least: int = 1) -> int:
+def whole_number(name: str, number: Any, least: int = 1) -> int:
     """Check that a number is an integer from `least` to 2^63 - 1, and return it."""
     is_whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
     if not is_whole or not least <= number < 2**63:

@@ -81,8 +81,8 @@ def ranking_metrics_at_k(
         )
     if not test.nnz:
         raise InputError("test_user_items has no entries. Hint: no user has a relevant item.")
-    _shared.whole("K", K)
-    threads = _shared.whole("num_threads", num_threads, 0)
+    _shared.whole_number("K", K)
+    threads = _shared.whole_number("num_threads", num_threads, 0)
     ranks = None
     if _is_ranked_here(model) and _is_simple(train, test, K):
         ranks = _ranked_here(model, train, test, K, threads or None)
@@ -134,8 +134,8 @@ def _is_simple(train: Any, test: Any, k: int) -> bool:
 
     implicit ranks training items last, so it recommends them if fewer than k other items are left.
     """
-    most = int(np.diff(train.indptr).max(initial=0))
-    return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
+    largest = int(np.diff(train.indptr).max(initial=0))
+    return train.shape[1] - largest >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
 
 
 def _ranked_here(model: Any, train: Any, test: Any, k: int, threads: int | None) -> Ranks | None:
@@ -163,13 +163,13 @@ def _recommended(model: Any, train: Any, test: Any, k: int) -> Array:
     lists = np.full((test.shape[0], 0), -1, dtype=np.int64)
     users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
     for first in range(0, len(users), USERS_PER_CALL):
-        some = users[first : first + USERS_PER_CALL]
+        batch = users[first : first + USERS_PER_CALL]
         try:
-            items, _ = model.recommend(some, train[some], N=k)
+            items, _ = model.recommend(batch, train[batch], N=k)
             more = min(np.shape(items)[1], k) - lists.shape[1]
             if more > 0:
                 lists = np.pad(lists, ((0, 0), (0, more)), constant_values=-1)
-            lists[some, : np.shape(items)[1]] = items
+            lists[batch, : np.shape(items)[1]] = items
         except Exception as error:
             raise ModelError(
                 f"{type(model).__name__}.recommend(users, user_items, N={k}) raised "

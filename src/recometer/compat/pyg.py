@@ -52,7 +52,7 @@ class _Metric:
     weighted = False
 
     def __init__(self, k: int) -> None:
-        self.k = _shared.whole("k", k)
+        self.k = _shared.whole_number("k", k)
         self.reset()
 
     def reset(self) -> None:
@@ -164,7 +164,7 @@ class LinkPredCoverage(_ListMetric):
     """The share of the `num_dst_nodes` destinations that appear in at least one list."""
 
     def __init__(self, k: int, num_dst_nodes: int) -> None:
-        self.num_dst_nodes = _shared.whole("num_dst_nodes", num_dst_nodes)
+        self.num_dst_nodes = _shared.whole_number("num_dst_nodes", num_dst_nodes)
         super().__init__(k)
 
     def reset(self) -> None:
@@ -218,7 +218,7 @@ class LinkPredPersonalization(_ListMetric):
 
     def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
         if max_src_nodes is not None:
-            max_src_nodes = _shared.whole("max_src_nodes", max_src_nodes)
+            max_src_nodes = _shared.whole_number("max_src_nodes", max_src_nodes)
         self.max_src_nodes, self.batch_size = max_src_nodes, batch_size
         super().__init__(k)
 
@@ -319,8 +319,8 @@ class _Batch:
         weight = _shared.array_of_numbers("edge_label_weight", edge_label_weight)
         if weight.shape != source.shape:
             raise InputError(f"edge_label_weight is {weight.shape}, but must be {source.shape}.")
-        kept = weight > 0
-        return cls(lists, source[kept], item[kept], weight[kept])
+        positive = weight > 0
+        return cls(lists, source[positive], item[positive], weight[positive])
 
     def without_weights(self) -> _Batch:
         return dataclasses.replace(self, weight=None)
@@ -373,12 +373,12 @@ def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
         return
     ranks = batch.ranks(max(metric.k for metric in metrics))
     values = values_of("pyg", ranks, {metric.name for metric in metrics})
-    counted = np.zeros(len(batch.lists), bool)
-    counted[batch.source] = True
-    total, everybody = int(np.count_nonzero(counted)), all_of(counted)
+    has_items = np.zeros(len(batch.lists), bool)
+    has_items[batch.source] = True
+    total, everybody = int(np.count_nonzero(has_items)), all_of(has_items)
     for metric in metrics:
         of_sources = values[metric.name]
-        metric.accum += float((of_sources if everybody else of_sources[counted]).sum())
+        metric.accum += float((of_sources if everybody else of_sources[has_items]).sum())
         metric.total += total
 
 

@@ -77,11 +77,11 @@ class RelevanceEvaluator:
         judged_docs_only_flag: bool = False,
     ) -> None:
         _shared.dict_of_dicts("query_relevance", query_relevance, QRELS)
-        every = itertools.chain.from_iterable(of.values() for of in query_relevance.values())
-        _shared.array_of_numbers("Relevance", list(every))
+        grades = itertools.chain.from_iterable(of.values() for of in query_relevance.values())
+        _shared.array_of_numbers("Relevance", list(grades))
         self.query_relevance = {query: of for query, of in query_relevance.items() if of}
         self.measures = _expanded(_shared.several("measures", measures, str))
-        self.relevance_level = _shared.whole("relevance_level", relevance_level)
+        self.relevance_level = _shared.whole_number("relevance_level", relevance_level)
         self.judged_docs_only = bool(judged_docs_only_flag)
 
     def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
@@ -147,19 +147,19 @@ class RelevanceEvaluator:
 
     def _counts(self, run: Run) -> dict[str, dict[str, float]]:
         columns: dict[str, dict[str, float]] = {}
-        wanted = self.measures & COUNTS
-        for query, documents in run.items() if wanted else ():
+        names = self.measures & COUNTS
+        for query, documents in run.items() if names else ():
             judged, level = self.query_relevance[query], self.relevance_level
             relevant = {document for document, grade in judged.items() if grade >= level}
-            others = {document for document, grade in judged.items() if 0 <= grade < level}
+            nonrelevant = {document for document, grade in judged.items() if 0 <= grade < level}
             numbers = {
                 "num_q": 1,
                 "num_ret": len(documents),
                 "num_rel": len(relevant),
                 "num_rel_ret": len(relevant & documents.keys()),
-                "num_nonrel_judged_ret": len(others & documents.keys()),
+                "num_nonrel_judged_ret": len(nonrelevant & documents.keys()),
             }
-            for name in wanted:
+            for name in names:
                 columns.setdefault(name, {})[query] = float(numbers[name])
         return columns
 
@@ -178,15 +178,15 @@ def _expanded(measures: Iterable[str]) -> frozenset[str]:
     """Replace nicknames by their measures, and cut-off lists by one name for each cut-off."""
     names: set[str] = set()
     with_cutoffs: dict[str, set[int]] = {}
-    every = {part for name in measures for part in supported_nicknames.get(name, [name])}
-    for measure in every:
+    parts = {part for name in measures for part in supported_nicknames.get(name, [name])}
+    for measure in parts:
         base, numbers = _split(measure)
         if base in AT_CUTOFFS:
             with_cutoffs.setdefault(base, set()).update(numbers)
         else:
             names.add(base)
-    for base, asked in with_cutoffs.items():
-        for k in asked or FIRST_CUTOFFS.get(base, CUTOFFS):
+    for base, cutoffs in with_cutoffs.items():
+        for k in cutoffs or FIRST_CUTOFFS.get(base, CUTOFFS):
             names.add(f"{base}_{k}")
     return frozenset(names)
 
@@ -196,8 +196,8 @@ def _split(measure: str) -> tuple[str, list[int]]:
         return measure, []
     match = re.fullmatch(r"(\w+?)[._](\d+(?:,\d+)*)", measure)
     if match is None or match[1] not in AT_CUTOFFS:
-        known = supported_measures | supported_nicknames.keys()
-        raise unknown("pytrec_eval", "measure", measure, sorted(known))
+        names = supported_measures | supported_nicknames.keys()
+        raise unknown("pytrec_eval", "measure", measure, sorted(names))
     return match[1], [int(number) for number in match[2].split(",")]
 
 
@@ -236,9 +236,9 @@ def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[
         try:
             table[query][document] = kind(fields[value])
         except ValueError:
-            what = "a whole number" if kind is int else "a number"
+            noun = "a whole number" if kind is int else "a number"
             raise InputError(
-                f"Line {number}: {fields[value]!r} must be {what}, in field {value + 1}."
+                f"Line {number}: {fields[value]!r} must be {noun}, in field {value + 1}."
             ) from None
     return table
 
@@ -259,14 +259,14 @@ def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
         return None
     lengths = np.fromiter(map(len, lists), np.int64, len(lists))
     first = ragged.indptr_of(lengths)
-    every = itertools.chain.from_iterable(documents.values() for documents in lists)
-    scores = _single(np.fromiter(every, np.float64, int(first[-1])))
+    flat = itertools.chain.from_iterable(documents.values() for documents in lists)
+    scores = _single(np.fromiter(flat, np.float64, int(first[-1])))
     if not np.isfinite(scores).all():
         return None
     keys = _keys(ragged.users_of(first), scores)
-    indptr, documents, gain, wanted = _judgements(lists, truths)
-    user, rows = ragged.users_of(indptr), np.flatnonzero(~np.isnan(wanted))
-    keys_of_rows, in_order = _keys(user[rows], wanted[rows]), keys.copy()
+    indptr, documents, gain, judged_scores = _judgements(lists, truths)
+    user, rows = ragged.users_of(indptr), np.flatnonzero(~np.isnan(judged_scores))
+    keys_of_rows, in_order = _keys(user[rows], judged_scores[rows]), keys.copy()
     for begin, end in itertools.pairwise(first.tolist()):  # much faster than a single sort
         in_order[begin:end].sort()
     above, tied, before = (np.full(len(user), number) for number in (-1, 0, 0))
@@ -278,8 +278,8 @@ def judged_ranks(run: Run, judged: Qrels) -> Ranks | None:
     for row, key in zip(rows[several].tolist(), keys_of_rows[several], strict=True):
         query, document = int(user[row]), documents[row]
         equal = (keys[first[query] : first[query + 1]] == key).tolist()
-        others = itertools.compress(lists[query], equal)
-        before[row] = sum(other < document for other in others)
+        equal_documents = itertools.compress(lists[query], equal)
+        before[row] = sum(other < document for other in equal_documents)
     order = np.empty(len(above), np.int64)
     _kernel.best_first(indptr, above, before, order)
     return Ranks(
@@ -314,11 +314,11 @@ def _judgements(
         )
     )
     indptr = ragged.indptr_of(np.fromiter(map(len, truths), np.int64, len(truths)))
-    user, seen = ragged.users_of(indptr), grades >= 0
-    kept = seen | (np.bincount(user[seen], minlength=len(truths)) == 0)[user]
-    documents = [*itertools.compress(itertools.chain.from_iterable(truths), kept.tolist())]
-    gain = np.where(seen, grades, 0.0)[kept]
-    return ragged.offsets(kept, indptr), documents, gain, _single(scores[kept])
+    user, judged = ragged.users_of(indptr), grades >= 0
+    selected = judged | (np.bincount(user[judged], minlength=len(truths)) == 0)[user]
+    documents = [*itertools.compress(itertools.chain.from_iterable(truths), selected.tolist())]
+    gain = np.where(judged, grades, 0.0)[selected]
+    return ragged.offsets(selected, indptr), documents, gain, _single(scores[selected])
 
 
 def _single(scores: Float64) -> Single:

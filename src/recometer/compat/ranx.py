@@ -61,9 +61,9 @@ class _Queries:
         name: str | None = None,
     ) -> Self:
         """Read a data frame from any library; the arguments ending in ``_col`` name its columns."""
-        made = cls(df, name)
-        made._columns = (q_id_col, doc_id_col, score_col)
-        return made
+        queries = cls(df, name)
+        queries._columns = (q_id_col, doc_id_col, score_col)
+        return queries
 
     @classmethod
     def from_file(cls, path: str, name: str | None = None) -> Self:
@@ -176,23 +176,24 @@ def evaluate(
     >>> round(float(evaluate(qrels, {"q1": {"d1": 0.9, "d7": 0.5, "d2": 0.1}}, "ndcg@3")), 4)
     0.6885
     """
-    theirs, ours = _as(Qrels, qrels), _as(Run, run)
-    queries = theirs.keys()
-    _check_keys(set(queries), set(ours.keys()), make_comparable)
+    truth, ranking = _as(Qrels, qrels), _as(Run, run)
+    queries = truth.keys()
+    _check_keys(set(queries), set(ranking.keys()), make_comparable)
     names = [metrics] if isinstance(metrics, str) else _shared.several("metrics", metrics, str)
     return_mean = flag("return_mean", return_mean)
     return_std = flag("return_std", return_std)
-    threads = _shared.whole("threads", threads, 0)
+    threads = _shared.whole_number("threads", threads, 0)
     columns: dict[str, dict[str, float]] = {name: {} for name in names}
-    test, lists = theirs.read(Interactions.of, "value"), _lists(ours, queries)
+    test, lists = truth.read(Interactions.of, "value"), _lists(ranking, queries)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
     meanings = {name: _meaning(name, largest) for name in names}
     for level in {meaning.level for meaning in meanings.values()}:
         if lists is None:
             break
         of_level = {name: meaning for name, meaning in meanings.items() if meaning.level == level}
-        graded, wanted = _from_level(test, level), {meaning.name for meaning in of_level.values()}
-        result = evaluated("ranx", lists, graded, wanted, threads=threads or None)
+        graded = _from_level(test, level)
+        names_at_level = {meaning.name for meaning in of_level.values()}
+        result = evaluated("ranx", lists, graded, names_at_level, threads=threads or None)
         for name, meaning in of_level.items():
             values_of_queries = (result[meaning.name] * meaning.factor).tolist()
             columns[name] = dict(zip(ids_of(result), values_of_queries, strict=True))

@@ -117,12 +117,12 @@ def calc_reco_metrics(
     MissingExtraError
         If ``as_df=True`` and pandas is not installed.
     """
-    asked_for = (
+    requested = (
         precision, trunc_precision, recall, average_precision, trunc_average_precision, ndcg, hit,
         rr, roc_auc, pr_auc,
     )  # fmt: skip
-    wanted = zip(METRIC_OF, asked_for, strict=True)
-    labels = [label for label, asked in wanted if asked or all_metrics]
+    flags = zip(METRIC_OF, requested, strict=True)
+    labels = [label for label, is_on in flags if is_on or all_metrics]
     if not labels:
         raise InputError("No metric was requested. Hint: pass all_metrics=True, for instance.")
     if names not in get_args(Names):
@@ -135,14 +135,14 @@ def calc_reco_metrics(
     if test.nnz == 0:
         raise InputError("X_test is empty. Hint: every user would be without a relevant item.")
     n_items = test.shape[1]
-    k = whole("k", k, least=1)
+    k = whole_number("k", k, least=1)
     if k > n_items:
         raise InputError(f"k={k} exceeds the number of items ({n_items}). Hint: pass k={n_items}.")
     protocol = Protocol(
         name="recometrics",
         ties="random" if break_ties_with_noise else "item",
-        min_positives=whole("min_pos_test", min_pos_test, least=1),
-        min_candidates=max(k, 2, whole("min_items_pool", min_items_pool, least=1)),
+        min_positives=whole_number("min_pos_test", min_pos_test, least=1),
+        min_candidates=max(k, 2, whole_number("min_items_pool", min_items_pool, least=1)),
         cold_start=bool(consider_cold_start) or X_train is None,
     )
     threads, drawn_seed = threads_of(nthreads), seed_of(seed)
@@ -177,9 +177,9 @@ def calc_reco_metrics(
         for label, array in values.items()
     }
     if not as_df:
-        return {_named(label, names): entry for label, entry in {**columns, "K": k}.items()}
+        return {_column_name(label, names): entry for label, entry in {**columns, "K": k}.items()}
     frame = _frame(columns, k, rename_k)
-    return frame.rename(columns=lambda label: _named(label, names))
+    return frame.rename(columns=lambda label: _column_name(label, names))
 
 
 def undefined_values(
@@ -192,23 +192,25 @@ def undefined_values(
     columns: the minimum number of relevant items, the minimum number of items to rank (at least k),
     and the treatment of cold-start users and of scores that are NaN, infinite or all equal.
     """
-    asked = set(labels)
+    requested = set(labels)
     ranked = RankedUsers(ranks)
     reason, _ = ranked.reasons(ranked.variant([Metric("roc_auc")], protocol), 0)
     all_relevant = reason == Reason.ALL_RELEVANT
     nothing_at_all = (reason != Reason.DEFINED) & ~all_relevant
     no_choice = ranks.n_candidates == k  # the first k places hold all candidates
 
-    if "NDCG@K" not in asked:
+    if "NDCG@K" not in requested:
         nothing_at_all |= all_relevant
-    if not asked & {"AP@K", "TAP@K", "RR@K", *AREAS}:
+    if not requested & {"AP@K", "TAP@K", "RR@K", *AREAS}:
         nothing_at_all |= no_choice
     # If all candidates are in the first k places, P, TP, R and Hit at k are NaN. However,
     # recometrics returns their cumulative values if it computes a metric that depends on the order
     # of these places.
     ordered = {"AP@K", "TAP@K", "NDCG@K"}
-    walked = asked & {*ordered, "P@K", "TP@K", "R@K"} and asked & {*ordered, "RR@K"}
-    kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
+    walked = requested & {*ordered, "P@K", "TP@K", "R@K"} and requested & {*ordered, "RR@K"}
+    kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (
+        requested if cumulative and walked else set()
+    )
     undefined = {}
     for label in labels:
         if label == "NDCG@K":
@@ -250,7 +252,7 @@ def _values(
     }
 
 
-def _named(label: str, names: Names) -> str:
+def _column_name(label: str, names: Names) -> str:
     """Return the name of a column; ``"NDCG@5"`` is named ``ndcg_at_5`` in R."""
     return label if names == "python" else label.replace("@", "_at_").lower()
 
@@ -258,19 +260,19 @@ def _named(label: str, names: Names) -> str:
 def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:
     import pandas as pd
 
-    named: dict[str, Array] = {}
+    renamed: dict[str, Array] = {}
     for label, array in columns.items():
         if array.ndim == 2:
-            named |= {f"{label[:-1]}{place + 1}": array[:, place] for place in range(k)}
+            renamed |= {f"{label[:-1]}{place + 1}": array[:, place] for place in range(k)}
         else:
-            named[label.replace("@K", f"@{k}") if rename_k else label] = array
-    return pd.DataFrame(named)
+            renamed[label.replace("@K", f"@{k}") if rename_k else label] = array
+    return pd.DataFrame(renamed)
 
 
 Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
-def whole(name: str, value: Any, least: int) -> int:
+def whole_number(name: str, value: Any, least: int) -> int:
     """Return an integer of at least `least`; fractions are truncated, as in recometrics."""
     try:
         number = int(value)
@@ -288,14 +290,14 @@ def seed_of(seed: Any) -> int:
         return int(seed.integers(largest))
     if isinstance(seed, np.random.RandomState):
         return int(seed.randint(largest))
-    return whole("seed", seed, least=0)
+    return whole_number("seed", seed, least=0)
 
 
 def threads_of(nthreads: Any) -> int:
     """Return the number of threads; as in joblib, -1 means all processors, and -2 all but one."""
     if nthreads is None:
         return 1
-    threads = whole("nthreads", nthreads, least=-(2**31))
+    threads = whole_number("nthreads", nthreads, least=-(2**31))
     if threads < 0:
         threads += resolve_threads(None) + 1
     if threads < 1:
@@ -393,31 +395,32 @@ def split_reco_train_test(
     check_share("items_test_fraction", items_test_fraction)
     minimums = {"min_items_pool": min_items_pool, "min_pos_test": min_pos_test}
     for name, number in minimums.items():
-        minimums[name] = whole(name, number, least=0)
+        minimums[name] = whole_number(name, number, least=0)
         if minimums[name] >= n_items:
             raise InputError(f"{name}={number!r} must be below the number of items, {n_items}.")
     if split_type not in ("all", "separated", "joined"):
         raise InputError(
             f"split_type={split_type!r} does not exist. Hint: use 'all', 'separated' or 'joined'."
         )
-    opened = open_data(Interactions.of(matrix), {})
-    options: dict[str, Any] = {"min_test": 0, "seed": whole("seed", seed, least=0)}
+    data = open_data(Interactions.of(matrix), {})
+    options: dict[str, Any] = {"min_test": 0, "seed": whole_number("seed", seed, least=0)}
     if split_type != "all":
         n_drawn = _number_of_users(n_users, users_test_fraction, max_test_users)
         least_train = 0 if flag("consider_cold_start", consider_cold_start) else 1
-        possible = _possible_users(opened.table, items_test_fraction, least_train, **minimums)
+        possible = _possible_users(data.table, items_test_fraction, least_train, **minimums)
         who = UsersNumber(min(n_drawn, int(np.count_nonzero(possible))))
-        users = np.flatnonzero(who.tested(opened.table, possible, options["seed"]))
+        users = np.flatnonzero(who.tested(data.table, possible, options["seed"]))
         untested = "apart" if split_type == "separated" else "train"
         options |= {"who": GivenUsers(users), "untested": untested}
-    made = split(opened, Fraction(items_test_fraction), **options)
-    train, test = (_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
+    parts = split(data, Fraction(items_test_fraction), **options)
+    train, test = (_to_scipy(part, matrix.dtype) for part in (parts.train, parts.test))
     if split_type == "all":
         return train, test
-    others, rows = np.setdiff1d(np.arange(n_users), users), users.astype(np.int32)
-    if made.remainder is not None:
-        return _to_scipy(made.remainder, matrix.dtype)[others], train[users], test[users], rows
-    return train[np.concatenate([users, others])], test[users], rows
+    other_users, rows = np.setdiff1d(np.arange(n_users), users), users.astype(np.int32)
+    if parts.remainder is not None:
+        remainder = _to_scipy(parts.remainder, matrix.dtype)[other_users]
+        return remainder, train[users], test[users], rows
+    return train[np.concatenate([users, other_users])], test[users], rows
 
 
 def _number_of_users(n_users: int, share: float | None, largest: float | None) -> int:
@@ -427,18 +430,18 @@ def _number_of_users(n_users: int, share: float | None, largest: float | None) -
             f"X has {n_users} user, but drawing needs at least two. Hint: split_type='all'."
         )
     limited = largest and largest != np.inf
-    most = whole("max_test_users", largest, least=1) if limited else n_users
+    limit = whole_number("max_test_users", largest, least=1) if limited else n_users
     if share is None:
-        if most > n_users:
+        if limit > n_users:
             warn(
                 f"max_test_users={largest} is above the number of users, {n_users}: all users are "
                 "drawn."
             )
-        return min(most, n_users)
+        return min(limit, n_users)
     target = n_users * check_share("users_test_fraction", share)
     if target < 1:
         warn(f"users_test_fraction={share} of {n_users} users is less than one: one user is drawn.")
-    return min(max(1, round(target)), most)
+    return min(max(1, round(target)), limit)
 
 
 def _possible_users(

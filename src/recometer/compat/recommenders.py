@@ -170,10 +170,10 @@ def _joined(truth: dict[str, Any], predictions: dict[str, Any]) -> Any:
     import polars as pl
 
     for name, plural in (("user", "users"), ("item", "items")):
-        what = [f"{plural} of rating_true", f"{plural} of rating_pred"]
-        distinct = ids.encode(predictions[name], what[1])[1]
-        truth[name] = ids.match(truth[name], distinct, *what)
-        predictions[name] = ids.match(predictions[name], distinct, what[1])
+        labels = [f"{plural} of rating_true", f"{plural} of rating_pred"]
+        distinct = ids.encode(predictions[name], labels[1])[1]
+        truth[name] = ids.match(truth[name], distinct, *labels)
+        predictions[name] = ids.match(predictions[name], distinct, labels[1])
     joined = (
         pl.DataFrame(truth)
         .filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
@@ -197,13 +197,13 @@ def _of_pairs(name: str, frame: Any) -> float:
     return float((wrong == 0).all())
 
 
-def _columns(frame: Any, wanted: dict[str, str], whose: str) -> dict[str, Any]:
+def _columns(frame: Any, columns: dict[str, str], whose: str) -> dict[str, Any]:
     if not is_frame(frame):
         raise InputTypeError(f"{whose} is of type {type(frame).__name__}, expected a data frame.")
     names, read = open_frame(frame)
-    for column in wanted.values():
+    for column in columns.values():
         if not isinstance(column, str) or column not in names:
             raise ColumnError(
                 f"{whose} has no column {brief(column)}. Its columns are {', '.join(names)}."
             )
-    return dict(zip(wanted, read([*wanted.values()]), strict=True))
+    return dict(zip(columns, read([*columns.values()]), strict=True))

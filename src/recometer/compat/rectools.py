@@ -65,16 +65,16 @@ def calc_metrics(
     names = {key: _name_of(metric) for key, metric in metrics.items()}
     data = {"interactions": interactions, "prev_interactions": prev_interactions}
     for key, metric in metrics.items():
-        _check_given(key, type(metric).__name__, {**data, "catalog": catalog})
+        _check_arguments(key, type(metric).__name__, {**data, "catalog": catalog})
     lists = Lists(reco, user=USER, item=ITEM, rank=RANK)
     values: dict[str, float] = {}
     for of_lists in (False, True):
-        some = {key: n for key, n in names.items() if (n.split("(")[0].split("@")[0] in OF_LISTS)
+        group = {key: n for key, n in names.items() if (n.split("(")[0].split("@")[0] in OF_LISTS)
                 is of_lists}  # fmt: skip
-        if some:
-            result = _evaluated(lists, some, of_lists, catalog, **data)
+        if group:
+            result = _evaluated(lists, group, of_lists, catalog, **data)
             means = result.mean()
-            values |= {key: float(means[name]) for key, name in some.items()}
+            values |= {key: float(means[name]) for key, name in group.items()}
     return {key: values[key] for key in metrics}
 
 
@@ -107,14 +107,14 @@ def _pairs(frame: Any) -> Interactions:
     return Interactions.of(frame, user=USER, item=ITEM, value=False, time=False)
 
 
-def _check_given(key: str, kind: str, given: Mapping[str, Any]) -> None:
+def _check_arguments(key: str, kind: str, arguments: Mapping[str, Any]) -> None:
     needed = {
         "interactions": kind not in OF_LISTS,
         "prev_interactions": kind in OF_TRAIN,
         "catalog": kind in OF_CATALOGUE,
     }
     for name, is_needed in needed.items():
-        if is_needed and given[name] is None:
+        if is_needed and arguments[name] is None:
             raise InputError(f"{kind} ({key!r}) needs {name}=.")
 
 

@@ -69,7 +69,7 @@ def ndcg_score(
         scores = np.empty(order.shape)
         places = np.arange(order.shape[1], dtype=np.float64)
         np.put_along_axis(scores, order, places[None, :], axis=1)
-    name = "ndcg_score" if k is None else f"ndcg_score@{_shared.whole('k', k)}"
+    name = "ndcg_score" if k is None else f"ndcg_score@{_shared.whole_number('k', k)}"
     values = np.zeros(len(gains))
     if gains.any():  # otherwise, the test data would be empty
         values = evaluated("sklearn", Scores(scores), gains, [name], threads=None)[name]

@@ -33,8 +33,8 @@ def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
         (metric,) = convention_of("surprise").parse(name)
         over_rows = metric.definition.over_rows
         assert over_rows is not None
-        read = _read(predictions, by_user=name == "fcp")
-        value = over_rows(read, np.ones(read.n_users), **dict(metric.parameters))
+        rows = _read(predictions, by_user=name == "fcp")
+        value = over_rows(rows, np.ones(rows.n_users), **dict(metric.parameters))
         if np.isnan(value):
             raise InputError(
                 f"The {name} of these predictions is undefined. Hint: a user needs two different "

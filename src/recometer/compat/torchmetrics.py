@@ -72,7 +72,7 @@ class RetrievalMetric:
             check_whole("ignore_index", ignore_index, -(2**63))
         self.empty_target_action = empty_target_action
         self.ignore_index = ignore_index
-        self.top_k = None if top_k is None else _shared.whole("top_k", top_k)
+        self.top_k = None if top_k is None else _shared.whole_number("top_k", top_k)
         self.aggregation = aggregation
         self.reset()
 
@@ -84,16 +84,16 @@ class RetrievalMetric:
         """Add pairs, as tensors of equal shape; `indexes` contains each pair's query number."""
         if indexes is None:
             raise InputError("indexes=None: every pair needs the index of its query.")
-        named = {"preds": preds, "target": target, "indexes": indexes}
-        arrays = [np.ravel(as_array(one, name)) for name, one in named.items()]
+        columns = {"preds": preds, "target": target, "indexes": indexes}
+        arrays = [np.ravel(as_array(values, name)) for name, values in columns.items()]
         if len({len(array) for array in arrays}) > 1:
             raise InputError(
                 f"preds, target and indexes have {[*map(len, arrays)]} entries, but must have the "
                 "same number."
             )
         if self.ignore_index is not None:
-            kept = arrays[1] != self.ignore_index
-            arrays = [array[kept] for array in arrays]
+            counted = arrays[1] != self.ignore_index
+            arrays = [array[counted] for array in arrays]
         if not len(arrays[0]):
             raise InputError("There are no pairs, or all have the ignored target.")
         self._parts.append((arrays[0], arrays[1], arrays[2]))
@@ -133,13 +133,13 @@ class RetrievalMetric:
         """Return the values of the queries that count, in ascending order of their indexes."""
         _, query = np.unique(indexes, return_inverse=True)
         values = self._measured(preds, target, query)
-        wanted = target if self.higher_is_better else 1 - target.astype(np.float64)
-        empty = np.bincount(query, weights=wanted) == 0
+        relevant = target if self.higher_is_better else 1 - target.astype(np.float64)
+        empty = np.bincount(query, weights=relevant) == 0
         if empty.any() and self.empty_target_action == "error":
             raise InputError("A query has no relevant item, or, for fall-out, no other item.")
         if self.empty_target_action == "skip":
-            counted: Float64 = values[~empty]
-            return counted
+            selected: Float64 = values[~empty]
+            return selected
         return np.where(empty, float(self.empty_target_action == "pos"), values)
 
     def _measured(self, preds: Array, target: Array, query: Array) -> Float64:
@@ -281,13 +281,13 @@ def _as_probabilities(preds: Array, target: Array, query: Array) -> tuple[Array,
     odd = np.bincount(query, weights=(preds < 0) | (preds > 1)) > 0
     if not odd.any():
         return preds, target, query
-    torch, some = sys.modules.get("torch"), odd[query]
+    torch, rows = sys.modules.get("torch"), odd[query]
     preds = preds.copy()
     if torch is not None:  # use torch's sigmoid, because the last bits decide which values are tied
-        preds[some] = torch.sigmoid(torch.as_tensor(preds[some])).numpy()
+        preds[rows] = torch.sigmoid(torch.as_tensor(preds[rows])).numpy()
     else:
         with np.errstate(over="ignore"):
-            preds[some] = 1 / (1 + np.exp(-preds[some]))
+            preds[rows] = 1 / (1 + np.exp(-preds[rows]))
     return preds, target, query
 
 
@@ -299,14 +299,14 @@ def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interacti
     from scipy.sparse import coo_array
 
     length = np.bincount(query)
-    n_queries, most = len(length), int(length.max())
-    if n_queries * most > DENSE * len(query) or not np.isfinite(preds).all():
+    n_queries, longest = len(length), int(length.max())
+    if n_queries * longest > DENSE * len(query) or not np.isfinite(preds).all():
         return None
     if (np.diff(query) < 0).any():
         order = np.argsort(query, kind="stable")
         preds, target, query = preds[order], target[order], query[order]
     place = np.arange(len(query)) - (np.cumsum(length) - length)[query]
-    scores = np.full((n_queries, most), -np.inf, preds.dtype)
+    scores = np.full((n_queries, longest), -np.inf, preds.dtype)
     scores[query, place] = preds
     relevant = np.flatnonzero(target)
     entries: Any = (target[relevant].astype(np.float64), (query[relevant], place[relevant]))

@@ -12,9 +12,9 @@ from recometer.results.flat import FlatName
 from recometer.stats.checks import check_whole
 
 
-def wrong_type(what: str, given: object, expected: str) -> InputTypeError:
+def wrong_type(label: str, argument: object, expected: str) -> InputTypeError:
     """Return the error for an argument of an unexpected type."""
-    return InputTypeError(f"{what} is of type {type(given).__name__}, expected {expected}")
+    return InputTypeError(f"{label} is of type {type(argument).__name__}, expected {expected}")
 
 
 def logged(means: Mapping[str, float], prefix: str = "") -> dict[str, float]:
@@ -51,7 +51,7 @@ class Evaluating:
         self.prefix, self.every_n_epochs = prefix, every_n_epochs
         self.result = None
 
-    def _made(self, model: object) -> Any:
+    def _source_of(self, model: object) -> Any:
         """Return the source that the user's function makes from a model."""
         assert self.source is not None
         try:

@@ -95,11 +95,11 @@ class RecometerCallback(Evaluating, keras.callbacks.Callback):  # type: ignore[m
             If the function `source` raises an exception.
         """
         if (epoch + 1) % self.every_n_epochs == 0:
-            self.result = self.evaluator(self._made(self.model))
+            self.result = self.evaluator(self._source_of(self.model))
         if self.result is None or logs is None:
             return
-        named = logged(self.result.mean(), self.prefix)
-        for name in named:
+        values = logged(self.result.mean(), self.prefix)
+        for name in values:
             if name in logs:
                 raise logged_twice(name)
-        logs.update(named)
+        logs.update(values)

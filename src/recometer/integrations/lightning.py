@@ -132,7 +132,7 @@ class RecometerCallback(Evaluating, pytorch.Callback):  # type: ignore[misc]
 
     def _source(self, module: Any, evaluator: Evaluator) -> Any:
         if self.source is not None:
-            return self._made(module)
+            return self._source_of(module)
         if not hasattr(module, "score_users"):
             return module
         assert evaluator.sides is not None

@@ -74,8 +74,8 @@ class RecometerEvaluator:
             If the user or item column does not exist.
         """
         refused = {"extra_metrics": extra_metrics, "custom_artifacts": custom_artifacts}
-        for name, given in refused.items():
-            if given:
+        for name, argument in refused.items():
+            if argument:
                 raise InputError(
                     f"The evaluator recometer computes only its own metrics, not {name}. Hint: "
                     'evaluators=["default", "recometer"] runs both.'
@@ -93,13 +93,13 @@ class RecometerEvaluator:
 
 def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
     """Return a prediction for each row: from the model or, without one, from the data."""
-    found = dataset.predictions_data if model is None else _predicted(model, dataset)
-    if found is None and model is None:
+    returned = dataset.predictions_data if model is None else _predicted(model, dataset)
+    if returned is None and model is None:
         raise InputError(
             "There is neither a model nor a prediction. Hint: predictions= names their column."
         )
-    if hasattr(found, "columns"):  # a pandas frame
-        names = list(found.columns)
+    if hasattr(returned, "columns"):  # a pandas frame
+        names = list(returned.columns)
         if column is None and len(names) == 1:
             column = names[0]
         if column not in names:
@@ -107,18 +107,18 @@ def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
                 f"The model returns the columns {', '.join(map(repr, names))}. Hint: predictions= "
                 "must name the column of scores, or of lists."
             )
-        found = found[column]
-    found = in_numpy(found, "The predictions")
-    if isinstance(found, str | bytes | Mapping) or not hasattr(found, "__len__"):
+        returned = returned[column]
+    returned = in_numpy(returned, "The predictions")
+    if isinstance(returned, str | bytes | Mapping) or not hasattr(returned, "__len__"):
         raise InputTypeError(
-            f"The model returned {brief(found)}, expected a prediction for each row of data. Hint: "
-            "return a list, an array or a column of scores, or of lists of items."
+            f"The model returned {brief(returned)}, expected a prediction for each row of data. "
+            "Hint: return a list, an array or a column of scores, or of lists of items."
         )
-    if not hasattr(found, "to_numpy") and _of_lists(found):
-        lists = np.empty(len(found), dtype=object)
-        lists[:] = list(found)
+    if not hasattr(returned, "to_numpy") and _of_lists(returned):
+        lists = np.empty(len(returned), dtype=object)
+        lists[:] = list(returned)
         return lists
-    array = as_array(found, "The predictions")
+    array = as_array(returned, "The predictions")
     # Many models return scores as a single column.
     return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array
 

@@ -138,13 +138,13 @@ class IntervalPruner:
             )
         if math.isnan(hopeful):
             return True
-        others = [
+        values = [
             other.intermediate_values[step]
             for other in study.get_trials(deepcopy=False)
             if other.number != trial.number and step in other.intermediate_values
         ]
         sign = 1 if study.direction.name == "MAXIMIZE" else -1
-        return any(sign * hopeful < sign * other for other in others)
+        return any(sign * hopeful < sign * other for other in values)
 
 
 def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
@@ -152,27 +152,27 @@ def _ends(result: Evaluation, metric: str | Metric) -> tuple[float, float]:
     if not isinstance(result, Evaluation):
         expected = "an Evaluation. Hint: pass what rm.evaluate returned."
         raise wrong_type("The result", result, expected)
-    known = result.known_metric(metric)
-    found = result.interval(known)
-    if math.isnan(found.low) and not math.isnan(result.mean()[str(known)]):
-        raise InputError(f"The mean of {known} has no interval: {found.note}")
-    ends = found.low, found.high
-    return ends if known.definition.higher_is_better else ends[::-1]
+    parsed = result.known_metric(metric)
+    interval = result.interval(parsed)
+    if math.isnan(interval.low) and not math.isnan(result.mean()[str(parsed)]):
+        raise InputError(f"The mean of {parsed} has no interval: {interval.note}")
+    ends = interval.low, interval.high
+    return ends if parsed.definition.higher_is_better else ends[::-1]
 
 
 def _check_direction(trial: Any, result: Evaluation, metric: str | Metric) -> None:
     study = getattr(trial, "study", None)  # a FixedTrial has no study
     if study is None:
         return
-    known = result.known_metric(metric)
-    wanted = "maximize" if known.definition.higher_is_better else "minimize"
+    parsed = result.known_metric(metric)
+    direction = "maximize" if parsed.definition.higher_is_better else "minimize"
     if len(study.directions) > 1:
         raise InputError(
             f"The study has {len(study.directions)} objectives, but Optuna prunes only trials with "
             "one. Hint: the objective may return cautious(result, metric) for several metrics."
         )
-    if study.direction.name.lower() != wanted:
+    if study.direction.name.lower() != direction:
         raise InputError(
-            f"The study has the wrong direction for {known}. Hint: "
-            f'optuna.create_study(direction="{wanted}").'
+            f"The study has the wrong direction for {parsed}. Hint: "
+            f'optuna.create_study(direction="{direction}").'
         )

@@ -85,9 +85,9 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         super().__init__()
-        for what, given in (("queries", queries), ("corpus", corpus)):
-            if not isinstance(given, Mapping) or not given:
-                raise InputTypeError(f"{what} must be a non-empty dict of ids and texts.")
+        for label, texts in (("queries", queries), ("corpus", corpus)):
+            if not isinstance(texts, Mapping) or not texts:
+                raise InputTypeError(f"{label} must be a non-empty dict of ids and texts.")
         if not isinstance(relevant_docs, Mapping):
             expected = 'a dict of queries. Hint: {"q1": ["d3"]}, or {"q1": {"d3": 2}} with grades.'
             raise wrong_type("relevant_docs", relevant_docs, expected)
@@ -109,13 +109,13 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
 
     def _primary(self, metric: str | None) -> str:
         """Return the flat name of the metric that determines the best checkpoint."""
-        known = [str(metric) for metric in self.evaluator.arguments.metrics]
-        if metric is not None and metric not in known:
+        names = [str(metric) for metric in self.evaluator.arguments.metrics]
+        if metric is not None and metric not in names:
             raise InputError(
                 f"primary_metric={brief(metric)} is not requested. Hint: use one of "
-                f"{', '.join(known)}."
+                f"{', '.join(names)}."
             )
-        return str(FlatName(known[0] if metric is None else metric))
+        return str(FlatName(names[0] if metric is None else metric))
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -126,9 +126,9 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         """
         self.result = self.evaluator(self._source(model))
         means = logged(self.result.mean())
-        found: dict[str, float] = self.prefix_name_to_metrics(means, self.name)
-        self.store_metrics_in_model_card_data(model, found, epoch, steps)
-        return found
+        named_means: dict[str, float] = self.prefix_name_to_metrics(means, self.name)
+        self.store_metrics_in_model_card_data(model, named_means, epoch, steps)
+        return named_means
 
     def _source(self, model: Any) -> Source:
         """Return a source with each query's scores for all documents."""
@@ -151,7 +151,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
                 "evaluator(model) takes a SentenceTransformer."
             )
         try:
-            found = encode(
+            returned = encode(
                 list(texts.values()),
                 batch_size=self.batch_size,
                 show_progress_bar=self.show_progress_bar,
@@ -162,7 +162,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
                 f"{called} raised {type(error).__name__}: {error}. Hint: it is called with the "
                 f"{len(texts):,} texts, and batch_size={self.batch_size}."
             ) from error
-        vectors = as_array(found, f"What {called} returned")
+        vectors = as_array(returned, f"What {called} returned")
         if vectors.dtype.kind not in "fiu" or vectors.ndim != 2 or len(vectors) != len(texts):
             raise InputError(
                 f"{called} returned {vectors.dtype} of shape {vectors.shape} for {len(texts):,} "

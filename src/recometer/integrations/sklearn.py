@@ -55,13 +55,13 @@ class RankingScore:
         **rules: Unpack[Rules],
     ) -> None:
         self.evaluator = evaluator_of_rows(metric, protocol, 1, rules)
-        asked = self.evaluator.arguments.metrics
-        if len(asked) > 1:
+        parsed = self.evaluator.arguments.metrics
+        if len(parsed) > 1:
             raise InputError(
-                f"A score is one number, but {len(asked)} metrics were asked for. Hint: a dict of "
+                f"A score is one number, but {len(parsed)} metrics were asked for. Hint: a dict of "
                 'scorers, scoring={"ndcg@10": ranking_scorer("ndcg@10"), ...}.'
             )
-        self.metric = asked[0]
+        self.metric = parsed[0]
         self.__name__ = repr(self)  # scikit-learn displays functions by name
 
     @property

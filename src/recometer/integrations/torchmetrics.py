@@ -80,9 +80,9 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         repeated: Repeated = "first",
         **options: Any,
     ) -> None:
-        own = {name: options.pop(name) for name in OF_TORCHMETRICS & options.keys()}
+        torch_options = {name: options.pop(name) for name in OF_TORCHMETRICS & options.keys()}
         try:
-            super().__init__(**own)
+            super().__init__(**torch_options)
         except ValueError as error:
             raise InputError(f"{error}. Hint: it is an option of torchmetrics.Metric.") from error
         if evaluator is None:
@@ -102,7 +102,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         self._of_batch = evaluator if evaluator.sides is None else evaluator.of_known_users()
         self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
         self._stream = self._evaluator.stream(**self._names)
-        self._whole: Stream | None = None  # the batches of all processes, while synchronised
+        self._all_batches: Stream | None = None  # the batches of all processes, while synchronised
         # A MetricCollection updates only one of several metrics with equal states.
         self._identity = uuid.uuid4().bytes
         self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
@@ -131,7 +131,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
     def compute(self) -> dict[str, Tensor]:
         """Return the mean of each metric, keyed by its name in `Evaluation.flat`."""
         self._absorb()
-        return self._named((self._whole or self._stream).mean())
+        return self._as_tensors((self._all_batches or self._stream).mean())
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation of all processes' batches."""
@@ -141,7 +141,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
             should_sync=self._to_sync,
             should_unsync=self._should_unsync,
         ):
-            return (self._whole or self._stream).compute()
+            return (self._all_batches or self._stream).compute()
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         """Add a batch, and return the means for this batch alone."""
@@ -153,10 +153,10 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         batch = self._of_batch.stream(**self._names)
         batch.update(*args, **kwargs)
         self._computed = None
-        self._forward_cache = self._named(batch.mean())
+        self._forward_cache = self._as_tensors(batch.mean())
         return self._forward_cache
 
-    def _named(self, means: Mapping[str, float]) -> dict[str, Tensor]:
+    def _as_tensors(self, means: Mapping[str, float]) -> dict[str, Tensor]:
         dtype = torch.float32 if self.device.type == "mps" else torch.float64
         return {
             name: torch.tensor(mean, dtype=dtype, device=self.device)
@@ -168,7 +168,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         super().reset()
         self.counted = []
         self._stream.reset()
-        self._whole = None
+        self._all_batches = None
 
     def sync(self, *args: Any, **kwargs: Any) -> None:
         """Gather the batches of all processes with TorchMetrics' gathering function."""
@@ -176,9 +176,9 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         before, self.counted = self.counted, [self._message()]
         super().sync(*args, **kwargs)
         if self._is_synced:
-            self._whole = self._evaluator.stream(**self._names)
+            self._all_batches = self._evaluator.stream(**self._names)
             for state in _messages(self.counted):
-                self._whole.merge(state)
+                self._all_batches.merge(state)
         else:
             self.counted = before
 
@@ -186,7 +186,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         """Continue with the batches of this process."""
         super().unsync(should_unsync)
         if should_unsync:
-            self._whole, self.counted = None, [self._tensor(self._identity)]
+            self._all_batches, self.counted = None, [self._tensor(self._identity)]
 
     def merge_state(self, incoming_state: Any) -> None:
         """Add the batches of another `RankingMetrics` with an equal evaluator.
@@ -233,7 +233,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         """Replace the stream's batches with those of a loaded state, if there is one."""
         if self._is_synced:
             return
-        loaded = [one for one in _tensors(self.counted) if len(one) > len(self._identity)]
+        loaded = [part for part in _tensors(self.counted) if len(part) > len(self._identity)]
         if loaded:
             self.counted = [self._tensor(self._identity)]
             self._stream.reset()
@@ -257,7 +257,7 @@ class RankingMetrics(Metric):  # type: ignore[misc]
 
 def _tensors(state: Any) -> list[Tensor]:
     """Check that a state has the form of `RankingMetrics.state_dict`, and return its tensors."""
-    if not isinstance(state, list) or not all(is_tensor(one) and one.ndim == 1 for one in state):
+    if not isinstance(state, list) or not all(is_tensor(part) and part.ndim == 1 for part in state):
         raise InputError(
             f"The state counted is {brief(state)}, which no RankingMetrics wrote. Hint: load what "
             "state_dict() of such a metric returned, after persistent(True)."
@@ -269,9 +269,9 @@ def _messages(gathered: Any) -> list[dict[str, Any]]:
     """Unpickle the states of all processes from their gathered messages."""
     parts = _tensors(gathered if isinstance(gathered, list) else [gathered])
     text = b"".join(to_numpy(part).astype(np.uint8).tobytes() for part in parts)
-    found = []
+    states = []
     while text:
         end = LENGTH + int.from_bytes(text[:LENGTH], "little")
-        found.append(_plain.loads(text[LENGTH:end]))
+        states.append(_plain.loads(text[LENGTH:end]))
         text = text[end:]
-    return found
+    return states

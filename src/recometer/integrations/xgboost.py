@@ -99,16 +99,16 @@ class RankingMetrics(GroupedMetrics):
             If the metric is not one of this object's metrics.
         """
         check_whole("rounds", rounds, 1)
-        names = [str(one) for one in self.metrics]
+        names = [str(entry) for entry in self.metrics]
         name = names[0] if metric is None else metric
         if name not in names:
             hint = did_you_mean(str(name), names)
             raise UnknownNameError(f"There is no metric {brief(name)} here. {hint}")
         higher = self.metrics[names.index(name)].definition.higher_is_better
         callback = need("xgboost.callback", "Early stopping", "xgboost", "xgboost")
-        known = set(inspect.signature(callback.EarlyStopping).parameters)
+        accepted = set(inspect.signature(callback.EarlyStopping).parameters)
         for option in options:
-            if option not in known - {"rounds", "metric_name", "maximize"}:
+            if option not in accepted - {"rounds", "metric_name", "maximize"}:
                 raise InputError(
                     f"{option}= is not an option here. Hint: metric= names the metric, which "
                     "determines the direction; save_best= and other options of "

@@ -134,8 +134,8 @@ class Job:
             test = test.with_users(listed())
         candidate_set = candidates if isinstance(candidates, Candidates) else None
         prepared = Sides(arguments, truth, test, candidate_set, self.metrics)
-        needs = requirements_of(self.metrics, self.settled)
-        return Case(source, prepared, self.settled, brings_truth, needs)
+        requirements = requirements_of(self.metrics, self.settled)
+        return Case(source, prepared, self.settled, brings_truth, requirements)
 
     def _rows(self, case: Case, part: Part) -> Any:
         """Return a table with a row per user: values, reasons and facts."""
@@ -188,9 +188,9 @@ def _note(case: Case, part: Part) -> Note:
     sums = {"negative": int(sides.negative_gains)}
     if test.values is not None:
         sums["not binary"] = int(np.count_nonzero((test.values != 0) & (test.values != 1)))
-    most: dict[str, float] = {"value": test.value_range[1]}
+    largest: dict[str, float] = {"value": test.value_range[1]}
     if lists is not None and lists.n_catalogue is not None:
-        most |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
+        largest |= {"catalogue": lists.n_catalogue, "less catalogue": -lists.n_catalogue}
     data = [] if case.brings_truth else [sides.test_as_passed]
     data += [] if sides.arguments.train is None else [sides.arguments.train]
     least = {}
@@ -201,7 +201,7 @@ def _note(case: Case, part: Part) -> Note:
         "facts": {"facts": [part.facts]},
         "sums": sums,
         "counts": {**part.counts, **sides.affected_rows},
-        "most": most,
+        "most": largest,
         "least": {name: low for name, low in least.items() if low is not None},
         "totals": {},
         "users": {"few": [] if test.user_ids is None else test.user_ids[:3].tolist()},

@@ -175,11 +175,11 @@ def evaluate(
     if job.lists:
         frame = frame.coalesce(1)
     rows = run_job(job, frame, shared)
-    kept = tables.persisted(rows)
+    persisted = tables.persisted(rows)
     notes = acted(rows.selectExpr("note", EARLY).toArrow)
     totals = merged(notes["note"].drop_null().to_pylist())
     facts = BlockFacts.merge(totals["facts"]["facts"])
-    plan.check_whole(totals, facts)
+    plan.check_totals(totals, facts)
     by_item = {"totals": totals["totals"], "n_catalogue": plan.n_catalogue(totals["most"])}
     early = [*unpacked(notes["users"].drop_null())]
     complete = sum(table.num_rows for table in early) == facts.n_users
@@ -192,13 +192,13 @@ def evaluate(
         definitions=definitions_of(job.metrics),
         inputs=plan.described(facts),
         timings={"total": time.perf_counter() - begin},
-        kept=kept,
+        kept=persisted,
         negative_gains=totals["sums"]["negative"] > 0,
         binary_gains=not totals["sums"].get("not binary"),
         user=[*filter(None, map(plan.test.columns.get, ("user", "session")))],
         rows=rows,
         job=job,
-        whole=totals["lists"] if job.lists else by_item,
+        all_users=totals["lists"] if job.lists else by_item,
         early=early if complete else [],
     )
 
@@ -263,7 +263,7 @@ class Plan:
         return [m for m in metrics if m.definition.over_users or m.definition.over_rows is not None]
 
     @cached_property
-    def chosen(self) -> Any:
+    def candidate_argument(self) -> Any:
         """The argument `candidates`, unless it is a DataFrame."""
         if "candidates" in self.sides:
             return self.candidates if isinstance(self.candidates, Negatives) else None
@@ -302,7 +302,7 @@ class Plan:
         arguments, metrics = self.arguments, self.arguments.metrics
         if any(map(parameters_from_test, metrics)):
             metrics = tuple(with_largest_gain(metrics, self._largest_gain()))
-        drawn = isinstance(self.candidates, SampledCandidates)
+        is_sampled = isinstance(self.candidates, SampledCandidates)
         if "train" in self.sides and "train" in needed_by(metrics):
             arguments = dataclasses.replace(arguments, popularity=self._popularity())
         listed = any(metric.definition.record == "lists" for metric in metrics)
@@ -312,7 +312,7 @@ class Plan:
             # These random draws depend on all items: candidates for pairs (candidates for lists are
             # drawn from the catalogue), and the places of tied items that are not test items.
             all_ids = None
-            if output.items is None and (tied or (drawn and output.kind == "pairs")):
+            if output.items is None and (tied or (is_sampled and output.kind == "pairs")):
                 other_tables = [] if output.kind == "pairs" else self.sides.values()
                 arrays = [self._sorted(table, "item") for table in (output.table, *other_tables)]
                 all_ids = np.unique(np.concatenate(arrays))
@@ -324,7 +324,7 @@ class Plan:
             arguments=arguments,
             metrics=metrics,
             settled=self.settled,
-            candidates=self.chosen,
+            candidates=self.candidate_argument,
             lists=self.lists and bool(self.of_all),
         )
 
@@ -336,7 +336,7 @@ class Plan:
         n_users = int(acted(self.source.table.frame.count))
         return max(1, -(-n_users // USERS), n_users * len(items[0]) // SCORES)
 
-    def check_whole(self, totals: Note, facts: BlockFacts) -> None:
+    def check_totals(self, totals: Note, facts: BlockFacts) -> None:
         """Raise the errors and warnings that depend on all users, as `recometer.evaluate` does."""
         checks.check_not_empty(facts.n_users, facts.n_rows)
         self._check_positions(totals["least"])
@@ -361,18 +361,18 @@ class Plan:
             self._find_unknown,
         )
 
-    def n_catalogue(self, most: Mapping[str, int]) -> int | None:
+    def n_catalogue(self, maxima: Mapping[str, int]) -> int | None:
         """Return the number of items that could be recommended, if a metric needs this number."""
         over_users = [m for m in self.of_all if m.definition.over_users]
         if self.lists or "catalogue" not in needed_by(over_users):
             return None
-        if most["catalogue"] != -most["less catalogue"]:
+        if maxima["catalogue"] != -maxima["less catalogue"]:
             raise InputError(
                 "The number of items that could have been recommended cannot be derived from "
                 "blocks of users, because each block has its own items. Hint: lists=True evaluates "
                 "all users together."
             )
-        return most["catalogue"]
+        return maxima["catalogue"]
 
     def counts(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Return how many rows and users each rule affected; count unknown items across blocks."""
@@ -381,8 +381,8 @@ class Plan:
             rows = self.test.select(IdKinds._fields, self.kinds)
             if "train" in self.sides and self.source.like.facts.removes_train(self.settled):
                 pairs = self.sides["train"].select(IdKinds._fields, self.kinds)
-                by = [name for name in pairs.columns if name in rows.columns]
-                rows = rows.join(pairs.select(*by), by, "left_anti")
+                columns = [name for name in pairs.columns if name in rows.columns]
+                rows = rows.join(pairs.select(*columns), columns, "left_anti")
             items = self.source.of_items.ids("item", self.kinds).toDF("i")
             lost = rows.select("i").distinct().join(items, "i", "left_anti")
             affected["items_unknown"] = int(acted(lost.count))
@@ -396,24 +396,25 @@ class Plan:
         texts["test"] = f"Spark DataFrame, {rows}"
         if self.arguments.catalogue is not None:
             texts["catalogue"] = self.arguments.catalogue.describe()
-        for name, argument in (("candidates", self.chosen), ("exclude", self.arguments.exclude)):
+        sets = {"candidates": self.candidate_argument, "exclude": self.arguments.exclude}
+        for name, argument in sets.items():
             if argument is not None:
                 texts.setdefault(name, repr(argument))
         descriptions: dict[str, Any] = {
             name: {"description": text, "fingerprints": {}} for name, text in texts.items()
         }
-        drawn = self.candidates if isinstance(self.candidates, SampledCandidates) else None
-        if "candidates" in self.sides or drawn is not None:
-            descriptions["candidates"]["warning"] = warning_of(drawn)
+        sampled = self.candidates if isinstance(self.candidates, SampledCandidates) else None
+        if "candidates" in self.sides or sampled is not None:
+            descriptions["candidates"]["warning"] = warning_of(sampled)
         return descriptions
 
     def _popularity(self) -> Popularity:
         """Return how many training users each item has."""
         rows = self.sides["train"].select(IdKinds._fields, self.kinds).distinct()
-        counted = acted(rows.groupBy("i").count().toArrow)
-        item_ids = ids(counted["i"])
+        counts = acted(rows.groupBy("i").count().toArrow)
+        item_ids = ids(counts["i"])
         order = np.argsort(item_ids, kind="stable")
-        users = counted["count"].to_numpy()[order]
+        users = counts["count"].to_numpy()[order]
         n_users = acted(rows.drop("i").distinct().count)
         return Popularity(item_ids[order], users, int(n_users), int(users.sum()))
 
@@ -425,8 +426,8 @@ class Plan:
             return 1.0
         per_row = any(rules_of(metric, protocol).repeated_test in COUNT_EACH for metric in metrics)
         aggregate = "avg" if per_row else "sum"
-        stays = "test" not in self.sides and keeps_rows(metrics, protocol)
-        if stays or protocol.repeated_test == "largest":
+        keeps = "test" not in self.sides and keeps_rows(metrics, protocol)
+        if keeps or protocol.repeated_test == "largest":
             aggregate = "max"
         rows = table.select(
             IdKinds._fields, self.kinds, f"CAST({table.sql(value, self.kinds)} AS double) AS x"
@@ -469,8 +470,8 @@ class Plan:
         for table in data:
             users, items = (self._sorted(table, kind) for kind in checks.KINDS)
             sides.append(SimpleNamespace(user_ids=users, item_ids=items, n_users=len(users)))
-        known = {"user": self.source.table, "item": self.source.of_items}
-        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in known.items()}
+        id_tables = {"user": self.source.table, "item": self.source.of_items}
+        arrays = {f"{kind}_ids": self._sorted(table, kind) for kind, table in id_tables.items()}
         like = self.source.like
         like.facts = dataclasses.replace(like.facts, arrays=arrays, known=None)
         checks.check_shifted(like, sides, protocol, user_rules)

@@ -72,7 +72,7 @@ class SparkEvaluation(rendering.Printed):
     user: Sequence[str]  # names of the user column and, if there is one, the session column
     rows: Frame = dataclasses.field(repr=False)  # has the columns `CELLS`; see `Job`
     job: Job = dataclasses.field(repr=False)
-    whole: Mapping[str, Any] = dataclasses.field(repr=False)  # data for metrics over all users
+    all_users: Mapping[str, Any] = dataclasses.field(repr=False)  # data for metrics over all users
     early: list[Any] = dataclasses.field(repr=False)  # the values, if they were sent with the notes
 
     def __len__(self) -> int:
@@ -92,12 +92,12 @@ class SparkEvaluation(rendering.Printed):
             metric. Such a column contains the code of the `Reason` for each undefined value, and 0
             for other values.
         """
-        chosen = [f"{x} AS {quoted(name)}" for x, name in zip("us", self.user, strict=False)]
+        columns = [f"{x} AS {quoted(name)}" for x, name in zip("us", self.user, strict=False)]
         for number, metric in self.job.of_users.items():
-            chosen.append(f"m{number} AS {quoted(str(metric))}")
+            columns.append(f"m{number} AS {quoted(str(metric))}")
             if reasons:
-                chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
-        return self._unpacked("users").selectExpr(*chosen, *(USERS if reasons else ()))
+                columns.append(f"r{number} AS {quoted(f'{metric} reason')}")
+        return self._unpacked("users").selectExpr(*columns, *(USERS if reasons else ()))
 
     def collect(self, limit: int | None = None) -> Evaluation:
         """Collect all users' values on the driver, and return them as an ordinary `Evaluation`.
@@ -118,13 +118,13 @@ class SparkEvaluation(rendering.Printed):
             If there are more values than the limit.
         """
         if not self._fits(limit):
-            most = int(min(limit or LIMIT, SHARE * memory() / 8))
+            largest = int(min(limit or LIMIT, SHARE * memory() / 8))
             raise InputError(
                 f"{self._n_values:,} values ({self.n_users:,} users) take "
                 f"{size_in_words(8 * self._n_values)} on the driver, more than "
-                f"{size_in_words(8 * most)}. Hint: request fewer metrics; evaluate a sample of the "
-                "users; moments() returns the means with normal intervals; or collect(limit=...) "
-                "on a larger driver."
+                f"{size_in_words(8 * largest)}. Hint: request fewer metrics; evaluate a sample of "
+                "the users; moments() returns the means with normal intervals; or "
+                "collect(limit=...) on a larger driver."
             )
         return self._collected
 
@@ -197,7 +197,7 @@ class SparkEvaluation(rendering.Printed):
         """The values of metrics with one value for all users, such as ``coverage@10``."""
         metrics = self.job.over_users
         if not metrics or self.job.lists:
-            result: Mapping[str, float] = self.whole.get("over_users", {})
+            result: Mapping[str, float] = self.all_users.get("over_users", {})
             return result
         by_item = self._unpacked("items")
         sums = by_item.groupBy("k", "i").agg({"x": "sum"})
@@ -215,10 +215,10 @@ class SparkEvaluation(rendering.Printed):
             return result
 
         users = None if popularity is None else spread(popularity.item_ids, popularity.users)
-        facts: Any = SimpleNamespace(n_catalogue=self.whole["n_catalogue"], item_users=users)
+        facts: Any = SimpleNamespace(n_catalogue=self.all_users["n_catalogue"], item_users=users)
         added = {}
         for number, metric in metrics.items():
-            selected, totals = numbers == number, self.whole["totals"][str(metric)]
+            selected, totals = numbers == number, self.all_users["totals"][str(metric)]
             added[metric] = Summed(spread(listed[selected], x[selected]), totals)
 
         def for_all(selected: Sequence[Metric], *_: object) -> Float64:
@@ -284,7 +284,7 @@ class SparkEvaluation(rendering.Printed):
         def column(name: str, kind: Any = np.float64) -> Any:
             return table[name].to_numpy().astype(kind, copy=False)[order]
 
-        of_all = {name: self.whole[name] for name in OF_ALL if name in self.whole}
+        of_all = {name: self.all_users[name] for name in OF_ALL if name in self.all_users}
         of_all["over_users"] = self.over_users
         shared_fields = (
             "metrics protocol seed counts definitions timings inputs negative_gains binary_gains"

@@ -196,9 +196,9 @@ class Lists:
         if self.item is None and len(arrays) == 1:
             entry = arrays[0]
         table = self._of_rows(frame) if entry is None else self._of_arrays(frame, entry)
-        by = next(filter(table.has, ("rank", "score")), None)
+        key = next(filter(table.has, ("rank", "score")), None)
         cut = "" if self.depth is None else f", cut at {self.depth:,}"
-        order = "in the order of arrays" if by is None else f"by column {table.columns[by]!r}"
+        order = "in the order of arrays" if key is None else f"by column {table.columns[key]!r}"
         here = ListsHere({"user": ["item"]}, depth=self.depth)  # checks depth
         like = _stand_in(here, f"Lists on Spark: {order}{cut}", input_order=entry is not None)
         return Output("lists", table, {"depth": self.depth}, like)
@@ -226,8 +226,8 @@ class Lists:
         return table
 
     def _of_arrays(self, frame: Frame, entry: str) -> Table:
-        others = [tables.quoted(name) for name in frame.columns if name != entry]
-        users = Table.of(frame.select(*others), "Lists", {"user": self.user}, required=("user",))
+        names = [tables.quoted(name) for name in frame.columns if name != entry]
+        users = Table.of(frame.select(*names), "Lists", {"user": self.user}, required=("user",))
         element = frame.schema[entry].dataType.elementType
         columns: dict[str, str | None] = {**users.columns, "item": entry}
         if isinstance(self.rank, str):

@@ -196,35 +196,37 @@ class _Splitter:
         user = tables.quoted(str(self.table.columns["user"]))
         cells = {"rows": self.frame.selectExpr(f"{user} AS u", "struct(*) AS c")}
         rows = self._assigned(tables.gathered(cells, self.partitions), fold)
-        kept = tables.persisted(rows)
-        counted = acted(rows.groupBy(PART).count().collect)
-        n_rows = {int(part): int(n) for part, n in counted}
-        apart = self.protocol.untested == "apart"
+        persisted = tables.persisted(rows)
+        rows_of_parts = acted(rows.groupBy(PART).count().collect)
+        n_rows = {int(part): int(n) for part, n in rows_of_parts}
+        sets_apart = self.protocol.untested == "apart"
         names = {"train": splitting.TRAIN, "test": splitting.TEST, "remainder": splitting.REMAINDER}
         counts = {name: n_rows.get(part, 0) for name, part in names.items()}
-        counts["remainder"] *= apart
+        counts["remainder"] *= sets_apart
         counts["left_out"] = self.n_rows - sum(counts.values())
         protocol = dataclasses.replace(self.protocol, fold=fold, counts=counts)
-        where = "" if fold is None else f"Fold {fold}: "
+        prefix = "" if fold is None else f"Fold {fold}: "
         if not counts["test"]:
             raise NoTestUsersError(
-                f"{where}no user can be tested: none of the {self.n_rows:,} interactions is held "
+                f"{prefix}no user can be tested: none of the {self.n_rows:,} interactions is held "
                 f"out for testing by {protocol}. Hint: loosen one of these rules."
             )
         if not counts["train"] + counts["remainder"]:
             warn(
-                f"{where}the training data are empty: with {protocol}, none of the {self.n_rows:,} "
-                "interactions is left there. Hint: hold out less; or, in a split by time, use a "
-                "later time."
+                f"{prefix}the training data are empty: with {protocol}, none of the "
+                f"{self.n_rows:,} interactions is left there. Hint: hold out less; or, in a split "
+                "by time, use a later time."
             )
         parts = {
             name: rows.where(f"{tables.quoted(PART)} = {part}").drop(PART)
             for name, part in names.items()
         }
-        parts["remainder"] = parts["remainder"] if apart else None
+        parts["remainder"] = parts["remainder"] if sets_apart else None
         columns = {option: name or None for option, name in self.table.options.items()}
         column_names = Columns.from_dict(columns)
-        return SparkSplit(**parts, protocol=protocol, columns=column_names, rows=rows, kept=kept)
+        return SparkSplit(
+            **parts, protocol=protocol, columns=column_names, rows=rows, kept=persisted
+        )
 
     def _assigned(self, users: Frame, fold: int | None) -> Frame:
         """Return all rows, with an additional column for the part that each row belongs to."""
@@ -320,7 +322,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
     pairs = (table.select(IdKinds._fields, kinds).distinct() for table in sides.values())
     of_train, of_test = (rows.groupBy("i").count() for rows in pairs)
     per_item = of_train.toDF("i", "n").join(of_test.toDF("i", "m"), "i", "full_outer").fillna(0)
-    kept = tables.persisted(per_item)
+    persisted = tables.persisted(per_item)
     items = {(n, m): k for n, m, k in acted(per_item.groupBy("n", "m").count().collect)}
     for side, name in enumerate(sides):
         check_not_empty(name, sum(pair[side] for pair in items))
@@ -341,21 +343,21 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
                 InteractionsHere.of(table.rows(block, name), **table.options)
                 for name, table in on_executors.items()
             )
-            seen = np.ones(test.n_items, bool)
+            is_seen = np.ones(test.n_items, bool)
             if "unseen" in block.column_names:
                 unseen_ids = tables.ids(block["unseen"].combine_chunks().flatten())
-                seen = ~np.isin(np.asarray(test.item_ids), unseen_ids)
+                is_seen = ~np.isin(np.asarray(test.item_ids), unseen_ids)
             users, items = locate(train, test)
-            facts: Any = facts_of_block(train, test, users, items, seen, whole)
+            facts: Any = facts_of_block(train, test, users, items, is_seen, whole)
             yield row(facts)
 
     notes = acted(run_job(run, tables.gathered(cells, None)).select("note").toArrow)
-    if kept:
+    if persisted:
         per_item.unpersist()
 
     def first(side: str, kind: str) -> str:
-        own = sides[side].select(("user", "session") if kind == "user" else ("item",), kinds)
-        [[least]] = acted(own.selectExpr("min(struct(*))").collect)
+        ids = sides[side].select(("user", "session") if kind == "user" else ("item",), kinds)
+        [[least]] = acted(ids.selectExpr("min(struct(*))").collect)
         return brief(tuple(least) if len(least) > 1 else least[0])
 
     n_unseen = sum(k for (n, _), k in items.items() if not n)

@@ -123,8 +123,8 @@ class Table:
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
         """Select the columns for these options, renamed to the options' initials, and `more`."""
-        chosen = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
-        return self.frame.selectExpr(*chosen, *more)
+        columns = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
+        return self.frame.selectExpr(*columns, *more)
 
     def ids(self, option: str, kinds: IdKinds) -> Frame:
         """Return the distinct user or item ids, in a column called ``id``."""
@@ -135,12 +135,12 @@ class Table:
 
     def cells(self, kinds: IdKinds) -> Frame:
         """Return each row as a user u and a struct c of the other columns."""
-        others = ", ".join(
+        columns = ", ".join(
             f"{self.sql(option, kinds)} AS {quoted(name)}"
             for option, name in self.columns.items()
             if name is not None and option != "user"
         )
-        return self.frame.selectExpr(f"{self.sql('user', kinds)} AS u", f"struct({others}) AS c")
+        return self.frame.selectExpr(f"{self.sql('user', kinds)} AS u", f"struct({columns}) AS c")
 
     def rows(self, block: Any, name: str) -> Any:
         """Return the rows of this table for a block of users, from the column `name`."""
@@ -157,10 +157,10 @@ class Table:
             column = columns.get(str(self.columns.get(option)))
             nested = column is not None and pa.types.is_list(column.type)
             if column is not None and (column.flatten() if nested else column).null_count:
-                where = "arrays" if nested else "rows"
+                place = "arrays" if nested else "rows"
                 how = "filter(items, item -> item IS NOT NULL)" if nested else "frame.dropna()"
                 raise InputError(
-                    f"{self.label} has {where} in which the {option} is missing. Hint: drop them: "
+                    f"{self.label} has {place} in which the {option} is missing. Hint: drop them: "
                     f"{how}."
                 )
         return pa.table(columns)

@@ -56,7 +56,9 @@ def check(folder: Path, inputs: Iterable[str] = ()) -> None:
     # Saving replaces ordinary files at these paths, but never writes to a pipe or device.
     odd = next((path for path in paths if not is_replaced(path)), None)
     if odd is not None:
-        raise FileError(f"{odd} is not a regular file, so it is not replaced. Hint: choose an empty folder.")
+        raise FileError(
+            f"{odd} is not a regular file, so it is not replaced. Hint: choose an empty folder."
+        )
 
 
 def _own_files(folder: Path) -> set[str]:
