@@ -92,13 +92,13 @@ class Inputs:
             object.__setattr__(self, "columns", {**self.columns, "user": pair})
 
     @property
-    def columns_alone(self) -> dict[str, Any]:
+    def columns_without_session(self) -> dict[str, Any]:
         """`columns` for files without sessions: the user column replaces the user-session pair."""
         user = self.columns.get("user")
         return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
 
     @contextlib.contextmanager
-    def stated(self, model: Model | None = None, *, label: str = "") -> Iterator[None]:
+    def error_context(self, model: Model | None = None, *, label: str = "") -> Iterator[None]:
         """In the block's errors and warnings, name the model and refer to pipes as the user did.
 
         Without a model, warnings begin with `label`, but errors do not, because they already name
@@ -118,7 +118,7 @@ class Inputs:
         }
         if not columns:
             return
-        with self.stated():
+        with self.error_context():
             tables = [path for path in map(self.stdin.path, paths) if _is_table(path)]
             names = {name: None for path in tables for name in column_names(path)}
             for option, name in columns.items():
@@ -140,7 +140,7 @@ class Inputs:
     ) -> Interactions:
         """Read interactions, and convert their ids to the types of the test ids."""
         file = self.stdin.path(path)
-        with self.stated(label=option):
+        with self.error_context(label=option):
             if file.name.lower().endswith(".npz"):
                 self._say(option, file, "a matrix: users and items are positions")
                 data = read_interactions(open_sparse(file), str(file))
@@ -188,7 +188,7 @@ class Inputs:
         if path is None:
             return None
         file = self.stdin.path(path)
-        with self.stated(label=option):
+        with self.error_context(label=option):
             has_users = (
                 self._has_column(file, "user")
                 if _is_table(file)
@@ -203,7 +203,7 @@ class Inputs:
     def _has_column(self, file: Path, kind: str) -> bool:
         """Return whether a table has a column of this kind, ``"user"`` or ``"item"``."""
         names = column_names(file)
-        return self.columns_alone[kind] in names or bool(common_names(kind, names))
+        return self.columns_without_session[kind] in names or bool(common_names(kind, names))
 
     def columns_of(self, path: str) -> dict[str, Any]:
         """Print the columns of the file to split, and return them as arguments of `split`."""
@@ -224,7 +224,7 @@ class Inputs:
             return rm.Factors.from_files(
                 *(path and str(self.stdin.path(path)) for path in model.paths),
                 test=test,
-                user=self.columns_alone["user"],
+                user=self.columns_without_session["user"],
                 item=self.columns["item"],
                 note=lambda text: self.note(self.stdin.restore_names(text)),
             )
@@ -235,7 +235,7 @@ class Inputs:
 
     def answers(self, model: Model, catalogue: object, depth: int | None) -> rm.Lists:
         """Read lists that a language model wrote, and cut them off at `depth` unless it is None."""
-        with self.stated(model):
+        with self.error_context(model):
             if not isinstance(catalogue, Catalogue):
                 raise InputError(
                     "--answers needs the titles of the items. Hint: --catalogue FILE, a table with "
@@ -249,7 +249,7 @@ class Inputs:
 
     def is_trec(self, model: Model) -> bool:
         """Return whether a model is a TREC run."""
-        with self.stated(model):
+        with self.error_context(model):
             return model.kind == "run" and files.kind_of(self.stdin.path(model.paths[0])) == "run"
 
     def catalogue(
@@ -258,7 +258,7 @@ class Inputs:
         """Read the catalogue: a number of items, a table with a row per item, or an ID file."""
         if text is None or text.isdecimal():
             return None if text is None else int(text)
-        with self.stated():
+        with self.error_context():
             file = self.stdin.path(text)
             if _is_table(file) and self._has_column(file, "item"):
                 item = self._present(file, "item")["item"]
@@ -276,7 +276,7 @@ class Inputs:
     def item_groups(self, text: str, catalogue: object) -> Catalogue:
         """Read ``[COLUMN=]FILE`` as a catalogue whose categories are the groups of items."""
         column, path = split_name(text, "--by-items")
-        with self.stated():
+        with self.error_context():
             file = self.stdin.path(path)
             item_column = self._present(file, "item")["item"]
             with naming(f"--by-items {path}"):
@@ -356,7 +356,7 @@ class Inputs:
         columns: dict[str, Any] = {}
         for option in options:
             columns[option] = None
-            for name in (self.columns_alone[option], self.columns[option]):
+            for name in (self.columns_without_session[option], self.columns[option]):
                 if name is False or (name and all(part in names for part in single_names([name]))):
                     columns[option] = name
         return columns

@@ -98,7 +98,7 @@ class Job:
         """Evaluate a model; `more` is passed on to `recometer.evaluate`."""
         options: dict[str, Any] = {"seed": self.rules.seed, "progress": self.progress}
         options |= {**self.arguments, **more}
-        with self.inputs.stated(model):
+        with self.inputs.error_context(model):
             return rm.evaluate(source, self.test, metrics=metrics, protocol=protocol, **options)
 
     def settled(self, protocol: Protocol, name: str, rules: Mapping[str, Any]) -> Protocol:
@@ -120,7 +120,7 @@ class Job:
         """Read or fit a model."""
         if model.kind == "answers":
             return self.inputs.answers(model, self.arguments["catalogue"], self.rules.depth)
-        with self.inputs.stated(model):
+        with self.inputs.error_context(model):
             if model.kind == "baseline":
                 assert self.train is not None
                 return fit_baseline(model.name, self.train, self.rules.seed, self.progress)
@@ -167,10 +167,10 @@ def _check_together(data: DataOptions, models: Sequence[Model], parts: Sequence[
             "they are fitted to --train, which is missing.", param_hint="--baselines"
         )
     if len(parts) > 1:
-        alike = [model.name for model in models if model.paths and FOLD not in "".join(model.paths)]
-        if alike:
+        fixed = [model.name for model in models if model.paths and FOLD not in "".join(model.paths)]
+        if fixed:
             raise typer.BadParameter(
-                f"{alike[0]} has the same files in every fold. Hint: {FOLD} in a file name stands "
+                f"{fixed[0]} has the same files in every fold. Hint: {FOLD} in a file name stands "
                 f"for the number of the fold, as in --run als=als_{FOLD}.parquet."
             )
     elif any(FOLD in path for model in models for path in model.paths):

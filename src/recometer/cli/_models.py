@@ -62,9 +62,9 @@ def models(options: Mapping[str, Any], form: InputFormat | None) -> list[Model]:
             "--baselines."
         )
     names = [model.name for model in all_models]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise typer.BadParameter(f"two models are called {repeated!r}. Hint: write NAME=FILE.")
     return all_models
 
 

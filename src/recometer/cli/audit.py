@@ -78,7 +78,7 @@ def audit(
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note_unless(quiet), separator)
         if split is not None:
-            with inputs.stated(label=split):
+            with inputs.error_context(label=split):
                 parts = load_split(split)
                 inputs.note(f"split: {split} ({parts.protocol})")
                 result = run_audit(parts, relevant_from=relevant_from)
@@ -88,7 +88,7 @@ def audit(
             inputs.check_columns([train, test])
             test_data = inputs.interactions("test", test, value=True, time=True)
             train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
-            with inputs.stated():
+            with inputs.error_context():
                 result = run_audit(train_data, test_data, relevant_from=relevant_from)
     output(dataclasses.replace(result, allowed=allowed), form)
     leaks = [

@@ -65,7 +65,7 @@ def check(
     with reading(data, model, rules, run, files) as work:
         job, checked, source = work.only_model("checked")
         settled = job.settled(settled, protocol, rules_by_name)
-        with job.inputs.stated(checked):
+        with job.inputs.error_context(checked):
             result = run_check(
                 source,
                 job.test,

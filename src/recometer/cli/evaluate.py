@@ -97,11 +97,11 @@ def evaluate(
                 items = job.inputs.item_groups(by_items, job.arguments["catalogue"])
                 job.arguments["catalogue"] = items
                 metrics = [*parsed, *of_groups(parsed, items.category_names)]
-            for each in job.models:
-                result = job.evaluate(each, job.read(each), metrics, settled, chance=chance)
-                of_folds.setdefault(each.name, []).append(result)
+            for entry in job.models:
+                result = job.evaluate(entry, job.read(entry), metrics, settled, chance=chance)
+                of_folds.setdefault(entry.name, []).append(result)
                 if out is not None:
-                    result.save(paths[each.name][fold])
+                    result.save(paths[entry.name][fold])
         from recometer.evaluation import FoldedEvaluation
         from recometer.results.folds import pool
 

@@ -370,7 +370,7 @@ def split(
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
-        with inputs.stated(label="data"):
+        with inputs.error_context(label="data"):
             settings |= inputs.columns_of(data)
             path = stdin.path(data)
             result: Folds | Split

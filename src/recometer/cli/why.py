@@ -73,7 +73,7 @@ def why(
             for protocol, name in ((first, from_), (second, to))
         )
         result = job.evaluate(explained, source, metric, first, progress=False)
-        with job.inputs.stated(explained):
+        with job.inputs.error_context(explained):
             explanation = explain(
                 result,
                 result.metrics[0],

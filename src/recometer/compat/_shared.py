@@ -201,25 +201,25 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
             )
 
 
-def several(name: str, value: Any, of: type = object) -> list[Any]:
-    """Return the members of a sequence, all of which must be of the type `of`."""
-    wrong = f"{name} is of type {type(value).__name__}, expected a list or set."
+def members_of(name: str, value: Any, kind: type = object) -> list[Any]:
+    """Return the members of a sequence, all of which must be of the type `kind`."""
+    message = f"{name} is of type {type(value).__name__}, expected a list or set."
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InputTypeError(wrong)
+        raise InputTypeError(message)
     try:
         members = list(value)
     except Exception as error:  # some iterables, such as sparse matrices, refuse to iterate
-        raise InputTypeError(wrong) from error
+        raise InputTypeError(message) from error
     for member in members:
-        if not isinstance(member, of):
+        if not isinstance(member, kind):
             raise InputTypeError(
                 f"{name} has {brief(member)} of type {type(member).__name__}, expected "
-                f"{of.__name__}."
+                f"{kind.__name__}."
             )
     return members
 
 
-def one_of(name: str, value: Any, choices: Iterable[str | None]) -> None:
+def check_choice(name: str, value: Any, choices: Iterable[str | None]) -> None:
     """Raise an error unless the value of an option is one of the choices."""
     choices = list(choices)
     if not isinstance(value, str | None) or value not in choices:

@@ -257,7 +257,7 @@ class LinkPredMetricCollection(dict[str, _Metric]):
 
     def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:
         if not isinstance(metrics, Mapping):
-            metrics = {_label(metric): metric for metric in _shared.several("metrics", metrics)}
+            metrics = {_label(metric): metric for metric in _shared.members_of("metrics", metrics)}
         if not metrics:
             raise InputError("The collection contains no metrics.")
         super().__init__(metrics)

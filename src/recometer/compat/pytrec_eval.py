@@ -77,10 +77,12 @@ class RelevanceEvaluator:
         judged_docs_only_flag: bool = False,
     ) -> None:
         _shared.dict_of_dicts("query_relevance", query_relevance, QRELS)
-        grades = itertools.chain.from_iterable(of.values() for of in query_relevance.values())
-        _shared.array_of_numbers("Relevance", list(grades))
-        self.query_relevance = {query: of for query, of in query_relevance.items() if of}
-        self.measures = _expanded(_shared.several("measures", measures, str))
+        grades = [grade for judged in query_relevance.values() for grade in judged.values()]
+        _shared.array_of_numbers("Relevance", grades)
+        self.query_relevance = {
+            query: judged for query, judged in query_relevance.items() if judged
+        }
+        self.measures = _expanded(_shared.members_of("measures", measures, str))
         self.relevance_level = _shared.whole_number("relevance_level", relevance_level)
         self.judged_docs_only = bool(judged_docs_only_flag)
 
@@ -226,7 +228,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
 
 def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[str, Any]:
     table: dict[str, dict[str, Any]] = {}
-    for number, line in enumerate(_shared.several("The file", lines, str), 1):
+    for number, line in enumerate(_shared.members_of("The file", lines, str), 1):
         fields = line.split()
         if len(fields) != n_fields:
             raise InputError(f"Line {number} has {len(fields)} fields, but must have {n_fields}.")

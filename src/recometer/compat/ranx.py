@@ -39,7 +39,7 @@ class _Queries:
         self.name = name
         self._columns = ("q_id", "doc_id", "score")
         self._data = {} if data is None else data
-        self._kept: dict[str, Any] = {}  # results that the next evaluation reuses
+        self._cache: dict[str, Any] = {}  # results that the next evaluation reuses
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
                 f"{type(self).__name__} takes a dict of dicts or a data frame, but got "
@@ -74,18 +74,18 @@ class _Queries:
 
     def keys(self) -> list[str]:
         """Return the ids of the queries in ascending order."""
-        if "keys" not in self._kept:
+        if "keys" not in self._cache:
             queries: Any = self._data
             if not isinstance(self._data, Mapping):
                 _, read = open_frame(self._data)
                 queries = set(np.asarray(read([self._columns[0]])[0]).tolist())
             try:
-                self._kept["keys"] = sorted(queries)
+                self._cache["keys"] = sorted(queries)
             except TypeError as error:
                 raise InputTypeError(
                     f"The query ids cannot be sorted ({error}). Hint: convert them all to strings."
                 ) from None
-        keys: list[str] = self._kept["keys"]
+        keys: list[str] = self._cache["keys"]
         return keys
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -101,12 +101,12 @@ class _Queries:
 
     def read(self, kind: Any, value: str) -> Any:
         """Read the data with `kind`; `value` is its argument for the column of grades or scores."""
-        if value not in self._kept:
+        if value not in self._cache:
             options = {}
             if not isinstance(self._data, Mapping):
                 options = dict(zip(("user", "item", value), self._columns, strict=True))
-            self._kept[value] = kind(self._data, **options)
-        return self._kept[value]
+            self._cache[value] = kind(self._data, **options)
+        return self._cache[value]
 
     def __len__(self) -> int:
         return len(self.keys())
@@ -179,7 +179,7 @@ def evaluate(
     truth, ranking = _as(Qrels, qrels), _as(Run, run)
     queries = truth.keys()
     _check_keys(set(queries), set(ranking.keys()), make_comparable)
-    names = [metrics] if isinstance(metrics, str) else _shared.several("metrics", metrics, str)
+    names = [metrics] if isinstance(metrics, str) else _shared.members_of("metrics", metrics, str)
     return_mean = flag("return_mean", return_mean)
     return_std = flag("return_std", return_std)
     threads = _shared.whole_number("threads", threads, 0)

@@ -214,14 +214,14 @@ def undefined_values(
     undefined = {}
     for label in labels:
         if label == "NDCG@K":
-            more = ranked.reasons(ranked.variant([Metric("ndcg", k)], protocol), 0)[0] != 0
+            no_value = ranked.reasons(ranked.variant([Metric("ndcg", k)], protocol), 0)[0] != 0
         elif label in AREAS:
-            more = all_relevant
+            no_value = all_relevant
         elif label in kept_without_choice:
-            more = all_relevant & ~no_choice
+            no_value = all_relevant & ~no_choice
         else:
-            more = all_relevant | no_choice
-        undefined[label] = nothing_at_all | more
+            no_value = all_relevant | no_choice
+        undefined[label] = nothing_at_all | no_value
     return undefined
 
 
@@ -340,8 +340,8 @@ def factors_of(
         if biases is None:
             raise InputError("There is nothing to rank by. Hint: pass A and B, or item_biases.")
         return Factors(None, None, item_bias=biases), dtype
-    alike = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
-    if not alike:
+    match = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1]
+    if not match:
         raise InputError(
             f"A and B have the shapes {users.shape} and {items.shape}, but must be [n_users, "
             "n_factors] and [n_items, n_factors]. Hint: by_rows=False takes A.T and B.T."

@@ -125,8 +125,8 @@ def ndcg_at_k(
     (``"raw"``) or 2^r - 1 (``"exp"``). `discfun_type` has no effect, because the base of the
     logarithm cancels out.
     """
-    _shared.one_of("score_type", score_type, ["binary", "raw", "exp"])
-    _shared.one_of("discfun_type", discfun_type, ["loge", "log2"])
+    _shared.check_choice("score_type", score_type, ["binary", "raw", "exp"])
+    _shared.check_choice("discfun_type", discfun_type, ["loge", "log2"])
     name = "ndcg_at_k" if score_type == "binary" else f"ndcg_at_k(score_type={score_type})"
     columns = (col_user, col_item, col_prediction)
     arguments = (rating_true, rating_pred, columns, relevancy_method, k, threshold)
@@ -146,7 +146,7 @@ def _mean_of_lists(
     k: int, threshold: int, value: str | Literal[False] = False,
 ) -> float:  # fmt: skip
     user, item, prediction = columns
-    _shared.one_of("relevancy_method", method, ["top_k", "by_threshold", None])
+    _shared.check_choice("relevancy_method", method, ["top_k", "by_threshold", None])
     score: str | Literal[False] = prediction if method else False
     depth = {"top_k": k, "by_threshold": threshold, None: None}[method]
     lists = Lists(predictions, user=user, item=item, score=score, rank=False, depth=depth)

@@ -27,7 +27,7 @@ FIELDS = ("user", "item", "true rating", "estimate", "details")
 def _printed(name: str, label: str, doc: str) -> Callable[..., float]:
     @row(name, doc)
     def function(predictions: Sequence[Any], verbose: bool = True) -> float:
-        predictions = _shared.several("predictions", predictions)
+        predictions = _shared.members_of("predictions", predictions)
         if not len(predictions):
             raise InputError("There are no predictions: the list is empty.")
         (metric,) = convention_of("surprise").parse(name)

@@ -65,9 +65,9 @@ class RetrievalMetric:
         top_k: int | None = None,
         aggregation: Aggregation = "mean",
     ) -> None:
-        _shared.one_of("empty_target_action", empty_target_action, ACTIONS)
+        _shared.check_choice("empty_target_action", empty_target_action, ACTIONS)
         if not callable(aggregation):
-            _shared.one_of("aggregation", aggregation, SUMMARIES)
+            _shared.check_choice("aggregation", aggregation, SUMMARIES)
         if ignore_index is not None:
             check_whole("ignore_index", ignore_index, -(2**63))
         self.empty_target_action = empty_target_action

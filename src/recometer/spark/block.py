@@ -210,7 +210,7 @@ def _note(case: Case, part: Part) -> Note:
 
 def merged(notes: Iterable[bytes]) -> Note:
     """Combine the notes of all blocks (by maximum, minimum or sum), or raise a block's error."""
-    how = {"most": max, "least": min}
+    operations = {"most": max, "least": min}
     combined: Note = {name: {} for name in ("facts", "sums", "counts", "most", "least", "totals")}
     combined["facts"]["facts"] = []
     for note in sorted(notes):
@@ -218,9 +218,9 @@ def merged(notes: Iterable[bytes]) -> Note:
             if part == "error":
                 ((name, message),) = numbers.items()
                 raise getattr(errors, name, errors.InternalError)(message)
-            so_far, add = combined.setdefault(part, {}), how.get(part, operator.add)
+            combined_part, add = combined.setdefault(part, {}), operations.get(part, operator.add)
             for name, n in numbers.items():
-                so_far[name] = add(so_far[name], n) if name in so_far else n
+                combined_part[name] = add(combined_part[name], n) if name in combined_part else n
     return combined
 
 

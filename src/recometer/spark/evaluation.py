@@ -294,7 +294,7 @@ class Plan:
         if self.lists and not self.of_all:
             warn("lists=True has no effect: no metric has one value for all users.")
         for table in self.tables.values():
-            if table.has("session") and not self.test.has("session"):
+            if table.has_column("session") and not self.test.has_column("session"):
                 raise tables.without_sessions(table.label)
 
     def job(self) -> Job:
@@ -421,7 +421,7 @@ class Plan:
     def _largest_gain(self) -> float:
         """Return the largest value in the test data, or 1 if they have no values."""
         table, protocol, metrics = self.test, self.arguments.protocol, self.arguments.metrics
-        value = next(filter(table.has, ("value", *TRUTHS)), None)
+        value = next(filter(table.has_column, ("value", *TRUTHS)), None)
         if value is None:
             return 1.0
         per_row = any(rules_of(metric, protocol).repeated_test in COUNT_EACH for metric in metrics)

@@ -196,11 +196,11 @@ class Lists:
         if self.item is None and len(arrays) == 1:
             entry = arrays[0]
         table = self._of_rows(frame) if entry is None else self._of_arrays(frame, entry)
-        key = next(filter(table.has, ("rank", "score")), None)
+        key = next(filter(table.has_column, ("rank", "score")), None)
         cut = "" if self.depth is None else f", cut at {self.depth:,}"
         order = "in the order of arrays" if key is None else f"by column {table.columns[key]!r}"
-        here = ListsHere({"user": ["item"]}, depth=self.depth)  # checks depth
-        like = _stand_in(here, f"Lists on Spark: {order}{cut}", input_order=entry is not None)
+        example = ListsHere({"user": ["item"]}, depth=self.depth)  # checks depth
+        like = _stand_in(example, f"Lists on Spark: {order}{cut}", input_order=entry is not None)
         return Output("lists", table, {"depth": self.depth}, like)
 
     def _of_rows(self, frame: Frame) -> Table:
@@ -209,15 +209,15 @@ class Lists:
             if isinstance(columns[option], str) and columns[alternative] is None:
                 columns[alternative] = False
         table = Table.of(frame, "Lists", columns, strict=("score",))
-        if not table.has("rank"):
+        if not table.has_column("rank"):
             table = Table.of(frame, "Lists", columns)
-        elif table.has("score"):
+        elif table.has_column("score"):
             rank, score = table.columns["rank"], table.columns["score"]
             raise InputError(
                 f"Lists has ranks in column {rank!r} and scores in {score!r}, which may disagree. "
                 f"Hint: pass only the one to rank by, rank={rank!r} or score={score!r}."
             )
-        if not table.has("rank") and not table.has("score"):
+        if not table.has_column("rank") and not table.has_column("score"):
             raise ColumnError(
                 "The frame of Lists has no column with a common name for ranks or scores, and rows "
                 "on Spark have no order. Hint: set rank= or score= to one of "
@@ -283,11 +283,11 @@ class Pairs:
             for option, name in table.columns.items()
             if name is not None
         }
-        here = PairsHere.of_some_users(pa.table(row), **options)
-        truth = next(filter(table.has, TRUTHS), None)
+        example = PairsHere.of_some_users(pa.table(row), **options)
+        truth = next(filter(table.has_column, TRUTHS), None)
         truth_text = "no labels" if truth is None else f"labels of column {table.columns[truth]!r}"
         text = f"Pairs on Spark: scores of column {table.columns['score']!r}, {truth_text}"
-        return Output("pairs", table, {"threshold": self.threshold}, _stand_in(here, text))
+        return Output("pairs", table, {"threshold": self.threshold}, _stand_in(example, text))
 
 
 def read_output(data: object, label: str = "The first argument") -> Output:
@@ -326,7 +326,7 @@ def read_items(items: Table, kinds: IdKinds) -> tuple[Array, Array, Array | None
     item_ids = tables.ids(table["i"])
     order = np.argsort(item_ids, kind="stable")
     factors = np.ascontiguousarray(_vectors(table["v"].combine_chunks(), None, items.label)[order])
-    bias = _biases(table["b"], factors.dtype)[order] if items.has("bias") else None
+    bias = _biases(table["b"], factors.dtype)[order] if items.has_column("bias") else None
     return item_ids[order], factors, bias
 
 

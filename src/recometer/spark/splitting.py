@@ -40,7 +40,7 @@ from recometer.split.splitting import check_kind, check_one_split, check_unteste
 
 PART = "recometer part"
 # Classes of recometer.split that are not available on Spark, and what to use instead.
-GONE = {
+UNAVAILABLE = {
     "ColdItems with items": "frame.where(frame[item].isin(items)) is test, and the rest train",
     "GivenUsers": "rs.split splits these users' rows, and train.unionByName(...) adds the rest",
     "UsersNumber": "UsersFraction draws a share of the users",
@@ -178,10 +178,10 @@ class _Splitter:
         for part in (what, who):
             kind = type(part).__name__
             kind += " with items" * (isinstance(part, ColdItems) and part.items is not None)
-            if kind in GONE:
+            if kind in UNAVAILABLE:
                 raise InputError(
-                    f"{kind} is not available on Spark: {GONE[kind]}. Hint: for up to several "
-                    "million users, use recometer.split on frame.toArrow()."
+                    f"{kind} is not available on Spark: {UNAVAILABLE[kind]}. Hint: for up to "
+                    "several million users, use recometer.split on frame.toArrow()."
                 )
         least = {name: check_whole(name, options.pop(name)) for name in ("min_train", "min_test")}
         self.table = Interactions.read(data, "data", **options)
@@ -254,7 +254,7 @@ class _Splitter:
         """Return `what`, with a share of the rows (``After(share=...)``) replaced by a time."""
         if not isinstance(what, After) or what.share is None:
             return what
-        if not self.table.has("time") or not self.n_rows:
+        if not self.table.has_column("time") or not self.n_rows:
             raise InputError(
                 f"{what!r} reads times, but the data have none. Hint: name their column with time=."
             )
@@ -311,7 +311,7 @@ def audit(
     minimums: Any = {"min_positives": min_positives, "min_candidates": min_candidates}
     rules = Protocol(relevant_from=relevant_from, **minimums)
     sides = {name: Interactions.read(data, name, **columns) for name, data in frames.items()}
-    if sides["train"].has("session") > sides["test"].has("session"):
+    if sides["train"].has_column("session") > sides["test"].has_column("session"):
         raise tables.without_sessions("train")
     return audit_of(_facts(sides, rules), *(table.description for table in sides.values()))
 
@@ -328,7 +328,9 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
         check_not_empty(name, sum(pair[side] for pair in items))
     unseen = per_item.where("n = 0").select("i")
     few = acted(unseen.orderBy("i").limit(EXAMPLES).toArrow)["i"].to_pylist()
-    times = {name: _times(table, kinds) for name, table in sides.items() if table.has("time")}
+    times = {
+        name: _times(table, kinds) for name, table in sides.items() if table.has_column("time")
+    }
     ends = ends_of(**times) if len(times) == len(sides) else None
     whole = SplitFacts(rules, sum(items.values()), ends)
     cells = {name: table.cells(kinds) for name, table in sides.items()}
@@ -369,7 +371,7 @@ def _facts(sides: Mapping[str, Table], rules: Protocol) -> Facts:
         rules=rules,
         first=first,
         untimed=tuple(name for name in sides if name not in times),
-        valued=tuple(name for name, table in sides.items() if table.has("value")),
+        valued=tuple(name for name, table in sides.items() if table.has_column("value")),
     )
 
 

@@ -79,7 +79,7 @@ class Table:
             columns = {**dict(zip(("user", "session"), user.parts, strict=True)), **columns}
         return cls(label, frame, columns)
 
-    def has(self, option: str) -> bool:
+    def has_column(self, option: str) -> bool:
         """Return whether the table has a column for an option such as ``"value"``."""
         return self.columns.get(option) is not None
 
@@ -123,7 +123,9 @@ class Table:
 
     def select(self, options: Iterable[str], kinds: IdKinds, *more: str) -> Frame:
         """Select the columns for these options, renamed to the options' initials, and `more`."""
-        columns = [f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has(name)]
+        columns = [
+            f"{self.sql(name, kinds)} AS {name[0]}" for name in options if self.has_column(name)
+        ]
         return self.frame.selectExpr(*columns, *more)
 
     def ids(self, option: str, kinds: IdKinds) -> Frame:
@@ -171,7 +173,7 @@ def kinds_of(tables: Iterable[Table]) -> IdKinds:
     first: dict[str, tuple[str, str]] = {}
     words = {"bigint": "integers", "string": "strings"}
     for table in tables:
-        for option in filter(table.has, IdKinds._fields):
+        for option in filter(table.has_column, IdKinds._fields):
             name = table.type_of(option).simpleString()
             kind = "bigint" if name in INTEGERS else "string"
             if kind == "string" and not name.startswith(("string", "varchar", "char")):
@@ -285,9 +287,9 @@ def acted(call: Callable[[], Any]) -> Any:
         return call()
     except Exception as error:
         text = str(error)
-        ours = re.search(r"recometer\.errors\.(\w+): (.*)", text)
-        if ours is not None:
-            raise getattr(errors, ours[1])(ours[2]) from None
+        match = re.search(r"recometer\.errors\.(\w+): (.*)", text)
+        if match is not None:
+            raise getattr(errors, match[1])(match[2]) from None
         if NOT_THERE.search(text) is not None:
             raise InputError(
                 f"An executor has no recometer, or a different version. {INSTALL}"

@@ -84,9 +84,9 @@ def moment(table: Table, time: Any) -> int | float:
     since: datetime.timedelta = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     if not table.dates:
         unit = unit_of_times(table.times) if len(table.times) else None
-        here = "" if unit is None else f", here {int(since.total_seconds()) * unit}"
+        converted = "" if unit is None else f", here {int(since.total_seconds()) * unit}"
         raise InputError(
             f"The time {time:%Y-%m-%d %H:%M:%S} is a date, but the times of the data are numbers. "
-            f"Hint: pass a number in their unit{here}; or convert them to dates."
+            f"Hint: pass a number in their unit{converted}; or convert them to dates."
         )
     return since // datetime.timedelta(microseconds=1)

@@ -152,10 +152,10 @@ class Split(Printed, Generic[Part]):
                 row = {"part": name, "users": users, "items": items, "interactions": counts[name]}
                 rows.append({**row, "share": counts[name] / total if total else 0.0})
         notes = _notes(self.protocol, self.protocol.removed)
-        # `rest` counts rows that no filter left out, such as later interactions of untested users.
-        rest = counts["left_out"] - sum(self.protocol.removed.values())
-        if rest:
-            notes.append(f"in no part: {rest:,}")
+        # `no_part` counts rows that no filter left out, such as later rows of untested users.
+        no_part = counts["left_out"] - sum(self.protocol.removed.values())
+        if no_part:
+            notes.append(f"in no part: {no_part:,}")
         return Table(OF_SPLIT, rows, notes)
 
     def interactions(self) -> Split[Interactions]:

@@ -54,10 +54,10 @@ def check(folder: Path, inputs: Iterable[str] = ()) -> None:
     paths = [folder / name for name in (HEADER, *FILES)]
     check_replaced(paths, lambda path: path.name in owned, inputs)
     # Saving replaces ordinary files at these paths, but never writes to a pipe or device.
-    odd = next((path for path in paths if not is_replaced(path)), None)
-    if odd is not None:
+    special = next((path for path in paths if not is_replaced(path)), None)
+    if special is not None:
         raise FileError(
-            f"{odd} is not a regular file, so it is not replaced. Hint: choose an empty folder."
+            f"{special} is not a regular file, so it is not replaced. Hint: choose an empty folder."
         )
 
 
@@ -209,7 +209,7 @@ def _frame(part: Any) -> pl.DataFrame:
         wrong = [
             name
             for name, kind in frame.schema.items()
-            if kind == pl.Binary and not all(isinstance(one, bytes) for one in first[name])
+            if kind == pl.Binary and not all(isinstance(value, bytes) for value in first[name])
         ]
     else:
         frame = pl.DataFrame(part)

@@ -360,12 +360,12 @@ class _Work:
         if tested is None:
             parts = held.test.view(np.uint8)  # `held` is not used after this
         else:
-            mine = tested[users.codes]
-            parts = (held.test & mine).view(np.uint8)
+            is_tested = tested[users.codes]
+            parts = (held.test & is_tested).view(np.uint8)
             if self.untested == "apart":
-                parts[~mine] = REMAINDER
+                parts[~is_tested] = REMAINDER
             if for_everybody:
-                parts[held.test & ~mine] = LEFT_OUT
+                parts[held.test & ~is_tested] = LEFT_OUT
         if held.left_out is not None:
             parts[held.left_out] = LEFT_OUT
         return tested, parts
