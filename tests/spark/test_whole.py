@@ -177,9 +177,9 @@ def test_single_values_are_compared_over_resampled_users(table, monkeypatch):
     clusters = [f"c{n % 11}" for n in range(len(users))]
     frame = table({"user": users, "c": clusters}, "user string, c string")
     groups = pl.DataFrame({"user": users, "c": clusters})
-    with pytest.warns(DataWarning, match="Users that only one"):
+    with pytest.warns(DataWarning, match="Users with a value from only one"):
         comparison = rs.compare(results, seed=2, cluster=frame)
-    with pytest.warns(DataWarning, match="Users that only one"):
+    with pytest.warns(DataWarning, match="Users with a value from only one"):
         local_comparison = rm.compare(expected, seed=2, cluster=groups)
     assert_same_rows(comparison, local_comparison)
     comparison = rs.compare(results, metrics="coverage@5", confidence=0.9)
