@@ -39,12 +39,14 @@ class Grouped {
         for (std::size_t row = 0; row < p.n; ++row) {
             const std::uint32_t user = p.users[row] - users.first;
             if (user >= users.n) continue;
-            if (next[user] == ends[user]) throw std::invalid_argument("a user has more rows than `counts` says");
+            if (next[user] == ends[user])
+                throw std::invalid_argument("a user has more rows than `counts` says");
             if (p.items[row] >= p.n_items) throw std::invalid_argument("no such item");
             entries[next[user]++] = {key(row), static_cast<std::uint32_t>(row)};
         }
         for (std::size_t u = 0; u < users.n; ++u) {
-            if (next[u] != ends[u]) throw std::invalid_argument("a user has fewer rows than `counts` says");
+            if (next[u] != ends[u])
+                throw std::invalid_argument("a user has fewer rows than `counts` says");
         }
     }
 

@@ -20,7 +20,8 @@ template <class Real>
 ItemFactors<Real> item_factors(const In2<Real>& users, const Strided2<Real>& items,
                                const std::optional<In1<Real>>& bias,
                                const std::optional<In1<std::int64_t>>& rows) {
-    require(users.shape(1) == items.shape(1), "users and items must have the same number of factors");
+    require(users.shape(1) == items.shape(1),
+            "users and items must have the same number of factors");
     require(!bias || bias->shape(0) == items.shape(0), "one bias per row of item factors");
     return {items.data(),
             static_cast<std::ptrdiff_t>(items.stride(0)),
@@ -87,7 +88,8 @@ FactorScores<Real> factor_scores(
     const std::size_t n_users = users.shape(0);
     const ItemFactors<Real> factors = item_factors<Real>(users, items, bias, rows);
     require(0 <= first && first <= last && last <= factors.n_items, "no such items");
-    require(flags.shape(0) == n_users && finished.shape(0) == n_users, "flags must have one entry per user");
+    require(flags.shape(0) == n_users && finished.shape(0) == n_users,
+            "flags must have one entry per user");
     return {users.data(),
             n_users,
             users.shape(1),
@@ -214,7 +216,8 @@ GivenScores<Real> given_scores(const Strided2<Real>& scores,
     const std::size_t n_users = scores.shape(0);
     require(scores.shape(1) <= 1 || scores.stride(1) == 1,
             "the scores of a user must be contiguous");
-    require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users, "flags must have one entry per user");
+    require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users,
+            "flags must have one entry per user");
     return {scores.data(),
             static_cast<std::ptrdiff_t>(scores.stride(0)),
             n_users,
