@@ -94,8 +94,8 @@ class Board {
         }
     }
 
-    /// Count the candidates in a chunk of the user's scores. The chunk starts at place `from`; the
-    /// scores of items that are not candidates must be NaN.
+    /// Count the candidates in a chunk of the user's scores. The chunk starts at position `from`;
+    /// the scores of items that are not candidates must be NaN.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
         if (user.searched) return search(user, scores, from);

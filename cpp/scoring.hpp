@@ -26,7 +26,7 @@ std::int64_t chunks_at_once(const FactorScores<typename S::Real>& p) {
 ///
 /// @tparam Out receives the scores. It provides
 ///     leaves()              returns whether users can finish before the last item
-///     stays(user, from)     returns whether items from place `from` on can change a user's results
+///     stays(user, from)     returns whether items from index `from` on can change a user's results
 ///     prefetch(user)        prefetches the data that `put` needs
 ///     next(n_chunks, last)  announces the next n_chunks chunks; `last` is true if none follow
 ///     begin(first)          announces a group of users, starting with active user number `first`

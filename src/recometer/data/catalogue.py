@@ -53,7 +53,7 @@ class Catalogue:
     items
         * the number of items, if the items are positions;
         * their ids: a list, an array, a series or a set;
-        * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
+        * a data frame from any library, a dict of columns, or the path of a Parquet, CSV or TSV
           file, with one row per item.
     item
         The id column. None selects the column with a common name, such as ``item_id`` or

@@ -44,7 +44,7 @@ def is_column(data: object) -> bool:
 
 
 def is_array(data: object) -> bool:
-    """Return whether an object is an array of any library, but not a frame or a series."""
+    """Return whether an object is an array from any library, but not a frame or a series."""
     if isinstance(data, np.ndarray) or is_tensor(data):
         return not _is_structured(data)
     convertible = hasattr(data, "__dlpack__") or hasattr(data, "__array__")
@@ -57,7 +57,7 @@ def _is_series(data: object) -> bool:
 
 
 def in_numpy(data: Any, noun: str) -> Any:
-    """Convert an array of any library to NumPy; return anything else unchanged."""
+    """Convert an array from any library to NumPy; return anything else unchanged."""
     return as_array(data, noun) if is_array(data) else data
 
 
@@ -339,7 +339,7 @@ def _hint_of_other_names(frame: Any) -> str:
 
 
 def _names_of(data: Any) -> list[Any]:
-    """Return the column names of a structured array, or of a data frame of any library."""
+    """Return the column names of a structured array, or of a data frame from any library."""
     return list(data.dtype.names if _is_structured(data) else data.columns)
 
 

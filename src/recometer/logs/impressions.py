@@ -42,7 +42,7 @@ class Impressions:
     Parameters
     ----------
     frame
-        A table with a row for each impression: a data frame of any library, a dict of columns, or
+        A table with a row for each impression: a data frame from any library, a dict of columns, or
         the path of a file (Parquet, CSV or TSV).
     user, item
         The columns of user ids and of item ids. Intervals and tests treat each user as one sample,

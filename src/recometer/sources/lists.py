@@ -69,15 +69,15 @@ class Lists(Source):
     Parameters
     ----------
     recommendations
-        * a data frame of any library, with rows in any order, a column of users, a column of items,
-          and a column of ranks (1 is best) or scores (the highest is best). Without ranks and
+        * a data frame from any library, with rows in any order, a column of users, one of items,
+          and one of ranks (1 is best) or scores (the highest is best). Without ranks and
           scores, the order of a user's rows is the ranking (and a `DataWarning` says so if another
           column contains numbers, unless ``score=False``). Alternatively, each row may contain the
           whole list of a user: the column of items then contains lists, best first, and so does
           the column of ranks or scores, if there is one;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
-        * an integer array of any library [n_users, k] of item indices, best first, padded with
-          -1. Row u belongs to user u of test, unless you pass `user_ids`. A row that is all
+        * an array of item indices from any library, integers [n_users, k], best first, padded
+          with -1. Row u belongs to user u of test, unless you pass `user_ids`. A row that is all
           padding means that the user has no list, and so does ``{user: []}``;
         * the path of a file: .parquet, .csv, .tsv, .csv.gz, .tsv.gz, or a TREC run (also
           .gz). A run's topics and documents are read as strings, and its documents are ranked by
@@ -226,7 +226,7 @@ class Lists(Source):
         Parameters
         ----------
         answers
-            A dict ``{user: text}``, a data frame of any library with a column of users and one of
+            A dict ``{user: text}``, a data frame from any library with a column of users and one of
             answers, or the path of a Parquet, CSV or TSV file. Instead of a string, an answer can
             be a list of titles.
         catalogue
