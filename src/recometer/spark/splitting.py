@@ -18,7 +18,7 @@ from recometer.data.frames import times as times_of
 from recometer.data.interactions import Interactions as InteractionsHere
 from recometer.data.numbers import seed_of
 from recometer.data.times import sample_rows
-from recometer.errors import InputError, InputTypeError, brief, warn
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.protocol import Protocol, RelevantFrom
 from recometer.spark import tables
 from recometer.spark.block import blocks, merged, row, run_job
@@ -212,11 +212,7 @@ class _Splitter:
                 f"out for testing by {protocol}. Hint: loosen one of these rules."
             )
         if not counts["train"] + counts["remainder"]:
-            warn(
-                f"{prefix}the training data are empty: with {protocol}, none of the "
-                f"{self.n_rows:,} interactions is left there. Hint: hold out less; or, in a split "
-                "by time, use a later time."
-            )
+            splitting.warn_of_no_train(prefix, protocol, self.n_rows)
         parts = {
             name: rows.where(f"{tables.quoted(PART)} = {part}").drop(PART)
             for name, part in names.items()

@@ -404,11 +404,15 @@ class _Work:
     def _warn_of_no_train(self, who: object, what: object, prefix: str) -> None:
         filters = f", filters={list(self.filters)}" if self.filters else ""
         settings = python_or_command(f"what={what!r}, who={who!r}{filters}", "--what and --who")
-        warn(
-            f"{prefix}the training data are empty: with {settings}, none of the "
-            f"{self.container.table.n:,} interactions is left there. Hint: hold out less; or, in a "
-            "split by time, use a later time."
-        )
+        warn_of_no_train(prefix, settings, self.container.table.n)
+
+
+def warn_of_no_train(prefix: str, settings: object, n_rows: int) -> None:
+    """Warn that the training data are empty; `settings` are what the split depends on."""
+    warn(
+        f"{prefix}the training data are empty: with {settings}, none of the {n_rows:,} "
+        "interactions is left there. Hint: hold out less; or, in a split by time, use a later time."
+    )
 
 
 def check_one_split(what: object, who: object, folds: str) -> None:
