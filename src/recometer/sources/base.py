@@ -278,6 +278,5 @@ def rounded(scores: Any, protocol: Protocol) -> Any:
         return scores
     with np.errstate(over="ignore"):
         single = scores.astype(np.float32).astype(scores.dtype)
-    if np.isneginf(single).any():
-        single[np.isneginf(single) & ~np.isneginf(scores)] = lowest
+    single[np.isneginf(single) & ~np.isneginf(scores)] = lowest
     return single
