@@ -207,7 +207,7 @@ def compare(
 ) -> Comparison:
     """Test whether models differ, and estimate by how much, based on each user's values.
 
-    Models are compared in pairs, on the users for whom both have a value. Intervals and p-values
+    Models are compared in pairs, on the users with a value from both. Intervals and p-values
     are computed without resampling (`recometer.stats`), except for metrics with one value for all
     users.
 
@@ -442,7 +442,7 @@ def _with_chance(
 
 
 def _check_unpaired(models: Sequence[Model], test: str, chance: bool) -> None:
-    """Reject paired tests, random orders, seeds and folds, all of which need the same users."""
+    """Reject paired tests, random orders, seeds and folds, which all need the same users."""
     if test != "welch":
         raise InputError(
             f"{argument_text('test', test)} is for models with the same users; groups of "

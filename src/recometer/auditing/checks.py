@@ -17,7 +17,7 @@ class Check(NamedTuple):
 
     `what` describes the counted rows, users or items. The finding's sentence is `meaning` if there
     are any, and `clear` if there are none. `what` and `meaning` are templates that `_numbers` fills
-    in. `total` names the number of which the count is a part, and `statistics` names the finding's
+    in. `total` names the number that the count is a part of, and `statistics` names the finding's
     additional numbers.
     """
 

@@ -353,7 +353,7 @@ def _largest_eigenvectors(
         expected = PRODUCTS * max(2 * count + 1, 20)
 
         def multiply(vector: Float64) -> Float64:
-            # Advance by a share of what is left, so that the progress bar never exceeds 100 %.
+            # Advance by a share of the remainder, so that the progress bar never exceeds 100 %.
             ticker.advance((1 - ticker.reported) / expected)
             product: Float64 = left @ (right @ vector)
             return product

@@ -41,7 +41,7 @@ def _finish_output(text: str = "") -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # Python flushes standard output once more on exit, and that flush must not fail.
+        # Python flushes standard output again on exit, and that flush must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno != errno.EPIPE:  # a reader such as head may stop early
             sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")

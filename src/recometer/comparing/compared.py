@@ -109,8 +109,8 @@ class Compared(Printed):
     def per_user(self, metric: str) -> polars.DataFrame:
         """Return a Polars frame with a ``user`` column and a column of values for each model.
 
-        Models may have values for different users, whereas the means in `standings_of` are over
-        only those users for whom all models have a value.
+        Models may have values for different users, whereas the means in `standings_of` only
+        include users with a value from every model.
         """
         import polars as pl
 

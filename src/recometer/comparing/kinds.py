@@ -135,7 +135,7 @@ class Paired(OnMetric):
         return kind(self, models, (self.columns[model], self.columns[other]))
 
     def tukey(self, names: Sequence[str]) -> Tukey:
-        """Return the result of Tukey's test on the users for whom all these models have a value."""
+        """Return the result of Tukey's test on the users with a value from all these models."""
         return stats.tukey(
             np.column_stack([self.columns[name].values for name in names]),
             alpha=self.options.alpha,
@@ -144,7 +144,7 @@ class Paired(OnMetric):
         )
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[PairRow], Board]:
-        """Compare pairs of models, then all models on the users for whom every model has a value.
+        """Compare pairs of models, then all models on the users with a value from every model.
 
         If users are not paired, each model's mean is over its own users.
         """

@@ -28,7 +28,7 @@ SIGNS = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairRow(Difference):
-    """Two models on one metric, compared on the users for whom both have a value.
+    """Two models on one metric, compared on the users with a value from both.
 
     A row has the attributes of `recometer.stats.Difference` and those below. If lower values of the
     metric are better, `n_better`, `n_worse` and `probability_better` count lower values as better.
@@ -128,9 +128,9 @@ class Standing:
     metric, model
         The names of the metric and of the model.
     mean, interval
-        The mean over the users for whom all models have a value, and its interval.
+        The mean over the users with a value from every model, and its interval.
     n
-        The number of users over whom the mean is taken.
+        The number of users in this mean.
     leads
         Whether no model has a better mean.
     best

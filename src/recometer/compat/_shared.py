@@ -202,7 +202,7 @@ def dict_of_dicts(name: str, data: Any, example: str) -> None:
 
 
 def members_of(name: str, value: Any, kind: type = object) -> list[Any]:
-    """Return the members of a sequence, all of which must be of the type `kind`."""
+    """Return the members of a sequence, which must all be of the type `kind`."""
     message = f"{name} is of type {type(value).__name__}, expected a list or set."
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InputTypeError(message)
