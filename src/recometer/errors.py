@@ -154,6 +154,11 @@ def did_you_mean(name: str, names: Iterable[str], listed: str = "") -> str:
     return f"Hint: {guess}" + (listed or f"Known: {', '.join(names)}.")
 
 
+def quantity(n: int, noun: str, plural: str = "") -> str:
+    """Return a number with a noun, such as ``"1 user"`` or ``"2,000 users"``."""
+    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
+
+
 def python_or_command(python: str, command: str) -> str:
     """Return `command` when running from the command line, and `python` otherwise."""
     return command if _options.get() else python

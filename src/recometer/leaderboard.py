@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recometer.errors import InputError, InputTypeError, visible, warn
+from recometer.errors import InputError, InputTypeError, quantity, visible, warn
 from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
@@ -293,7 +293,7 @@ class Leaderboard(Tracked, Printed):
                     skipped.setdefault((reason, users), []).append((model, metric))
         n_users = self._first.n_users
         same_users = all(result.n_users == n_users for result in self.results.values())
-        total = f" of {n_users:,} user{'' if n_users == 1 else 's'}" if same_users else " users"
+        total = f" of {quantity(n_users, 'user')}" if same_users else " users"
         return [
             f"Skipped {users:,}{total}: {reason}{self._scope(cases)}."
             for (reason, users), cases in skipped.items()

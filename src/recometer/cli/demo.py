@@ -22,7 +22,7 @@ from recometer.data.interactions import Interactions
 from recometer.data.pipes import StandardInput
 from recometer.data.times import values_in_words
 from recometer.datasets import MSWEB_ATTRIBUTION, msweb, msweb_items
-from recometer.errors import InputError
+from recometer.errors import InputError, quantity
 from recometer.evaluation import Evaluation, evaluate
 from recometer.leaderboard import Leaderboard
 from recometer.metrics.names import parse
@@ -97,15 +97,14 @@ def demo(
         values = ""
         if interactions.values is not None:
             values = f", {values_in_words(*interactions.value_range)}"
-        say(
-            "         ",
-            f"{_count(len(interactions), 'interaction')} of {_count(interactions.n_users, 'user')} "
-            f"with {_count(interactions.n_items, 'item')}{values}",
-        )
+        n_rows, users = len(interactions), quantity(interactions.n_users, "user")
+        items = quantity(interactions.n_items, "item")
+        say("         ", f"{quantity(n_rows, 'interaction')} of {users} with {items}{values}")
         train, test = _split(interactions, seed)
         say(
             "Ranking  ",
-            f"for each user, all {_count(train.n_items, 'item')} except the user's training items",
+            f"for each user, all {quantity(train.n_items, 'item')} except the user's training "
+            "items",
         )
         say(
             "Models   ",
@@ -151,10 +150,6 @@ def demo(
             threads=threads,
         )
         typer.echo(f"written: {report}", err=form != "table")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _read(path: str, columns: dict[str, str | None]) -> Interactions:

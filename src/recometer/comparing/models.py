@@ -20,6 +20,7 @@ from recometer.errors import (
     argument_text,
     did_you_mean,
     python_or_command,
+    quantity,
 )
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
@@ -379,7 +380,7 @@ def _numbers_of_candidates(run: Run, other_run: Run, users: Users) -> Iterator[t
         yield (
             "candidates",
             f"{first} and {second} were evaluated with different candidates: "
-            f"their number differs for {n:,} user{'' if n == 1 else 's'}, for instance user "
+            f"their number differs for {quantity(n, 'user')}, for instance user "
             f"{users.show(at)}: {numbers[0][at]:,} ({first}) and {numbers[1][at]:,} ({second}).",
         )
 

@@ -14,7 +14,7 @@ from recometer.comparing.kinds import Options
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import Correction, PairRow, p_text, pair_name
 from recometer.data.ids import are_pairs
-from recometer.errors import argument_text, python_or_command, rule_text
+from recometer.errors import argument_text, python_or_command, quantity, rule_text
 from recometer.stats import Tukey
 from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.tests import OTHERS, TESTS
@@ -68,8 +68,8 @@ def on_correction(
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
     n_pairs = len({(row.model, row.other) for row in rows if row.primary})
-    over = _counted(len(tested), "comparison")
-    of = f"{_counted(len(primary), 'metric')}, {_counted(n_pairs, 'pair')} of models"
+    over = quantity(len(tested), "comparison")
+    of = f"{quantity(len(primary), 'metric')}, {quantity(n_pairs, 'pair')} of models"
     text = f"adjusted p: {CORRECTIONS[correction]} over {over} ({of})."
     if not chosen and len(metrics) > 1:
         text += (
@@ -224,7 +224,7 @@ def on_undefined(rows: Sequence[PairRow]) -> str:
     """Say how many users have a value from only one of two models; return "" if there are none."""
     affected = [row for row in rows if row.n_only_model + row.n_only_other]
     parts = [
-        f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "
+        f"{_pair(row)}: {quantity(row.n_only_model, 'user')} with {row.model} alone, "
         f"{row.n_only_other:,} with {row.other} alone"
         for row in affected[:MOST]
     ]
@@ -272,10 +272,6 @@ def _shortened(names: Sequence[str], shown: int = MOST) -> str:
     return f"{'; '.join(names[:shown])}; and {len(names) - shown} more"
 
 
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def on_known_users(
     models: Sequence[Model], users: Users, metrics: Sequence[str]
 ) -> tuple[tuple[str, ...], str]:
@@ -283,9 +279,9 @@ def on_known_users(
 
     Most users that a model does not know are new. A model that learns from a user's training items
     has no list for a new user, and therefore usually the value 0, whereas a list of popular items
-    has a positive value. Nothing is said about users if all models know every user who counts, or
-    if the same few users are unknown to all of them. A user counts if all models have a value for
-    the user on at least one of the metrics.
+    has a positive value. There are no sentences about users if all models know every user who
+    counts, or if the same few users are unknown to all of them. A user counts if all models have a
+    value for the user on at least one of the metrics.
 
     Returns
     -------

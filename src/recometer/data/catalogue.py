@@ -28,6 +28,7 @@ from recometer.errors import (
     InputTypeError,
     argument_text,
     brief,
+    quantity,
 )
 from recometer.ragged import users_of
 
@@ -222,13 +223,13 @@ class Catalogue:
 
     def describe(self) -> str:
         """Return a one-line description of the catalogue, such as ``"285 items, titles"``."""
-        parts = [_count(self.n_items, "item")]
+        parts = [quantity(self.n_items, "item")]
         if self.titles is not None:
             parts.append("titles")
         if self.categories is not None:
-            parts.append(_count(self.categories.shape[1], "category"))
+            parts.append(quantity(self.categories.shape[1], "category", "categories"))
         if self.features is not None:
-            parts.append(_count(self.features.shape[1], "feature"))
+            parts.append(quantity(self.features.shape[1], "feature"))
         if self.propensity is not None:
             parts.append("propensities")
         return ", ".join(parts)
@@ -270,8 +271,8 @@ class Catalogue:
         if n != self.n_items:
             raise InputError(
                 f"The {noun} of the catalogue have {n:,} rows, but there are "
-                f"{_count(self.n_items, 'item')}. Hint: pass one row per item, in the order of the "
-                "items."
+                f"{quantity(self.n_items, 'item')}. Hint: pass one row per item, in the order of "
+                "the items."
             )
         return rows if self._order is None else rows[self._order]
 
@@ -574,8 +575,3 @@ def _sorted(matrix: Any) -> scipy.sparse.csr_array:
     rows = scipy.sparse.csr_array(matrix)
     rows.sum_duplicates()
     return rows
-
-
-def _count(n: int, noun: str) -> str:
-    plural = {"category": "categories"}.get(noun, f"{noun}s")
-    return f"{n:,} {noun if n == 1 else plural}"

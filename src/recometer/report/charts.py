@@ -8,7 +8,7 @@ from typing import Any
 
 from recometer import errors
 from recometer.comparing.rows import NO_DIFFERENCE
-from recometer.errors import InputError
+from recometer.errors import InputError, quantity
 from recometer.report.model import SAME, Chart, Key
 
 # The modules of the extra "report", which are imported on first use, and their packages.
@@ -124,13 +124,12 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
         return tuple(choice.options[0] for choice in chart.choices)
     key = tuple(options)
     if key not in chart.rows:
-        n = len(chart.choices)
         choices = "; ".join(
             f"{choice.label.lower()}: {', '.join(choice.options)}" for choice in chart.choices
         )
         raise InputError(
             f"The chart {chart.name!r} has no data for {', '.join(map(repr, key))}. Hint: it takes "
-            f"{n} option{'' if n == 1 else 's'}. {choices}."
+            f"{quantity(len(chart.choices), 'option')}. {choices}."
         )
     return key
 

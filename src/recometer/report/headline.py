@@ -11,6 +11,7 @@ from recometer.comparing.compared import UserChange
 from recometer.comparing.compared import changes as changes_of
 from recometer.comparing.kinds import UserPair, resolve, resolve_whole
 from recometer.comparing.rows import NO_DIFFERENCE, PairRow
+from recometer.errors import quantity
 from recometer.report.inputs import Inputs
 from recometer.report.model import Headline, Standings
 
@@ -63,7 +64,7 @@ def headline(
     places = [place for place in standings.places if not inputs.model(place.model).by_chance]
     significant = not standings.place(other).best
     tied = [place.model for place in places if place.best and place.model != winner]
-    size = f"{size_of(row, metric)} over {users_of(row.n)}"
+    size = f"{size_of(row, metric)} over {quantity(row.n, 'user')}"
     verdict = verdict_of(row, size, significant=significant)
     if significant and tied:
         verdict += f" No difference from {winner} is shown for {_joined(tied)}."
@@ -77,7 +78,7 @@ def headline(
     if not row.for_all_users and row.n_better + row.n_equal + row.n_worse:
         are = "is" if row.n_better == 1 else "are"
         sentences.append(
-            f"{users_of(row.n_better)} {are} better off with {winner} than with {other}, "
+            f"{quantity(row.n_better, 'user')} {are} better off with {winner} than with {other}, "
             f"{row.n_equal:,} the same, {row.n_worse:,} worse off."
         )
     if harmed is not None:
@@ -121,9 +122,8 @@ def verdict_of(row: PairRow, size: str, *, significant: bool) -> str:
 def _single_model(standings: Standings, leaks: Sequence[str]) -> Headline:
     (place,) = standings.places
     interval = "" if math.isnan(place.low) else f" [{place.low:.4f}, {place.high:.4f}]"
-    verdict = (
-        f"{place.model}: {place.mean:.4f} {standings.metric}{interval} over {users_of(place.n)}."
-    )
+    mean = f"{place.mean:.4f} {standings.metric}{interval}"
+    verdict = f"{place.model}: {mean} over {quantity(place.n, 'user')}."
     if math.isnan(place.mean):
         verdict = f"{place.model}: {standings.metric} is undefined for all users."
     sentences = [*leaks, *_on_direction(standings)]
@@ -224,11 +224,6 @@ def _on_secondary(inputs: Inputs, primary: str, pair: tuple[str, str]) -> list[s
         return []
     text = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return [f"Compared with {pair[1]}, {pair[0]} {text}."]
-
-
-def users_of(n: int) -> str:
-    """Return ``"1 user"`` or ``"2,000 users"``."""
-    return f"{n:,} user" if n == 1 else f"{n:,} users"
 
 
 def _most_harmed(inputs: Inputs, metric: str, pair: tuple[str, str]) -> UserChange | None:

@@ -20,7 +20,7 @@ from recometer.data.frames import (
 )
 from recometer.data.interactions import Interactions, build, read_interactions, union
 from recometer.data.rows import Rows
-from recometer.errors import InputError, InputTypeError, argument_text
+from recometer.errors import InputError, InputTypeError, argument_text, quantity
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,8 +122,7 @@ class Items:
     ids: Array
 
     def __repr__(self) -> str:
-        n = len(self.ids)
-        return f"{n:,} item{'' if n == 1 else 's'} for all users"
+        return f"{quantity(len(self.ids), 'item')} for all users"
 
 
 Candidates = Items | Interactions | SampledCandidates

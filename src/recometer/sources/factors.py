@@ -31,7 +31,7 @@ from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array, in_float64
 from recometer.data.tensors import dtype_and_device, dtype_name, is_tensor
-from recometer.errors import InputError, InputTypeError, InternalError, brief, warn
+from recometer.errors import InputError, InputTypeError, InternalError, brief, quantity, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources import _top_lists, _torch
@@ -412,11 +412,6 @@ def _bias(values: npt.ArrayLike, of: str, n: int, dtype: np.dtype[Any]) -> Array
             f"{of}_bias of Factors has {len(array):,} entries, but there are {quantity(n, of)}."
         )
     return laid_out(array, dtype)
-
-
-def quantity(n: int, noun: str) -> str:
-    """Return a number with a noun, such as "1 user" or "3 users"."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 # Limits of a task. It needs enough users to make packing the items comparatively cheap, but few
